@@ -1,0 +1,42 @@
+# Each target makes .venv if need be; a stamp per set of extras keeps the second run quick.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The CPU build where the package index offers one; any torch>=2.4 will do.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test lint bench clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.lint: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@ $(VENV)/.core
+
+$(VENV)/.test: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check '$(TORCH)'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,learn,torch]'
+	touch $@ $(VENV)/.lint $(VENV)/.core
+
+demo: $(VENV)/.core
+	$(BIN)/ode2opt demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.core
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""The inertial system: its default coefficients and the schedule of its Euler discretisation."""

@@ -1,0 +1,103 @@
+"""The little that array libraries do not agree on: sparse matrices, dtypes, validation."""
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from ode2opt.errors import InputError
+
+Array = Any  # a NumPy, JAX or torch array; a matrix may also be a SciPy sparse one
+Namespace = Any  # an array-API module
+
+
+def is_sparse(A: Array) -> bool:
+    """Whether ``A`` is a SciPy sparse matrix or array (asked without importing scipy.sparse)."""
+    return hasattr(A, "tocsr") and hasattr(A, "nnz")
+
+
+def as_matrix(A: Array, name: str = "A") -> Array:
+    """Return ``A`` as a floating-point matrix: dense ones as they are, sparse ones in CSR form."""
+    if is_sparse(A):
+        A = A.tocsr()
+        if not np.issubdtype(A.dtype, np.floating):
+            A = A.astype(np.float64)
+    else:
+        A = as_floating(A, name)
+    if A.ndim != 2:
+        raise InputError(f"{name} must be a matrix (rows x columns), not of shape {tuple(A.shape)}.")
+    if 0 in A.shape:
+        raise InputError(
+            f"{name} has {A.shape[0]} rows and {A.shape[1]} columns: there is nothing to fit."
+        )
+    if (found := first_non_finite(A)) is not None:
+        raise InputError(
+            f"{name} is {found[2]} in row {found[0]}, column {found[1]} (counted from 0): "
+            f"every entry must be finite."
+        )
+    return A
+
+
+def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
+    """Return ``b`` as a finite vector of ``length`` in the array library and dtype of ``like``."""
+    xp = namespace(like)
+    try:
+        b = xp.asarray(b, dtype=like.dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}.") from None
+    if tuple(b.shape) != (length,):
+        raise InputError(
+            f"{name} has shape {tuple(b.shape)}, but {length} number{'s' * (length != 1)} "
+            f"in one dimension are needed."
+        )
+    bad = ~xp.isfinite(b)
+    if bool(xp.any(bad)):
+        index = int(np.flatnonzero(np.asarray(bad))[0])
+        raise InputError(f"{name} is {float(b[index])} in row {index}: it must be finite.")
+    return b
+
+
+def as_floating(A: Array, name: str) -> Array:
+    """Return a dense array with a floating dtype; lists and integers become float64."""
+    if not array_api_compat.is_array_api_obj(A):
+        try:
+            A = np.asarray(A, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name} must be an array of numbers: {error}.") from None
+    xp = array_api_compat.array_namespace(A)
+    if not xp.isdtype(A.dtype, "real floating"):
+        if not xp.isdtype(A.dtype, ("bool", "integral")):
+            raise InputError(f"{name} must hold real numbers, not {A.dtype}.")
+        A = xp.astype(A, xp.float64)
+    return A
+
+
+def namespace(A: Array) -> Namespace:
+    """Return the array-API module of ``A``; a sparse matrix works with NumPy vectors."""
+    return array_api_compat.array_namespace(np.empty(0) if is_sparse(A) else A)
+
+
+def epsilon(xp: Namespace, dtype: Any) -> float:
+    """Return the distance from 1 to the next number of ``dtype``."""
+    return float(xp.finfo(dtype).eps)
+
+
+def copy(x: Array) -> Array:
+    """Return a copy of a dense array that may be overwritten."""
+    return namespace(x).asarray(x, copy=True)
+
+
+def first_non_finite(A: Array) -> tuple[int, int, float] | None:
+    """Return row, column and value of a matrix's first NaN or infinity, None if it has none."""
+    if is_sparse(A):
+        A = A.tocsr()
+        bad = np.flatnonzero(~np.isfinite(A.data))
+        if not len(bad):
+            return None
+        row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
+        return row, int(A.indices[bad[0]]), float(A.data[bad[0]])
+    xp = namespace(A)
+    if bool(xp.all(xp.isfinite(A))):
+        return None
+    row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(np.asarray(A))))
+    return row, column, float(A[row, column])

@@ -1,0 +1,139 @@
+"""What is minimised: a smooth convex function of n variables."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, Namespace
+from ode2opt.problems.curvature import largest_curvature
+
+LARGEST_DENSE_HESSIAN = 5_000
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The step constant L of an instance, with what it cost to find."""
+
+    L: float
+    oracle_calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """The paper's start point and step constant (SPEC.md section 9); unpacks as ``x0, L``."""
+
+    x0: Array
+    scale: Scale
+
+    @property
+    def L(self) -> float:
+        """The step constant."""
+        return self.scale.L
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.x0, self.L))
+
+
+class Problem(ABC):
+    """A smooth convex function f on R^n.
+
+    A gradient, like every array that these methods return, is new: the caller may overwrite it.
+    Subclasses give ``value`` and ``gradient``; ``hvp`` where second derivatives are known.
+    """
+
+    n: int
+    dtype: object
+    xp: Namespace
+    has_hvp: bool = True
+
+    @abstractmethod
+    def value(self, x: Array) -> Array:
+        """Return f(x)."""
+
+    @abstractmethod
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient g(x)."""
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """Return f(x) and g(x); one oracle call, cheaper than two where they share work."""
+        return self.value(x), self.gradient(x)
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        """Return the Hessian at ``x`` times ``v``."""
+        raise InputError(
+            f"{type(self).__name__} has no Hessian-vector product: give one, or use an estimator "
+            f"that needs gradients only."
+        )
+
+    def hessian(self, x: Array) -> Array:
+        """Return the dense n x n Hessian at ``x`` (for small n)."""
+        self._check_hessian_size()
+        identity = self.xp.eye(self.n, dtype=self.dtype)
+        return self.xp.stack([self.hvp(x, identity[i, :]) for i in range(self.n)])
+
+    def curvature_bound(self) -> float | None:
+        """Return a constant that the Hessian's norm never exceeds, or None if none is known."""
+        return None
+
+    def scale(self, x: Array) -> Scale:
+        """Return the step constant L as seen from ``x`` (SPEC.md section 9).
+
+        The smaller of a bound that holds everywhere, where there is one, and four times the
+        largest curvature at ``x``.
+        """
+        began = time.perf_counter()
+        everywhere, calls = self._paper_bound()
+        local, more = largest_curvature(self, x)
+        L = min(everywhere, 4 * local)
+        if not math.isfinite(L) or L < 0:
+            raise InputError(f"The curvature at the start point is {L}: no step fits that.")
+        return Scale(L or 1.0, calls + more, time.perf_counter() - began)
+
+    def start(self) -> Start:
+        """Return the paper's start: x0 = 1/n - g(1/n)/L, and L as seen from 1/n."""
+        if not hasattr(self, "_start"):
+            uniform = self.xp.full((self.n,), 1.0 / self.n, dtype=self.dtype)
+            scale = self.scale(uniform)
+            self._start = Start(uniform - self.gradient(uniform) / scale.L, scale)
+        return self._start
+
+    def _paper_bound(self) -> tuple[float, int]:
+        """Return the global part of the paper's L and the oracle calls it took."""
+        bound = self.curvature_bound()
+        return (math.inf if bound is None else bound), 0
+
+    def _check_hessian_size(self) -> None:
+        if self.n > LARGEST_DENSE_HESSIAN:
+            raise InputError(
+                f"A dense Hessian of {self.n:,} variables would not be reasonable "
+                f"(at most {LARGEST_DENSE_HESSIAN:,}): use hvp."
+            )
+
+    @staticmethod
+    def from_function(
+        fun: Callable[[Array], float],
+        grad: Callable[[Array], Array] | None = None,
+        *,
+        n: int,
+        hvp: Callable[[Array, Array], Array] | None = None,
+    ) -> Problem:
+        """Make a problem of a callable; see :class:`ode2opt.problems.FunctionProblem`.
+
+        Args:
+            fun: x -> f(x).
+            grad: x -> g(x); by JAX's automatic differentiation when not given.
+            n: the number of variables.
+            hvp: (x, v) -> H(x) v, optional.
+
+        Example:
+            >>> problem = Problem.from_function(lambda x: (x**2).sum(), lambda x: 2 * x, n=3)
+        """
+        from ode2opt.problems.function import FunctionProblem
+
+        return FunctionProblem(fun, grad, n=n, hvp=hvp)

@@ -1,0 +1,100 @@
+"""Largest eigenvalues without matrices: Lanczos on products, power steps on gradient differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array, epsilon, is_sparse
+
+if TYPE_CHECKING:
+    from ode2opt.problems.base import Problem
+
+SMALL = 8  # below this many variables every column is asked for
+DENSE_GRAM = 512  # up to this many columns A^T A is formed; its eigenvalue costs n/2 gradients
+POWER_STEPS = 30
+
+
+def largest_eigenvalue(
+    product: Callable[[np.ndarray], np.ndarray], n: int, dtype: Any
+) -> tuple[float, int]:
+    """Return the largest eigenvalue of a symmetric operator and how many products it took."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    products = 0
+
+    def counted(v: np.ndarray) -> np.ndarray:
+        nonlocal products
+        products += 1
+        return product(v.reshape(-1))
+
+    if n <= SMALL:
+        columns = np.stack([counted(e) for e in np.eye(n, dtype=dtype)])
+        if not np.all(np.isfinite(columns)):
+            return math.nan, products
+        return float(np.linalg.eigvalsh((columns + columns.T) / 2)[-1]), products
+    operator = LinearOperator((n, n), matvec=counted, dtype=dtype)
+    v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
+    if not np.any(first := counted(v0)):
+        return 0.0, products
+    if not np.all(np.isfinite(first)):
+        return math.nan, products
+    tol = 1e-8 if np.dtype(dtype) == np.float64 else 1e-4
+    try:
+        top = eigsh(operator, k=1, which="LA", v0=v0, tol=tol, return_eigenvectors=False)[0]
+    except ArpackNoConvergence as error:  # a cluster at the top: any member of it will do
+        top = max(error.eigenvalues, default=float(v0 @ counted(v0) / (v0 @ v0)))
+    return float(top), products
+
+
+def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
+    """Return the largest eigenvalue of the Hessian at ``x`` and the oracle calls it took."""
+    if not problem.has_hvp:
+        return _power_on_differences(problem, x)
+    xp, dtype = problem.xp, np.asarray(x).dtype
+
+    def product(v: np.ndarray) -> np.ndarray:
+        return np.asarray(problem.hvp(x, xp.asarray(v, dtype=problem.dtype)))
+
+    return largest_eigenvalue(product, problem.n, dtype)
+
+
+def gram_eigenvalue(A: Array) -> tuple[float, int]:
+    """Return the largest eigenvalue of A^T A / N and its price in gradients."""
+    N, n = A.shape
+    if n <= DENSE_GRAM:
+        gram = A.T @ A
+        gram = gram.toarray() if is_sparse(gram) else np.asarray(gram)
+        return float(np.linalg.eigvalsh(gram)[-1]) / N, math.ceil(n / 2)
+    if is_sparse(A):
+        product = lambda v: A.T @ (A @ v)  # noqa: E731
+        dtype = A.dtype
+    else:
+        host = np.asarray(A)
+        product = lambda v: host.T @ (host @ v)  # noqa: E731
+        dtype = host.dtype
+    top, products = largest_eigenvalue(product, n, dtype)
+    return top / N, products
+
+
+def _power_on_differences(problem: Problem, x: Array) -> tuple[float, int]:
+    """Power iteration with H v replaced by a difference of gradients."""
+    xp = problem.xp
+    base = problem.gradient(x)
+    length = math.sqrt(epsilon(xp, problem.dtype)) * max(1.0, float(xp.max(xp.abs(x))))
+    z = xp.asarray(np.random.default_rng(0).standard_normal(problem.n), dtype=problem.dtype)
+    z /= math.sqrt(float(z @ z))
+    top = 0.0
+    for step in range(POWER_STEPS):  # noqa: B007
+        Hz = (problem.gradient(x + length * z) - base) / length
+        norm = math.sqrt(float(Hz @ Hz))
+        if not math.isfinite(norm) or norm == 0.0:
+            return norm, step + 2
+        done = abs(norm - top) <= 1e-3 * norm
+        top, z = norm, Hz / norm
+        if done:
+            break
+    return top, step + 2

@@ -1,0 +1,242 @@
+"""The named datasets, their splits, and a user's own files (SPEC.md section 9)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems import synthetic
+from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.problems.files import Table, read_libsvm, read_table
+from ode2opt.problems.preparing import (
+    Rows,
+    binary_labels,
+    check_finite,
+    largest_entries,
+    numeric_targets,
+    quicker_layout,
+    scaled,
+)
+from ode2opt.problems.sources import Progress, find_file, obtain_file, unavailable
+
+SPLITS = ("paper", "shuffled")
+SHUFFLE_SEED = 0
+COVTYPE_CLASS = 2  # LIBSVM's binary covtype: this class against the other six
+FILE_TRAIN_SHARE = 0.6
+FILE_SIZE_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Train and test rows, scaled and ready, with the size of the problems drawn from them."""
+
+    name: str
+    split: str
+    train: Rows
+    test: Rows
+    size: int
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return int(self.train.A.shape[1])
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of a named dataset before it is loaded."""
+
+    n: int
+    n_train: int
+    n_test: int
+    size: int
+    origin: str
+    read: Callable[[Progress | None], tuple[Rows, Rows]]
+    files: tuple[str, ...] = ()
+
+    def place(self) -> str:
+        """Return where the data would come from now: made, local, or to be downloaded."""
+        found = [find_file(name) for name in self.files]
+        if not self.files:
+            return "made here" if self.origin == "synthetic" else "with scikit-learn"
+        return str(found[0].parent) if found and all(found) else "to be fetched"
+
+
+def load_dataset(
+    name: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    binary: bool = True,
+    label: str | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Load a named dataset or a user's file, split and scaled.
+
+    Columns are divided by their largest absolute value. ``paper`` splits by the order of the
+    file (or the given files) and scales train and test each by its own maxima, as the paper
+    does; ``shuffled`` deals the rows out at random (fixed seed) and scales both by train's.
+
+    Args:
+        name: a name of ``DATASETS`` or a path to a LIBSVM, CSV, NPZ or Parquet file.
+        split: "paper" or "shuffled"; by default the paper's for named data, shuffled for files.
+        binary: map two label values to {0, 1}; False keeps a file's labels as they are.
+        label: the label column of a file.
+        progress: what a download reports to.
+    """
+    name = os.fspath(name)
+    if split is not None and split not in SPLITS:
+        raise unknown_name("split", split, SPLITS)
+    if name in DATASETS:
+        spec = DATASETS[name]
+        train, test = spec.read(progress)
+        _check_sizes(name, spec, train, test)
+        size = spec.size
+    elif _looks_like_path(name):
+        split = split or "shuffled"
+        train, test = _halves_of_file(name, binary, label)
+        size = max(1, int(len(train) * FILE_SIZE_SHARE))
+        size = min(size, len(test))
+    else:
+        raise unknown_name("dataset", name, DATASETS)
+    split = split or "paper"
+    if split == "shuffled":
+        train, test = _shuffled(train, test)
+    train, test = _scaled(train, test, together=split == "shuffled")
+    return Dataset(name, split, train, test, size)
+
+
+def _looks_like_path(name: str) -> bool:
+    return Path(name).exists() or os.sep in name or "." in name
+
+
+def _halves_of_file(name: str, binary: bool, label: str | None) -> tuple[Rows, Rows]:
+    rows = rows_of(read_table(name, label=label), name, binary)
+    if len(rows) < 4:
+        raise InputError(f"{name} has {len(rows)} rows: too few for training and test problems.")
+    return _cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
+
+
+def rows_of(table: Table, where: str, binary: bool) -> Rows:
+    """Return a table's rows with checked features and labels."""
+    check_finite(table.A, where, table.columns)
+    mapped = binary_labels if binary else numeric_targets
+    return Rows(table.A, mapped(table.labels, where))
+
+
+def _cut(rows: Rows, first: int) -> tuple[Rows, Rows]:
+    return rows.take(slice(0, first)), rows.take(slice(first, None))
+
+
+def _check_sizes(name: str, spec: Spec, train: Rows, test: Rows) -> None:
+    found = (int(train.A.shape[1]), len(train), len(test))
+    due = (spec.n, spec.n_train, spec.n_test)
+    if found != due:
+        raise InputError(
+            f"{name} should have {due[0]} columns, {due[1]:,} training and {due[2]:,} test rows, "
+            f"but has {found[0]}, {found[1]:,} and {found[2]:,}: is the file cut off?"
+        )
+
+
+def _shuffled(train: Rows, test: Rows) -> tuple[Rows, Rows]:
+    """Deal all rows out again at random, in the same numbers."""
+    if is_sparse(train.A):
+        from scipy.sparse import vstack
+
+        A: Array = vstack([train.A, test.A], format="csr")
+    else:
+        A = np.concatenate([train.A, test.A])
+    b = np.concatenate([train.b, test.b])
+    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(b))
+    return _cut(Rows(A, b).take(order), len(train))
+
+
+def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
+    size = largest_entries(train.A)
+    other = size if together else largest_entries(test.A)
+    return (
+        replace(train, A=quicker_layout(scaled(train.A, size))),
+        replace(test, A=quicker_layout(scaled(test.A, other))),
+    )
+
+
+# How each named dataset is read --------------------------------------------------------------------
+
+
+def _libsvm(name: str, n: int, progress: Progress | None) -> Rows:
+    path = obtain_file(name, progress)
+    table = read_libsvm(path, n)
+    return rows_of(table, str(path), binary=True)
+
+
+def _two_files(name: str, n: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+    return lambda progress: (_libsvm(name, n, progress), _libsvm(name + ".t", n, progress))
+
+
+def _one_file(name: str, n: int, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+    return lambda progress: _cut(_libsvm(name, n, progress), first)
+
+
+def _bundled(name: str, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+    def read(progress: Progress | None) -> tuple[Rows, Rows]:
+        from sklearn import datasets
+
+        data = getattr(datasets, f"load_{name}")()
+        labels = data.target % 2 if name == "digits" else data.target
+        return _cut(Rows(data.data, labels.astype(np.float64)), first)
+
+    return read
+
+
+def _covtype(rows: int | None, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+    """The first ``rows`` of covtype (all if None): a LIBSVM file at hand, or scikit-learn's copy."""
+    name = "covtype" if rows is None else "covtype20k"
+
+    def read(progress: Progress | None) -> tuple[Rows, Rows]:
+        path = find_file(name) or find_file("covtype.libsvm.binary")
+        if path is not None:
+            whole = rows_of(read_libsvm(path, 54), str(path), binary=True)
+        else:
+            whole = _fetch_covtype(name)
+        return _cut(whole.take(slice(0, rows)), first)
+
+    return read
+
+
+def _fetch_covtype(name: str) -> Rows:
+    from sklearn.datasets import fetch_covtype
+
+    from ode2opt.problems.sources import cache_folder
+
+    try:
+        data = fetch_covtype(data_home=cache_folder())
+    except OSError as error:
+        raise unavailable(name, f"scikit-learn could not fetch covtype ({error})") from None
+    return Rows(data.data, (data.target != COVTYPE_CLASS).astype(np.float64))
+
+
+DATASETS: dict[str, Spec] = {
+    "mushrooms": Spec(
+        112, 3_200, 4_924, 1_024, "LIBSVM", _one_file("mushrooms", 112, 3_200), ("mushrooms",)
+    ),
+    "a5a": Spec(123, 6_414, 26_147, 1_024, "LIBSVM", _two_files("a5a", 123), ("a5a", "a5a.t")),
+    "w3a": Spec(300, 4_912, 44_837, 1_024, "LIBSVM", _two_files("w3a", 300), ("w3a", "w3a.t")),
+    "phishing": Spec(
+        68, 8_192, 2_863, 1_024, "LIBSVM", _one_file("phishing", 68, 8_192), ("phishing",)
+    ),
+    "covtype": Spec(
+        54, 102_400, 478_612, 10_240, "LIBSVM", _covtype(None, 102_400), ("covtype",)
+    ),
+    "covtype20k": Spec(
+        54, 12_000, 8_000, 2_048, "LIBSVM", _covtype(20_000, 12_000), ("covtype20k",)
+    ),
+    "separable": Spec(
+        101, 20_480, 20_480, 1_024, "synthetic", lambda progress: synthetic.separable(20_480)
+    ),
+    "digits": Spec(64, 1_078, 719, 512, "scikit-learn", _bundled("digits", 1_078)),
+    "breast_cancer": Spec(30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341)),
+}

@@ -1,0 +1,140 @@
+"""A family: a distribution of problems of one kind, to learn from and to test on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems._arrays import Array, as_matrix, as_vector
+from ode2opt.problems.base import Problem
+from ode2opt.problems.datasets import load_dataset
+from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
+from ode2opt.problems.preparing import Rows
+from ode2opt.problems.sources import Progress
+
+KINDS: dict[str, type[LinearModel]] = {
+    "logistic": Logistic,
+    "lpp": Lpp,
+    "leastsquares": LeastSquares,
+}
+PARTS = ("train", "test")
+
+Seed = int | Sequence[int] | np.random.Generator
+Sampler = Callable[[np.random.Generator, str], Problem]
+
+
+def kind_of(problem: str) -> type[LinearModel]:
+    """Return the class of a problem's name."""
+    if problem not in KINDS:
+        raise unknown_name("problem", problem, KINDS)
+    return KINDS[problem]
+
+
+class Family:
+    """Problems drawn at random; make one with ``from_dataset``, ``from_arrays``, ``from_sampler``.
+
+    ``sample(seed)`` returns the same problem for the same seed on every machine with the same
+    NumPy stream (``numpy.random.default_rng``).
+    """
+
+    def __init__(self, name: str, sampler: Sampler, size: int | None = None) -> None:
+        self.name, self.size = name, size
+        self._sampler = sampler
+
+    def sample(self, rng: Seed, part: str = "train") -> Problem:
+        """Return one problem.
+
+        Args:
+            rng: a seed, a list of seeds, or a generator (which moves on).
+            part: "train", or "test" for the rows that training never sees.
+        """
+        if part not in PARTS:
+            raise unknown_name("part", part, PARTS)
+        return self._sampler(np.random.default_rng(rng), part)
+
+    @classmethod
+    def from_dataset(
+        cls,
+        problem: str,
+        dataset: str | os.PathLike[str],
+        *,
+        split: str | None = None,
+        size: int | None = None,
+        label: str | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Family:
+        """Problems of ``size`` rows drawn without replacement from a dataset.
+
+        Args:
+            problem: "logistic", "lpp" or "leastsquares".
+            dataset: a name or a file; see :func:`ode2opt.problems.load_dataset`.
+            split: "paper" or "shuffled".
+            size: rows a problem; by default the paper's (1,024, covtype 10,240).
+            label: the label column of a file.
+            progress: what a download reports to.
+            options: passed to the problem (``l2``, ``p``).
+        """
+        kind = kind_of(problem)
+        data = load_dataset(
+            dataset, split=split, binary=kind is Logistic, label=label, progress=progress
+        )
+        rows = {"train": data.train, "test": data.test}
+        return cls(
+            f"{problem} {data.name}", _RowSampler(kind, rows, size or data.size, options),
+            size or data.size,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        problem: str,
+        A: Array,
+        b: Array,
+        *,
+        size: int,
+        test: tuple[Array, Array] | None = None,
+        **options: Any,
+    ) -> Family:
+        """Problems of ``size`` rows drawn without replacement from arrays, taken as they are.
+
+        Without ``test`` arrays the last 40% of the rows are kept for it.
+        """
+        A = as_matrix(A)
+        whole = Rows(A, as_vector(b, A.data if hasattr(A, "tocsr") else A, "b", A.shape[0]))
+        if test is None:
+            cut = int(0.6 * len(whole))
+            rows = {"train": whole.take(slice(0, cut)), "test": whole.take(slice(cut, None))}
+        else:
+            rows = {"train": whole, "test": Rows(as_matrix(test[0]), np.asarray(test[1]))}
+        return cls(problem, _RowSampler(kind_of(problem), rows, size, options), size)
+
+    @classmethod
+    def from_sampler(cls, sampler: Callable[[np.random.Generator], Problem]) -> Family:
+        """Problems made by ``sampler(rng)``; test problems are fresh draws."""
+
+        def draw(rng: np.random.Generator, part: str) -> Problem:
+            return sampler(rng)
+
+        return cls("sampler", draw)
+
+
+class _RowSampler:
+    """Draws rows without replacement and makes a problem of them."""
+
+    def __init__(
+        self, kind: type[LinearModel], rows: dict[str, Rows], size: int, options: dict[str, Any]
+    ) -> None:
+        fewest = min(len(part) for part in rows.values())
+        if not 1 <= size <= fewest:
+            raise InputError(f"A problem of {size} rows cannot be drawn from {fewest} rows.")
+        self.kind, self.rows, self.size, self.options = kind, rows, size, options
+
+    def __call__(self, rng: np.random.Generator, part: str) -> Problem:
+        rows = self.rows[part]
+        chosen = rows.take(rng.choice(len(rows), self.size, replace=False))
+        return self.kind(chosen.A, chosen.b, **self.options)

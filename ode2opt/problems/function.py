@@ -1,0 +1,84 @@
+"""A problem from a plain function: the user's gradient, or JAX's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError, MissingDependencyError
+from ode2opt.problems._arrays import Array, namespace
+from ode2opt.problems.base import Problem
+
+
+class FunctionProblem(Problem):
+    """f given by callables on float64 NumPy vectors; made by :meth:`Problem.from_function`.
+
+    Without ``grad`` the function must be written with ``jax.numpy``: its gradient and its
+    Hessian-vector product come from automatic differentiation. With ``grad`` it may be anything.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[[Array], float],
+        grad: Callable[[Array], Array] | None = None,
+        *,
+        n: int,
+        hvp: Callable[[Array, Array], Array] | None = None,
+    ) -> None:
+        if n != int(n) or n < 1:
+            raise InputError(f"n is {n}: a problem needs at least one variable.")
+        self.n, self.dtype, self.xp = int(n), np.dtype(np.float64), namespace(np.empty(0))
+        if grad is None:
+            fun, grad, jax_hvp = differentiate(fun, self.n)
+            hvp = hvp or jax_hvp
+        self._fun, self._grad, self._hvp = fun, grad, hvp
+        self.has_hvp = hvp is not None
+
+    def value(self, x: Array) -> Array:
+        return float(self._fun(x))
+
+    def gradient(self, x: Array) -> Array:
+        return self._vector(self._grad(x), "gradient")
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        if self._hvp is None:
+            return super().hvp(x, v)
+        return self._vector(self._hvp(x, v), "Hessian-vector product")
+
+    def _vector(self, g: Any, what: str) -> Array:
+        g = np.array(g, dtype=np.float64)  # a copy: the function may hand out its own buffer
+        if g.shape != (self.n,):
+            raise InputError(f"The {what} has shape {g.shape}; it must be ({self.n},) like x.")
+        return g
+
+
+def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[Callable, Callable, Callable]:
+    """Return fun, its gradient and its Hessian-vector product, compiled by JAX in float64."""
+    try:
+        import jax
+    except ImportError:
+        raise MissingDependencyError(
+            "A function without a gradient is differentiated by JAX: pip install 'ode2opt[learn]', "
+            "or pass the gradient."
+        ) from None
+
+    def in_double(compiled: Callable) -> Callable:
+        def call(*args: Array) -> np.ndarray:
+            with jax.enable_x64(True):
+                return np.asarray(compiled(*(np.asarray(a, dtype=np.float64) for a in args)))
+
+        return call
+
+    gradient = jax.grad(fun)
+    value = in_double(jax.jit(fun))
+    try:
+        shape = value(np.ones(n)).shape
+    except Exception as error:
+        raise InputError(
+            f"JAX cannot trace the function ({type(error).__name__}): write it with jax.numpy, "
+            f"or pass its gradient."
+        ) from error
+    if shape != ():
+        raise InputError(f"The function returns shape {shape}; it must return one number.")
+    product = jax.jit(lambda x, v: jax.jvp(gradient, (x,), (v,))[1])
+    return value, in_double(jax.jit(gradient)), in_double(product)

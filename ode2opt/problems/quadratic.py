@@ -1,0 +1,52 @@
+"""The quadratic f(x) = 1/2 x.Qx - b.x + l2/2 |x|^2."""
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse, namespace
+from ode2opt.problems.base import Problem
+from ode2opt.problems.curvature import largest_curvature
+
+
+class Quadratic(Problem):
+    """A convex quadratic.
+
+    Args:
+        Q: symmetric positive semidefinite n x n matrix, dense or sparse.
+        b: n numbers.
+        l2: weight of l2/2 |x|^2.
+    """
+
+    def __init__(self, Q: Array, b: Array, *, l2: float = 0.0) -> None:
+        Q = as_matrix(Q, "Q")
+        if Q.shape[0] != Q.shape[1]:
+            raise InputError(f"Q must be square, not {Q.shape[0]} x {Q.shape[1]}.")
+        if not 0 <= l2 < float("inf"):
+            raise InputError(f"l2 is {l2}: it must be zero or a positive number.")
+        self.Q, self.l2, self.n = Q, float(l2), Q.shape[0]
+        self.b = as_vector(b, Q.data if is_sparse(Q) else Q, "b", self.n)
+        self.dtype, self.xp = self.b.dtype, namespace(self.b)
+        asymmetry, size = abs(Q - Q.T).max(), abs(Q).max()
+        if float(asymmetry) > 1e-5 * float(size):
+            raise InputError(f"Q is not symmetric: Q - Q^T has an entry of {float(asymmetry):.3g}.")
+
+    def value(self, x: Array) -> Array:
+        return 0.5 * (x @ (self.Q @ x)) - self.b @ x + 0.5 * self.l2 * (x @ x)
+
+    def gradient(self, x: Array) -> Array:
+        g = self.Q @ x
+        g -= self.b
+        if self.l2:
+            g += self.l2 * x
+        return g
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        g = self.gradient(x)
+        return 0.5 * (x @ (g - self.b)), g
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        return self.Q @ v + self.l2 * v
+
+    def curvature_bound(self) -> float | None:
+        return largest_curvature(self, self.b)[0]
+
+    def _paper_bound(self) -> tuple[float, int]:
+        return largest_curvature(self, self.b)

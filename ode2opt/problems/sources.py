@@ -1,0 +1,99 @@
+"""Where a dataset's files come from: a local folder, the cache, or a hash-checked download."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from ode2opt.errors import DataUnavailableError
+
+LIBSVM_SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+
+SHA256 = {
+    "a5a": "5cb3a6603de0a0eb43afcdd45b1820c71ee7f20da1c09f054696bb71cbc45ad8",
+    "a5a.t": "9ddbc60c0a3c5a8249e51f663d7110c4050e40d67301640418e9f44186db1bd1",
+    "w3a": "f050c32d3bd2f18eccbe3847cfe8a3ba9dae4de67d73236013c4a7b9afb48cc7",
+    "w3a.t": "623e195812435d3c54a0a87120ba9a927ed9771b1d29f9e35fdfa381416b2fb3",
+    "mushrooms": "f39a4eb628dc61a7d43760815b061c9e497aa728ce1ad8bde57a09ef6043b538",
+    "phishing": "0cf66ef36604c393da9359b2e5d894a2df8aee31fd184633cefa138add2ef08a",
+}
+
+
+class Progress(Protocol):
+    """What a download reports to: the few calls of a tqdm bar that pooch makes."""
+
+    total: int
+
+    def update(self, n: int) -> None: ...
+    def reset(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def local_folder() -> Path | None:
+    """Return the folder that ``ODE2OPT_DATA`` names, if it is set."""
+    folder = os.environ.get("ODE2OPT_DATA")
+    return Path(folder) if folder else None
+
+
+def cache_folder() -> Path:
+    """Return where downloads are kept: ``ODE2OPT_CACHE``, or the system's place for caches."""
+    import pooch
+
+    return Path(os.environ.get("ODE2OPT_CACHE") or pooch.os_cache("ode2opt"))
+
+
+def find_file(name: str) -> Path | None:
+    """Return the file if it is on this machine: in the local folder, else in the cache."""
+    folder = local_folder()
+    places = ([folder] if folder else []) + [cache_folder()]
+    return next((place / name for place in places if (place / name).is_file()), None)
+
+
+def obtain_file(name: str, progress: Progress | None = None) -> Path:
+    """Return the file, downloading it into the cache if it is not on this machine."""
+    found = find_file(name)
+    if found is not None:
+        return found
+    if name not in SHA256:
+        raise unavailable(name, "it is not on the LIBSVM site")
+    return _download(name, progress)
+
+
+def _download(name: str, progress: Progress | None) -> Path:
+    import pooch
+
+    logger = pooch.get_logger()
+    level, quiet = logger.level, "ERROR"
+    logger.setLevel(quiet)
+    try:
+        path = pooch.retrieve(
+            url=LIBSVM_SITE + name,
+            known_hash="sha256:" + SHA256[name],
+            fname=name,
+            path=cache_folder(),
+            downloader=pooch.HTTPDownloader(progressbar=progress or False, timeout=30),
+        )
+    except ValueError:
+        raise unavailable(name, "what the site sent does not have the expected hash") from None
+    except OSError as error:  # requests' errors are OSErrors, as are those of the disk
+        raise unavailable(name, f"the download failed ({_reason(error)})") from None
+    finally:
+        logger.setLevel(level)
+    return Path(path)
+
+
+def unavailable(name: str, why: str) -> DataUnavailableError:
+    """Return the error that says which file is missing and the two ways to get it."""
+    folder = local_folder()
+    looked = f"{folder} and " if folder else ""
+    return DataUnavailableError(
+        f"The file '{name}' is not in {looked}{cache_folder()}, and {why}: set ODE2OPT_DATA to a "
+        f"folder that holds it, or run 'ode2opt data fetch' with a network connection."
+    )
+
+
+def _reason(error: OSError) -> str:
+    if error.strerror:
+        return error.strerror
+    return "no network" if "onnection" in type(error).__name__ else type(error).__name__

@@ -1,0 +1,25 @@
+"""What a user runs: schedules, EIGAC, guard and relay, the classics, the result."""
+
+from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.methods import METHODS
+from ode2opt.solvers.relay import Relay
+from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
+from ode2opt.solvers.run import Progress
+from ode2opt.solvers.solve import solve
+
+__all__ = [
+    "METHODS",
+    "DefaultCoefficients",
+    "Guard",
+    "Handover",
+    "History",
+    "Milestone",
+    "Progress",
+    "Relay",
+    "Result",
+    "Schedule",
+    "Status",
+    "solve",
+]

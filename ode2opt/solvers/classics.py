@@ -1,0 +1,65 @@
+"""The classical methods, as the paper compares with them; each is a loop around ``run.at``."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+from ode2opt.problems._arrays import Array, copy
+from ode2opt.solvers.run import Run
+
+IGAHD_ALPHA = 6.0
+
+
+def gradient_descent(run: Run, x: Array, L: float) -> None:
+    """x <- x - g(x)/L."""
+    while True:
+        g = run.at(x)
+        g /= L
+        x -= g
+
+
+def nesterov(run: Run, x: Array, L: float) -> None:
+    """Nesterov's method for convex functions with momentum (k-1)/(k+2), as printed.
+
+    y_{k+1} = x_k - g(x_k)/L;  x_{k+1} = y_{k+1} + (k-1)/(k+2) (y_{k+1} - y_k), k = 1, 2, ...
+    """
+    y = copy(x)
+    for k in count(1):
+        g = run.at(x)
+        g /= -L
+        g += x
+        x = g + ((k - 1) / (k + 2)) * (g - y)
+        y = g
+
+
+def nesterov_restart(run: Run, x: Array, L: float) -> None:
+    """Nesterov's method whose momentum starts anew when <g(x_k), y_{k+1} - y_k> > 0."""
+    y, k = copy(x), 1
+    while True:
+        g = run.at(x)
+        new = x - g / L
+        if float(g @ (new - y)) > 0:
+            k = 1
+        x = new + ((k - 1) / (k + 2)) * (new - y)
+        y, k = new, k + 1
+
+
+def igahd(run: Run, x: Array, L: float) -> None:
+    """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration (SPEC.md section 2).
+
+    y_k = x_k + (1 - alpha/k)(x_k - x_{k-1}) - beta sqrt(s) (g_k - g_{k-1}) - beta sqrt(s)/k g_{k-1},
+    x_{k+1} = y_k - s g(y_k), with s = 1/L and beta = sqrt(s), half of its upper limit. It starts at
+    k = alpha with x_{k-1} = x_k, so that no momentum is negative.
+    """
+    s = 1 / L
+    correction = math.sqrt(s) * math.sqrt(s)
+    previous, previous_g = copy(x), None
+    for k in count(int(IGAHD_ALPHA)):
+        g = run.at(x)
+        if previous_g is None:
+            previous_g = g
+        y = x + (1 - IGAHD_ALPHA / k) * (x - previous)
+        y -= correction * (g - previous_g) + (correction / k) * previous_g
+        previous, previous_g = x, g
+        x = y - s * run.gradient(y)

@@ -1,0 +1,52 @@
+"""EIGAC, the explicit Euler discretisation of the inertial system (SPEC.md section 2)."""
+
+from __future__ import annotations
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.problems._arrays import Array
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.run import HandOver, Run, Stop
+
+
+class Eigac:
+    """The iteration e = u - a g; x <- x + e; u <- u - d e - c g, in place.
+
+    Two vectors, ``x`` and ``u``, and the gradient, which is overwritten:
+    u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g. ``done`` counts the table's rows
+    used, so that a relay can take over in the middle.
+    """
+
+    def __init__(self, run: Run, schedule: Schedule, x: Array) -> None:
+        self.run, self.schedule, self.x = run, schedule, x
+        self.done = 0
+        self.u: Array = None
+        self.g: Array = None
+
+    def go(self) -> None:
+        """Run the whole schedule; leaves by Stop or HandOver."""
+        if self.u is None:
+            self._idle_step()
+        run = self.run
+        for a, c, d in list(self.schedule)[self.done :]:
+            g = self.g
+            g *= a if a else 1.0
+            if a:
+                self.u -= g
+            self.x += self.u
+            self.u *= 1.0 - d
+            g *= (a - c) / a if a else -c
+            self.u += g
+            self.done += 1
+            self.g = run.gradient(self.x)
+            run.observe(self.x, self.g)
+        if run.watch is None:
+            raise Stop(Status.HORIZON)
+        raise HandOver("the schedule's horizon is over")
+
+    def _idle_step(self) -> None:
+        """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
+        a, c, _ = next(iter(self.schedule))
+        self.g = self.run.at(self.x)
+        self.u = (a - c) * self.g
+        self.done = 1
+        self.run.observe(self.x, self.g)

@@ -1,0 +1,49 @@
+"""The guard: whatever a schedule does, the solve converges (SPEC.md section 11)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ode2opt.errors import InputError
+from ode2opt.solvers.eigac import Eigac
+from ode2opt.solvers.fallback import nesterov_backtracking
+from ode2opt.solvers.run import HandOver, Run
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Watches the gradient norm and hands over to a method that needs no trust.
+
+    Attributes:
+        blowup: hand over when the norm exceeds this many times its starting value.
+        patience: hand over when the best norm has not improved for this many iterations.
+    """
+
+    blowup: float = 5.0
+    patience: int = 100
+
+    def __post_init__(self) -> None:
+        if not self.blowup > 1:
+            raise InputError(f"blowup is {self.blowup}: it must be above 1.")
+        if self.patience < 1:
+            raise InputError(f"patience is {self.patience}: it must be at least 1 iteration.")
+
+    def reason(self, run: Run) -> str | None:
+        """Say why to hand over now, or None."""
+        if not math.isfinite(run.norm):
+            return "the gradient is not finite"
+        if run.norm > self.blowup * run.first_norm:
+            return f"the gradient norm exceeds {self.blowup:g} times its starting value"
+        if run.k - run.best_k >= self.patience:
+            return f"no improvement for {self.patience} iterations"
+        return None
+
+    def minimise(self, run: Run, eigac: Eigac) -> None:
+        """Run EIGAC under this watch, then the fallback from the best point; leaves by Stop."""
+        run.watch = self.reason
+        try:
+            eigac.go()
+        except HandOver as handover:
+            run.hand_over(handover.reason, "nesterov")
+            nesterov_backtracking(run, run.best_x)

@@ -1,0 +1,46 @@
+"""The paper's relay: when the learned coefficients start to fail, default ones go on (section 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.problems.curvature import largest_curvature
+from ode2opt.solvers.eigac import Eigac
+from ode2opt.solvers.run import HandOver, Run
+
+
+@dataclass(frozen=True)
+class Relay:
+    """Latches at the first rise of a gradient norm that was below the tolerance.
+
+    From there on beta = (C/h - C alpha/(2t))/Lam with Lam the curvature at the latch, and
+    gamma = beta/h; the velocity is kept. C = 3.9 needs the converged Lam that it is given here.
+    """
+
+    coefficients: DefaultCoefficients = DefaultCoefficients(3.9)
+
+    def reason(self, run: Run) -> str | None:
+        """Say whether to latch now."""
+        if run.norm > run.previous_norm and run.previous_norm < run.tol:
+            return "the gradient norm rose after the tolerance was reached"
+        return None
+
+    def minimise(self, run: Run, eigac: Eigac) -> None:
+        """Run EIGAC under the relay's watch; leaves by Stop."""
+        run.watch = self.reason
+        try:
+            eigac.go()
+        except HandOver as handover:
+            run.hand_over(handover.reason, "relay")
+            self._take_over(run, eigac)
+            eigac.go()
+
+    def _take_over(self, run: Run, eigac: Eigac) -> None:
+        curvature, calls = largest_curvature(run.problem, eigac.x)
+        run.calls += calls
+        k, old = eigac.done, eigac.schedule
+        schedule = self.coefficients.schedule(max(run.max_iter, k + 1), curvature or 1.0)
+        # v <- v + (beta_new - beta_old) g keeps x'; in u = h v that is the difference of a.
+        eigac.u += float(schedule.a[k] - old.a[min(k, len(old) - 1)]) * eigac.g
+        eigac.schedule = schedule

@@ -1,0 +1,114 @@
+"""What a solve returns: the best point, why it stopped, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array
+
+
+class Status(Enum):
+    """Why a solve stopped; the value is the sentence shown."""
+
+    CONVERGED = "The gradient norm reached the tolerance."
+    MAX_ITER = "The iteration limit was reached before the tolerance."
+    MAX_SECONDS = "The time limit was reached before the tolerance."
+    NON_FINITE = "The iterates diverged: the gradient is not finite."
+    HORIZON = "The schedule ended before the tolerance was reached."
+    STALLED = "No further progress is possible at this precision."
+    CALLBACK = "The callback asked to stop."
+    INTERRUPTED = "Interrupted; this is the best point so far."
+
+
+@dataclass(frozen=True)
+class Handover:
+    """One change of method during a solve, by the guard or the relay."""
+
+    iteration: int
+    reason: str
+    to: str
+    grad_norm: float
+
+
+@dataclass
+class History:
+    """What was seen at each iteration, 0 being the start point."""
+
+    grad_norm: list[float] = field(default_factory=list)
+    oracle_calls: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """When the tolerance was first reached."""
+
+    iteration: int
+    oracle_calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of :func:`ode2opt.solve`.
+
+    Attributes:
+        x: the point with the smallest gradient norm seen; always finite.
+        fun: f(x).
+        grad_norm: the Euclidean norm of the gradient at ``x``.
+        status: why the solve stopped.
+        iterations: iterations made; for lbfgs and the guard's fallback each evaluation is one.
+        oracle_calls: gradients, Hessian-vector products and values used, set-up included.
+        seconds: wall time, set-up included.
+        handovers: what the guard or the relay did.
+        history: norms, calls and seconds by iteration, when asked for.
+        reached: when the tolerance was first met, or None.
+    """
+
+    x: Array
+    fun: float
+    grad_norm: float
+    status: Status
+    iterations: int
+    oracle_calls: int
+    seconds: float
+    handovers: tuple[Handover, ...] = ()
+    history: History | None = None
+    reached: Milestone | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the gradient norm reached the tolerance, nothing else."""
+        return self.reached is not None
+
+    @property
+    def message(self) -> str:
+        """The status as a sentence."""
+        return self.status.value
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields of ``ode2opt solve --json``."""
+        return {
+            "status": self.status.name.lower(),
+            "success": self.success,
+            "fun": self.fun,
+            "grad_norm": self.grad_norm,
+            "iterations": self.iterations,
+            "oracle_calls": self.oracle_calls,
+            "seconds": self.seconds,
+            "handovers": [asdict(handover) for handover in self.handovers],
+        }
+
+    def save(self, file: Any) -> None:
+        """Write x, fun, grad_norm and status to an open NPZ file."""
+        np.savez(
+            file,
+            x=np.asarray(self.x),
+            fun=self.fun,
+            grad_norm=self.grad_norm,
+            status=self.status.name.lower(),
+        )

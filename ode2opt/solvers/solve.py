@@ -1,0 +1,184 @@
+"""The one public verb."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems._arrays import Array, as_vector, copy, epsilon
+from ode2opt.problems.base import Problem
+from ode2opt.problems.function import FunctionProblem
+from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.methods import Policy, built_in, follow
+from ode2opt.solvers.relay import Relay
+from ode2opt.solvers.result import Result, Status
+from ode2opt.solvers.run import Callback, Run, Stop
+
+HANDOVERS: dict[str, Policy] = {"guard": Guard(), "relay": Relay(), "none": None}
+
+
+def solve(
+    problem: Problem | Callable[[Array], Any] | None = None,
+    x0: Array | None = None,
+    *,
+    fun: Callable[[Array], Any] | None = None,
+    jac: Callable[[Array], Array] | bool | None = None,
+    method: str | Schedule = "eigac-c2",
+    tol: float = 1e-6,
+    max_iter: int = 100_000,
+    max_seconds: float | None = None,
+    handover: str | Guard | Relay = "guard",
+    stop_at_tol: bool = True,
+    history: bool = False,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise a smooth convex function until its gradient norm is at most ``tol``.
+
+    Args:
+        problem: a :class:`Problem`, or a function of x as in scipy.
+        x0: where to start; by default the paper's start point (needs a Problem).
+        fun: the function, if ``problem`` is not given.
+        jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
+        method: a built-in name (see ``ode2opt.solvers.METHODS``) or a :class:`Schedule`, which is
+            taken as it is.
+        tol: the Euclidean gradient norm to reach.
+        max_iter: at most this many iterations.
+        max_seconds: at most this much wall time.
+        handover: what watches a schedule: "guard" (always converges), "relay" (the paper's) or
+            "none"; or a :class:`Guard` or :class:`Relay` with settings of your own. The classical
+            methods run as they are.
+        stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` then tells when ``tol`` was met.
+        history: keep norms, calls and seconds of every iteration.
+        callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
+
+    Returns:
+        A :class:`Result`. Its ``x`` is the best point seen, also after Ctrl-C, divergence or a limit.
+
+    Example:
+        >>> result = solve(Logistic(A, b, l2=1e-3), tol=1e-8)
+        >>> result.success, result.x
+        >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))
+    """
+    task = _as_problem(problem, x0, fun, jac)
+    policy = _policy(handover)
+    _check_limits(task, tol, max_iter, max_seconds)
+    start = task.start().x0 if x0 is None else as_vector(x0, _like(task), "x0", task.n)
+    run = Run(
+        task,
+        tol=float(tol),
+        max_iter=int(max_iter),
+        max_seconds=math.inf if max_seconds is None else float(max_seconds),
+        stop_at_tol=stop_at_tol,
+        history=history,
+        callback=callback,
+    )
+    if isinstance(method, str):
+        built_in(method)
+    with np.errstate(over="ignore", invalid="ignore"):
+        status = _minimise(run, start, x0 is None, method, policy)
+    return _result(run, status)
+
+
+def _minimise(
+    run: Run, start: Array, from_paper: bool, method: str | Schedule, policy: Policy
+) -> Status:
+    """Run the method until it stops, and say why it did."""
+    x = copy(start)
+    try:
+        if isinstance(method, Schedule):
+            follow(method, run, x, policy)
+        else:
+            entry, L = built_in(method), math.nan
+            if entry.needs_L:
+                L = _step_constant(run, start, from_paper)
+            entry.minimise(run, x, L, policy)
+    except Stop as stop:
+        return stop.status
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+    raise AssertionError("a method returned without a status")
+
+
+def _step_constant(run: Run, start: Array, from_paper: bool) -> float:
+    """Return L, with its price on the run's account."""
+    if from_paper:
+        scale = run.problem.start().scale
+        run.charge(scale.oracle_calls, scale.seconds)
+    else:
+        scale = run.problem.scale(start)
+        run.charge(scale.oracle_calls, 0.0)
+    return scale.L
+
+
+def _result(run: Run, status: Status) -> Result:
+    if run.best_x is None:
+        if status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        raise InputError("The gradient at the start point is not finite: choose another x0.")
+    return Result(
+        x=run.best_x,
+        fun=float(run.problem.value(run.best_x)),
+        grad_norm=run.best_norm,
+        status=status,
+        iterations=run.k,
+        oracle_calls=run.calls,
+        seconds=run.seconds,
+        handovers=tuple(run.handovers),
+        history=run.history,
+        reached=run.reached,
+    )
+
+
+def _as_problem(
+    problem: Problem | Callable[[Array], Any] | None,
+    x0: Array | None,
+    fun: Callable[[Array], Any] | None,
+    jac: Callable[[Array], Array] | bool | None,
+) -> Problem:
+    if isinstance(problem, Problem):
+        if fun is not None or jac is not None:
+            raise InputError("Give a Problem, or fun and jac, not both.")
+        return problem
+    if (problem is None) == (fun is None):
+        raise InputError("Give one thing to minimise: a Problem, or a function with x0.")
+    function: Any = fun if problem is None else problem
+    if not callable(function):
+        raise InputError(f"{type(function).__name__} is neither a Problem nor a function.")
+    if x0 is None:
+        raise InputError("A function needs a start point: pass x0.")
+    n = int(np.size(x0))
+    if jac is True:
+        return FunctionProblem(lambda x: function(x)[0], lambda x: function(x)[1], n=n)
+    return FunctionProblem(function, jac or None, n=n)
+
+
+def _policy(handover: str | Guard | Relay) -> Policy:
+    if isinstance(handover, Guard | Relay):
+        return handover
+    if handover not in HANDOVERS:
+        raise unknown_name("handover", str(handover), HANDOVERS)
+    return HANDOVERS[handover]
+
+
+def _check_limits(task: Problem, tol: float, max_iter: int, max_seconds: float | None) -> None:
+    if not 0 < tol < math.inf:
+        raise InputError(f"tol is {tol}: it must be a positive number.")
+    reach = epsilon(task.xp, task.dtype)
+    if tol < reach:
+        raise InputError(
+            f"tol = {tol:g} is below what {task.dtype} can reach (about {reach:.1e}): "
+            f"raise it or scale the problem."
+        )
+    if max_iter != int(max_iter) or max_iter < 0:
+        raise InputError(f"max_iter is {max_iter}: it must be a whole number, 0 or more.")
+    if max_seconds is not None and not max_seconds > 0:
+        raise InputError(f"max_seconds is {max_seconds}: it must be positive.")
+
+
+def _like(task: Problem) -> Array:
+    return task.xp.empty(0, dtype=task.dtype)
