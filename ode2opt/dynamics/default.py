@@ -1,4 +1,4 @@
-"""Default coefficients: alpha = 6, beta = (C/h - C alpha/(2t))/L, gamma = beta/h (SPEC.md section 8)."""
+"""Default coefficients (SPEC.md section 8): beta = (C/h - C alpha/(2t))/L, gamma = beta/h."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ class DefaultCoefficients:
     def schedule(self, K: int, L: float = 1.0, skip: int = 0) -> Schedule:
         """Return ``K`` iterations for curvature ``L``, those from iteration ``skip`` on."""
         return Schedule.from_coefficients(
-            self.alpha, self.beta, self.gamma, self.dbeta,
-            h=self.h, t0=self.t0 + skip * self.h, K=K,
+            self.alpha,
+            self.beta,
+            self.gamma,
+            self.dbeta,
+            h=self.h,
+            t0=self.t0 + skip * self.h,
+            K=K,
         ).scaled(L)

@@ -70,7 +70,9 @@ class Schedule:
     ) -> Schedule:
         """Discretise coefficients: a = h beta, c = h^2 (gamma - beta'), d = alpha h / t."""
         if not t0 > alpha * h > 0:
-            raise InputError(f"t0 = {t0} must exceed alpha h = {alpha * h:g}, and both be positive.")
+            raise InputError(
+                f"t0 = {t0} must exceed alpha h = {alpha * h:g}, and both be positive."
+            )
         t = t0 + h * np.arange(_horizon(K))
         return cls(h * beta(t), h**2 * (gamma(t) - dbeta(t)), alpha * h / t)
 

@@ -25,7 +25,9 @@ def as_matrix(A: Array, name: str = "A") -> Array:
     else:
         A = as_floating(A, name)
     if A.ndim != 2:
-        raise InputError(f"{name} must be a matrix (rows x columns), not of shape {tuple(A.shape)}.")
+        raise InputError(
+            f"{name} must be a matrix (rows x columns), not of shape {tuple(A.shape)}."
+        )
     if 0 in A.shape:
         raise InputError(
             f"{name} has {A.shape[0]} rows and {A.shape[1]} columns: there is nothing to fit."

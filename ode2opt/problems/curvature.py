@@ -1,4 +1,4 @@
-"""Largest eigenvalues without matrices: Lanczos on products, power steps on gradient differences."""
+"""Largest eigenvalues without matrices: Lanczos on products, power steps on differences."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _power_on_differences(problem: Problem, x: Array) -> tuple[float, int]:
     z = xp.asarray(np.random.default_rng(0).standard_normal(problem.n), dtype=problem.dtype)
     z /= math.sqrt(float(z @ z))
     top = 0.0
-    for step in range(POWER_STEPS):  # noqa: B007
+    for step in range(POWER_STEPS):
         Hz = (problem.gradient(x + length * z) - base) / length
         norm = math.sqrt(float(Hz @ Hz))
         if not math.isfinite(norm) or norm == 0.0:

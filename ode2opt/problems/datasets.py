@@ -22,7 +22,7 @@ from ode2opt.problems.preparing import (
     quicker_layout,
     scaled,
 )
-from ode2opt.problems.sources import Progress, find_file, obtain_file, unavailable
+from ode2opt.problems.sources import Progress, cache_folder, find_file, obtain_file, unavailable
 
 SPLITS = ("paper", "shuffled")
 SHUFFLE_SEED = 0
@@ -58,13 +58,16 @@ class Spec:
     origin: str
     read: Callable[[Progress | None], tuple[Rows, Rows]]
     files: tuple[str, ...] = ()
+    need_all: bool = True
 
     def place(self) -> str:
-        """Return where the data would come from now: made, local, or to be downloaded."""
-        found = [find_file(name) for name in self.files]
+        """Say where the data would come from now."""
         if not self.files:
-            return "made here" if self.origin == "synthetic" else "with scikit-learn"
-        return str(found[0].parent) if found and all(found) else "to be fetched"
+            return "made here" if self.origin == "synthetic" else "bundled"
+        found = [find_file(name) for name in self.files]
+        places = {str(path.parent) for path in found if path is not None}
+        at_hand = all(found) if self.need_all else any(found)
+        return ", ".join(sorted(places)) if at_hand else "to be fetched"
 
 
 def load_dataset(
@@ -108,6 +111,25 @@ def load_dataset(
         train, test = _shuffled(train, test)
     train, test = _scaled(train, test, together=split == "shuffled")
     return Dataset(name, split, train, test, size)
+
+
+def describe(data: Dataset) -> dict[str, str | int | float]:
+    """Return a dataset's facts as loaded."""
+    facts: dict[str, str | int | float] = {
+        "name": data.name,
+        "split": data.split,
+        "columns": data.n,
+        "rows_a_problem": data.size,
+        "storage": "sparse" if is_sparse(data.train.A) else "dense",
+    }
+    for part, rows in (("train", data.train), ("test", data.test)):
+        entries = rows.A.nnz if is_sparse(rows.A) else np.count_nonzero(rows.A)
+        facts[f"{part}_rows"] = len(rows)
+        facts[f"{part}_share_of_ones"] = float(np.mean(rows.b))
+        facts[f"{part}_density"] = float(entries) / (len(rows) * data.n)
+    if data.name in DATASETS:
+        facts["place"] = DATASETS[data.name].place()
+    return facts
 
 
 def _looks_like_path(name: str) -> bool:
@@ -164,7 +186,7 @@ def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
     )
 
 
-# How each named dataset is read --------------------------------------------------------------------
+# How each named dataset is read -----------------------------------------------------------------
 
 
 def _libsvm(name: str, n: int, progress: Progress | None) -> Rows:
@@ -192,16 +214,21 @@ def _bundled(name: str, first: int) -> Callable[[Progress | None], tuple[Rows, R
     return read
 
 
-def _covtype(rows: int | None, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2")
+COVTYPE_FETCHED = os.path.join("covertype", "samples_py3")  # where scikit-learn keeps its copy
+
+
+def _covtype(
+    rows: int | None, first: int, files: tuple[str, ...]
+) -> Callable[[Progress | None], tuple[Rows, Rows]]:
     """The first ``rows`` of covtype (all if None): a LIBSVM file at hand, or scikit-learn's copy."""
-    name = "covtype" if rows is None else "covtype20k"
 
     def read(progress: Progress | None) -> tuple[Rows, Rows]:
-        path = find_file(name) or find_file("covtype.libsvm.binary")
+        path = next(filter(None, map(find_file, files)), None)
         if path is not None:
             whole = rows_of(read_libsvm(path, 54), str(path), binary=True)
         else:
-            whole = _fetch_covtype(name)
+            whole = _fetch_covtype(files[0])
         return _cut(whole.take(slice(0, rows)), first)
 
     return read
@@ -209,8 +236,6 @@ def _covtype(rows: int | None, first: int) -> Callable[[Progress | None], tuple[
 
 def _fetch_covtype(name: str) -> Rows:
     from sklearn.datasets import fetch_covtype
-
-    from ode2opt.problems.sources import cache_folder
 
     try:
         data = fetch_covtype(data_home=cache_folder())
@@ -229,10 +254,24 @@ DATASETS: dict[str, Spec] = {
         68, 8_192, 2_863, 1_024, "LIBSVM", _one_file("phishing", 68, 8_192), ("phishing",)
     ),
     "covtype": Spec(
-        54, 102_400, 478_612, 10_240, "LIBSVM", _covtype(None, 102_400), ("covtype",)
+        n=54,
+        n_train=102_400,
+        n_test=478_612,
+        size=10_240,
+        origin="LIBSVM",
+        read=_covtype(None, 102_400, COVTYPE_FILES),
+        files=(*COVTYPE_FILES, COVTYPE_FETCHED),
+        need_all=False,
     ),
     "covtype20k": Spec(
-        54, 12_000, 8_000, 2_048, "LIBSVM", _covtype(20_000, 12_000), ("covtype20k",)
+        n=54,
+        n_train=12_000,
+        n_test=8_000,
+        size=2_048,
+        origin="LIBSVM",
+        read=_covtype(20_000, 12_000, ("covtype20k", *COVTYPE_FILES)),
+        files=("covtype20k", *COVTYPE_FILES, COVTYPE_FETCHED),
+        need_all=False,
     ),
     "separable": Spec(
         101, 20_480, 20_480, 1_024, "synthetic", lambda progress: synthetic.separable(20_480)

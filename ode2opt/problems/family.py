@@ -41,8 +41,10 @@ class Family:
     NumPy stream (``numpy.random.default_rng``).
     """
 
-    def __init__(self, name: str, sampler: Sampler, size: int | None = None) -> None:
-        self.name, self.size = name, size
+    def __init__(
+        self, name: str, sampler: Sampler, size: int | None = None, split: str | None = None
+    ) -> None:
+        self.name, self.size, self.split = name, size, split
         self._sampler = sampler
 
     def sample(self, rng: Seed, part: str = "train") -> Problem:
@@ -84,10 +86,9 @@ class Family:
             dataset, split=split, binary=kind is Logistic, label=label, progress=progress
         )
         rows = {"train": data.train, "test": data.test}
-        return cls(
-            f"{problem} {data.name}", _RowSampler(kind, rows, size or data.size, options),
-            size or data.size,
-        )
+        size = data.size if size is None else size
+        sampler = _RowSampler(kind, rows, size, options)
+        return cls(f"{problem} {data.name}", sampler, size, data.split)
 
     @classmethod
     def from_arrays(

@@ -123,7 +123,7 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a CSV file is laid out: its columns' names, what separates them, lines before the data."""
+    """A CSV file's columns, what separates them, and how many lines stand before the data."""
 
     names: list[str]
     delimiter: str
@@ -178,7 +178,9 @@ def _is_header(head: list[str], row: list[str]) -> bool:
     """Whether the first line names the columns: words over numbers, or 0, 1, 2, ..."""
     if not row:
         return not any(map(_is_number, head))
-    words_over_numbers = any(not _is_number(h) and _is_number(r) for h, r in zip(head, row, strict=False))
+    words_over_numbers = any(
+        not _is_number(h) and _is_number(r) for h, r in zip(head, row, strict=False)
+    )
     return words_over_numbers or head == [str(j) for j in range(len(head))]
 
 
@@ -209,7 +211,7 @@ def _first_bad_cell(path: Path, layout: _Layout, features: Sequence[int]) -> str
     return None
 
 
-# NPZ and Parquet ----------------------------------------------------------------------------------
+# NPZ and Parquet --------------------------------------------------------------------------------
 
 
 def read_npz(path: Path, label: str | None) -> Table:
@@ -218,7 +220,9 @@ def read_npz(path: Path, label: str | None) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a readable NPZ archive of plain arrays: {error}.") from None
+        raise InputError(
+            f"{path} is not a readable NPZ archive of plain arrays: {error}."
+        ) from None
     b = next((arrays[name] for name in ("b", "y", label) if name in arrays), None)
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         A = _csr_from_parts(path, arrays)
@@ -266,7 +270,9 @@ def read_parquet(path: Path, label: str | None) -> Table:
         try:
             columns.append(np.asarray(table[name].to_numpy(), dtype=np.float64))
         except (ValueError, TypeError):
-            raise InputError(f"{path}: column '{name}' is {table[name].type}, not a number.") from None
+            raise InputError(
+                f"{path}: column '{name}' is {table[name].type}, not a number."
+            ) from None
     return Table(np.stack(columns, axis=1), as_numbers(table[target].to_numpy()), names)
 
 

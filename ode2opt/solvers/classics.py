@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import count
 
 from ode2opt.problems._arrays import Array, copy
@@ -48,18 +47,18 @@ def nesterov_restart(run: Run, x: Array, L: float) -> None:
 def igahd(run: Run, x: Array, L: float) -> None:
     """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration (SPEC.md section 2).
 
-    y_k = x_k + (1 - alpha/k)(x_k - x_{k-1}) - beta sqrt(s) (g_k - g_{k-1}) - beta sqrt(s)/k g_{k-1},
+    y_k = x_k + (1 - alpha/k)(x_k - x_{k-1}) - beta sqrt(s) (g_k - g_{k-1} + g_{k-1}/k),
     x_{k+1} = y_k - s g(y_k), with s = 1/L and beta = sqrt(s), half of its upper limit. It starts at
     k = alpha with x_{k-1} = x_k, so that no momentum is negative.
     """
     s = 1 / L
-    correction = math.sqrt(s) * math.sqrt(s)
+    correction = s  # beta sqrt(s)
     previous, previous_g = copy(x), None
     for k in count(int(IGAHD_ALPHA)):
         g = run.at(x)
         if previous_g is None:
             previous_g = g
         y = x + (1 - IGAHD_ALPHA / k) * (x - previous)
-        y -= correction * (g - previous_g) + (correction / k) * previous_g
+        y -= correction * (g - previous_g + previous_g / k)
         previous, previous_g = x, g
         x = y - s * run.gradient(y)

@@ -27,5 +27,7 @@ def lbfgs(run: Run, x: Array) -> None:
 
     options = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": 0.0}
     options |= {"maxiter": run.max_iter + 1, "maxfun": run.max_iter + 1}
-    minimize(evaluate, np.asarray(x, dtype=np.float64), jac=True, method="L-BFGS-B", options=options)
+    minimize(
+        evaluate, np.asarray(x, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
+    )
     raise Stop(Status.STALLED)

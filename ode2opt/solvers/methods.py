@@ -26,7 +26,7 @@ class BuiltIn:
     """A named method: what it is, whether it needs the step constant L, and how it runs."""
 
     summary: str
-    needs_L: bool
+    needs_scale: bool
     minimise: Callable[[Run, Array, float, Policy], None]
 
 

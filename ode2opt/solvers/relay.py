@@ -1,8 +1,8 @@
-"""The paper's relay: when the learned coefficients start to fail, default ones go on (section 11)."""
+"""The paper's relay: when learned coefficients fail, default ones go on (SPEC.md section 11)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ode2opt.dynamics.default import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
@@ -18,7 +18,7 @@ class Relay:
     gamma = beta/h; the velocity is kept. C = 3.9 needs the converged Lam that it is given here.
     """
 
-    coefficients: DefaultCoefficients = DefaultCoefficients(3.9)
+    coefficients: DefaultCoefficients = field(default_factory=lambda: DefaultCoefficients(3.9))
 
     def reason(self, run: Run) -> str | None:
         """Say whether to latch now."""

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import array_api_compat
+
 from ode2opt.problems._arrays import Array, copy
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.result import Handover, History, Milestone, Status
@@ -81,6 +83,7 @@ class Run:
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf
         self.best_k = 0
         self.best_x: Array = None
+        self._immutable = array_api_compat.is_jax_namespace(problem.xp)
         self._began = time.perf_counter()
 
     @property
@@ -133,7 +136,7 @@ class Run:
     def _keep(self, x: Array) -> None:
         if self.best_x is None:
             self.best_x, self.first_norm = copy(x), self.norm
-        elif hasattr(x, "at"):  # JAX: immutable, so the point itself can be kept
+        elif self._immutable:
             self.best_x = x
         else:
             self.best_x[...] = x

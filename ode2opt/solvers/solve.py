@@ -52,12 +52,12 @@ def solve(
         handover: what watches a schedule: "guard" (always converges), "relay" (the paper's) or
             "none"; or a :class:`Guard` or :class:`Relay` with settings of your own. The classical
             methods run as they are.
-        stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` then tells when ``tol`` was met.
+        stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` tells when ``tol`` was met.
         history: keep norms, calls and seconds of every iteration.
         callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
 
     Returns:
-        A :class:`Result`. Its ``x`` is the best point seen, also after Ctrl-C, divergence or a limit.
+        A :class:`Result`. Its ``x`` is the best point seen, also after Ctrl-C or divergence.
 
     Example:
         >>> result = solve(Logistic(A, b, l2=1e-3), tol=1e-8)
@@ -94,7 +94,7 @@ def _minimise(
             follow(method, run, x, policy)
         else:
             entry, L = built_in(method), math.nan
-            if entry.needs_L:
+            if entry.needs_scale:
                 L = _step_constant(run, start, from_paper)
             entry.minimise(run, x, L, policy)
     except Stop as stop:

@@ -1,0 +1,1 @@
+"""Measuring and showing: the benchmark, its tables, the demonstration."""

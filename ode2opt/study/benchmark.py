@@ -1,0 +1,178 @@
+"""The benchmark: methods side by side on fresh test problems of a family.
+
+Each instance is drawn from the test rows by the seed [seed, instance], so results do not depend on
+how many processes share the work. A run goes on to ``max_iter`` iterations; what it took to reach
+``tol`` is noted on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems import Family
+from ode2opt.solvers import Status, solve
+from ode2opt.solvers.methods import built_in
+
+SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method on one instance."""
+
+    measure: float
+    complexity: int
+    oracle_calls: int
+    seconds: float
+    reached: bool
+    diverged: bool
+    handovers: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a benchmark is run with."""
+
+    methods: tuple[str, ...]
+    instances: int = 100
+    tol: float = 3e-4
+    max_iter: int = 500
+    seed: int = 0
+    handover: str = "guard"
+    jobs: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise InputError("No method to compare: name at least one.")
+        for name in self.methods:
+            built_in(name)
+        for name in ("instances", "max_iter", "jobs"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 1.")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}: it must be 0 or more.")
+        if not 0 < self.tol < math.inf:
+            raise InputError(f"tol is {self.tol}: it must be a positive number.")
+
+
+@dataclass
+class Benchmark:
+    """The outcomes so far, by method, one for each instance."""
+
+    settings: Settings
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+
+    @property
+    def instances(self) -> int:
+        """How many instances are done."""
+        return len(next(iter(self.outcomes.values()), []))
+
+    def statistics(self) -> dict[str, dict[str, float | int]]:
+        """Return the numbers of ``bench --json`` for each method.
+
+        Standard deviations are those of the sample. Where the tolerance was not reached,
+        complexity is the cap and calls and seconds are those of the whole run.
+        """
+        return {name: _statistics(found) for name, found in self.outcomes.items() if found}
+
+
+def run_benchmark(
+    family: Family,
+    settings: Settings,
+    advance: Callable[[], None] = lambda: None,
+) -> Benchmark:
+    """Run every method on every instance; ``advance`` is called after each instance.
+
+    Ctrl-C ends the benchmark early: what is done is returned.
+    """
+    benchmark = Benchmark(settings, {name: [] for name in settings.methods})
+    try:
+        for outcomes in _instances(family, settings):
+            for name, outcome in zip(settings.methods, outcomes, strict=True):
+                benchmark.outcomes[name].append(outcome)
+            advance()
+    except KeyboardInterrupt:
+        if not benchmark.instances:
+            raise
+    return benchmark
+
+
+def _instances(family: Family, settings: Settings) -> Iterator[list[Outcome]]:
+    if settings.jobs == 1:
+        yield from (_measure(family, settings, i) for i in range(settings.instances))
+        return
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=settings.jobs, return_as="generator", batch_size=1)
+    yield from parallel(delayed(_measure)(family, settings, i) for i in range(settings.instances))
+
+
+def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]:
+    """Run all methods on one instance, on one thread each, so that seconds can be compared."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        problem = family.sample([settings.seed, instance], part="test")
+        problem.start()
+        return [_outcome(problem, name, settings) for name in settings.methods]
+
+
+def _outcome(problem: Any, method: str, settings: Settings) -> Outcome:
+    result = solve(
+        problem,
+        method=method,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+        handover=settings.handover,
+        stop_at_tol=False,
+        history=True,
+    )
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    assert result.history is not None
+    last, first = result.history.grad_norm[-1], result.history.grad_norm[0]
+    diverged = not math.isfinite(last) or last > first
+    reached = result.reached
+    return Outcome(
+        measure=math.log10(max(last, SMALLEST_NORM)) if math.isfinite(last) else math.inf,
+        complexity=reached.iteration if reached else settings.max_iter,
+        oracle_calls=reached.oracle_calls if reached else result.oracle_calls,
+        seconds=reached.seconds if reached else result.seconds,
+        reached=reached is not None,
+        diverged=diverged,
+        handovers=len(result.handovers),
+    )
+
+
+def _statistics(found: Sequence[Outcome]) -> dict[str, float | int]:
+    measure = np.array([o.measure for o in found])
+    complexity = np.array([o.complexity for o in found], dtype=float)
+    return {
+        "measure_mean": _finite(np.mean(measure)),
+        "measure_std": _spread(measure),
+        "complexity_mean": float(np.mean(complexity)),
+        "complexity_std": _spread(complexity),
+        "complexity_max": int(np.max(complexity)),
+        "oracle_calls_mean": float(np.mean([o.oracle_calls for o in found])),
+        "seconds_mean": float(np.mean([o.seconds for o in found])),
+        "reached": sum(o.reached for o in found),
+        "diverged": sum(o.diverged for o in found),
+        "handovers": sum(o.handovers for o in found),
+    }
+
+
+def _spread(values: np.ndarray) -> float:
+    if len(values) < 2 or not np.all(np.isfinite(values)):
+        return 0.0
+    return float(np.std(values, ddof=1))
+
+
+def _finite(value: Any) -> float:
+    """JSON has no infinity: a method that diverged is given the largest exponent there is."""
+    return float(np.nan_to_num(value, posinf=308.0))

@@ -1,0 +1,140 @@
+"""What the commands show and write: consoles, progress, tables of facts, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from ode2opt.errors import InputError
+
+PIPE_WIDTH = 110  # a pipe has no width of its own
+out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+err = Console(stderr=True)
+
+
+@contextmanager
+def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal, nothing in a pipe."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda: progress.advance(task)
+
+
+@contextmanager
+def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
+    """A running gradient norm on a terminal; no callback at all in a pipe."""
+    if not err.is_terminal:
+        yield None
+        return
+    with err.status(description) as status:
+
+        def show(progress: Any) -> None:
+            if progress.iteration % 200 == 0:
+                status.update(
+                    f"{description}: iteration {progress.iteration:,}, "
+                    f"gradient norm {progress.grad_norm:.2e}"
+                )
+
+        yield show
+
+
+class _DownloadBar:
+    """A rich progress bar with the few calls of a tqdm bar that a download makes."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("download", total=None)
+        self.total = 0
+
+    def update(self, n: int) -> None:
+        self._progress.update(self._task, advance=n, total=self.total or None)
+
+    def reset(self) -> None:
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task("download", total=None, visible=False)
+
+
+@contextmanager
+def downloads() -> Iterator[_DownloadBar | None]:
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        yield _DownloadBar(progress)
+
+
+def facts_table(facts: dict[str, Any], title: str) -> Table:
+    table = Table(title=title, show_header=False)
+    for name, value in facts.items():
+        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        table.add_row(name.replace("_", " "), shown)
+    return table
+
+
+def check_writable(file: str | Path | None) -> None:
+    """Refuse an output file that cannot be written before any work is done."""
+    if file is None or str(file) == "-":
+        return
+    path = Path(file)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"There is no folder {path.absolute().parent} to write {path.name} into.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"The folder {path.absolute().parent} cannot be written to.")
+
+
+def write_json(document: Any, file: str | None) -> None:
+    if file is None:
+        return
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_atomically(Path(file), lambda stream: stream.write(text.encode()))
+
+
+def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
+    """Write beside the file, then rename: a full disk leaves what was there."""
+    handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def fail(sentence: str, code: int) -> NoReturn:
+    err.print(f"[bold red]Error:[/bold red] {sentence}", highlight=False, soft_wrap=True)
+    raise typer.Exit(code)

@@ -1,0 +1,49 @@
+"""Fixtures shared by all tests."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ode2opt import cli
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real datasets. Where ODE2OPT_DATA is set (as in CI) it must be there."""
+    folder = os.environ.get("ODE2OPT_DATA")
+    if not folder:
+        if os.environ.get("CI"):
+            pytest.fail("ODE2OPT_DATA must name the folder of datasets in CI")
+        pytest.skip("needs the LIBSVM files: set ODE2OPT_DATA to their folder")
+    if not (Path(folder) / "a5a").is_file():
+        pytest.fail(f"ODE2OPT_DATA is {folder}, but there is no a5a in it")
+    return Path(folder)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(12345)
+
+
+@pytest.fixture
+def run_cli(monkeypatch, capsys):
+    """Run the command line in this process; returns exit code, stdout, stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["ode2opt", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_info:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(exit_info.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def no_network(monkeypatch, tmp_path):
+    """An empty cache, no local folder, and a site that does not answer."""
+    monkeypatch.delenv("ODE2OPT_DATA", raising=False)
+    monkeypatch.setenv("ODE2OPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("ode2opt.problems.sources.LIBSVM_SITE", "http://127.0.0.1:9/")

@@ -1,0 +1,182 @@
+"""Losses against closed forms, finite differences and each other across array libraries."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.special
+import torch
+
+from ode2opt import InputError, LeastSquares, Logistic, Lpp, Quadratic
+
+jax.config.update("jax_enable_x64", True)
+
+LOSSES = {
+    "logistic": lambda A, b: Logistic(A, b, l2=0.1),
+    "lpp4": lambda A, b: Lpp(A, b),
+    "lpp6": lambda A, b: Lpp(A, b, p=6, l2=0.01),
+    "leastsquares": lambda A, b: LeastSquares(A, b, l2=0.2),
+}
+LIBRARIES = {
+    "numpy": np.asarray,
+    "csr": scipy.sparse.csr_matrix,
+    "csr_array": scipy.sparse.csr_array,
+    "jax": jnp.asarray,
+    "torch": torch.asarray,
+}
+
+
+def data(seed=0, N=40, n=6):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, n)) * (rng.random((N, n)) < 0.6)
+    return A, (rng.random(N) < 0.5).astype(float), rng.standard_normal(n), rng.standard_normal(n)
+
+
+def in_library(library, x):
+    return LIBRARIES[library](x) if "csr" not in library else x
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request):
+    return LOSSES[request.param]
+
+
+def test_gradient_is_the_derivative_of_the_value(loss):
+    A, b, x, v = data()
+    problem, step = loss(A, b), 1e-6
+    slope = (problem.value(x + step * v) - problem.value(x - step * v)) / (2 * step)
+    assert problem.gradient(x) @ v == pytest.approx(slope, rel=1e-7)
+
+
+def test_hvp_is_the_derivative_of_the_gradient(loss):
+    A, b, x, v = data()
+    problem, step = loss(A, b), 1e-6
+    change = (problem.gradient(x + step * v) - problem.gradient(x - step * v)) / (2 * step)
+    np.testing.assert_allclose(problem.hvp(x, v), change, rtol=1e-6)
+
+
+def test_hessian_times_vector_is_hvp(loss):
+    A, b, x, v = data()
+    problem = loss(A, b)
+    np.testing.assert_allclose(problem.hessian(x) @ v, problem.hvp(x, v), rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_array_library_gives_the_same_numbers(loss, library):
+    A, b, x, v = data()
+    plain, other = loss(A, b), loss(LIBRARIES[library](A), b)
+    y, w = in_library(library, x), in_library(library, v)
+    assert float(other.value(y)) == pytest.approx(plain.value(x), rel=1e-13)
+    value, gradient = other.value_and_gradient(y)
+    assert float(value) == pytest.approx(plain.value(x), rel=1e-13)
+    np.testing.assert_allclose(np.asarray(gradient), plain.gradient(x), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(other.hvp(y, w)), plain.hvp(x, v), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(other.hessian(y)), plain.hessian(x), atol=1e-13)
+    assert other.start().L == pytest.approx(plain.start().L, rel=1e-7)
+    np.testing.assert_allclose(np.asarray(other.start().x0), plain.start().x0, rtol=1e-6)
+
+
+def test_a_sparse_matrix_stays_sparse():
+    A, b, *_ = data()
+    assert scipy.sparse.issparse(Logistic(scipy.sparse.coo_matrix(A), b).A)
+
+
+def test_logistic_is_the_negative_log_likelihood():
+    A, b, x, _ = data()
+    z = A @ x
+    expected = -np.mean(b * scipy.special.log_expit(z) + (1 - b) * scipy.special.log_expit(-z))
+    assert Logistic(A, b).value(x) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("score", [1e4, -1e4, 40.0, -40.0])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_logistic_is_safe_far_out(score, label):
+    problem = Logistic(np.array([[1.0]]), np.array([label]))
+    x = np.array([score])
+    sign = 1 if label else -1
+    with np.errstate(all="raise", under="ignore"):
+        assert problem.value(x) == pytest.approx(-scipy.special.log_expit(sign * score), rel=1e-12)
+        expected = -sign * scipy.special.expit(-sign * score)
+        np.testing.assert_allclose(problem.gradient(x), [expected], rtol=1e-12)
+        assert np.isfinite(problem.hvp(x, x)).all()
+
+
+def test_least_squares_solves_the_normal_equations():
+    A, b, *_ = data()
+    solution = np.linalg.lstsq(A, b, rcond=None)[0]
+    np.testing.assert_allclose(LeastSquares(A, b).gradient(solution), 0, atol=1e-14)
+
+
+def test_quadratic_and_its_sparse_form(rng):
+    M = rng.standard_normal((12, 12))
+    Q, b, x, v = M @ M.T, rng.standard_normal(12), rng.standard_normal(12), rng.standard_normal(12)
+    for matrix in (Q, scipy.sparse.csr_array(Q)):
+        problem = Quadratic(matrix, b, l2=0.5)
+        assert problem.value(x) == pytest.approx(0.5 * x @ Q @ x - b @ x + 0.25 * x @ x)
+        assert problem.value_and_gradient(x)[0] == pytest.approx(problem.value(x))
+        np.testing.assert_allclose(problem.gradient(x), Q @ x - b + 0.5 * x)
+        np.testing.assert_allclose(problem.hvp(x, v), Q @ v + 0.5 * v)
+        top = np.linalg.eigvalsh(Q)[-1] + 0.5
+        assert problem.curvature_bound() == pytest.approx(top, rel=1e-6)
+
+
+def test_curvature_bound_is_never_exceeded():
+    A, b, *_ = data()
+    for problem in (Logistic(A, b, l2=0.3), LeastSquares(A, b)):
+        bound = problem.curvature_bound()
+        for seed in range(20):
+            x = np.random.default_rng(seed).standard_normal(6) * 10 ** (seed / 5 - 2)
+            assert np.linalg.eigvalsh(problem.hessian(x))[-1] <= bound * (1 + 1e-12)
+    assert Lpp(A, b).curvature_bound() is None
+
+
+@pytest.mark.parametrize("n", [1, 5, 40, 600])
+def test_start_is_the_papers(n):
+    A, b, *_ = data(N=50, n=n)
+    for problem in (Logistic(A, b), Lpp(A, b)):
+        uniform = np.full(n, 1 / n)
+        gram = np.linalg.eigvalsh(A @ A.T)[-1] / 50
+        L = min(gram, 4 * np.linalg.eigvalsh(problem.hessian(uniform))[-1])
+        x0, found = problem.start()
+        assert found == pytest.approx(L, rel=1e-6)
+        np.testing.assert_allclose(x0, uniform - problem.gradient(uniform) / L, rtol=1e-5)
+
+
+def test_float32_stays_float32():
+    A, b, x, _ = data()
+    problem = Logistic(A.astype(np.float32), b, l2=0.1)
+    x = x.astype(np.float32)
+    assert problem.gradient(x).dtype == np.float32
+    assert problem.hvp(x, x).dtype == np.float32
+    assert problem.start().x0.dtype == np.float32
+
+
+A, B = np.eye(3), np.array([0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Logistic([[1.0, np.nan]], [1.0]), r"nan in row 0, column 1"),
+        (
+            lambda: Logistic(scipy.sparse.csr_array([[0, 1.0], [np.inf, 0]]), [0, 1]),
+            r"row 1, column 0",
+        ),
+        (lambda: Logistic(A, [0, 1, np.nan]), r"b is nan in row 2"),
+        (lambda: Logistic(A, [-1.0, 1.0, 1.0]), r"must be 0 or 1, but range from -1 to 1"),
+        (lambda: Logistic(A, [0.0, 1.0]), r"b has shape \(2,\), but 3"),
+        (lambda: Logistic(np.zeros((0, 3)), []), r"0 rows"),
+        (lambda: Logistic(np.ones(3), B), r"must be a matrix"),
+        (lambda: Logistic(A, B, l2=-1), r"l2 is -1"),
+        (lambda: Logistic([["a", "b"]], [1]), r"array of numbers"),
+        (lambda: Lpp(A, B, p=3), r"p is 3: .* even p"),
+        (lambda: Lpp(A, B, p=0), r"p is 0"),
+        (lambda: Lpp(A, B, p=2.5), r"p is 2.5"),
+        (lambda: Quadratic(np.ones((2, 3)), [1, 1]), r"must be square, not 2 x 3"),
+        (lambda: Quadratic([[1.0, 5.0], [0.0, 1.0]], [1, 1]), r"not symmetric"),
+    ],
+)
+def test_bad_input_is_named(make, said):
+    with pytest.raises(InputError, match=said):
+        make()
