@@ -9,6 +9,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 
+CHUNK = 1024  # rows turned into plain numbers at a time
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
@@ -47,8 +48,13 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.a)
 
-    def __iter__(self) -> Iterator[tuple[float, float, float]]:
-        return zip(self.a.tolist(), self.c.tolist(), self.d.tolist(), strict=True)
+    def rows(self, first: int = 0) -> Iterator[tuple[float, float, float]]:
+        """Yield (a_k, c_k, d_k) from k = ``first`` on, as plain numbers."""
+        for low in range(first, len(self), CHUNK):
+            part = slice(low, low + CHUNK)
+            yield from zip(
+                self.a[part].tolist(), self.c[part].tolist(), self.d[part].tolist(), strict=True
+            )
 
     def scaled(self, L: float) -> Schedule:
         """Return the schedule for problems whose curvature is ``L`` times larger."""

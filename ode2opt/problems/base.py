@@ -77,6 +77,10 @@ class Problem(ABC):
         identity = self.xp.eye(self.n, dtype=self.dtype)
         return self.xp.stack([self.hvp(x, identity[i, :]) for i in range(self.n)])
 
+    def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
+        """Return a symmetric product with the Hessian's largest eigenvalue, and its dimension."""
+        return lambda v: self.hvp(x, v), self.n
+
     def curvature_bound(self) -> float | None:
         """Return a constant that the Hessian's norm never exceeds, or None if none is known."""
         return None

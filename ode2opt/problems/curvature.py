@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SMALL = 8  # below this many variables every column is asked for
 DENSE_GRAM = 512  # up to this many columns A^T A is formed; its eigenvalue costs n/2 gradients
 POWER_STEPS = 30
+MANY = 100_000  # from here on memory for Lanczos vectors is scarce
 
 
 def largest_eigenvalue(
@@ -42,9 +43,10 @@ def largest_eigenvalue(
         return 0.0, products
     if not np.all(np.isfinite(first)):
         return math.nan, products
-    tol = 1e-8 if np.dtype(dtype) == np.float64 else 1e-4
+    options = {"tol": 1e-8 if np.dtype(dtype) == np.float64 else 1e-4, "v0": v0}
+    options["ncv"] = min(n, 20 if n < MANY else 6)  # the vectors that Lanczos keeps
     try:
-        top = eigsh(operator, k=1, which="LA", v0=v0, tol=tol, return_eigenvectors=False)[0]
+        top = eigsh(operator, k=1, which="LA", return_eigenvectors=False, **options)[0]
     except ArpackNoConvergence as error:  # a cluster at the top: any member of it will do
         top = max(error.eigenvalues, default=float(v0 @ counted(v0) / (v0 @ v0)))
     return float(top), products
@@ -54,12 +56,13 @@ def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
     """Return the largest eigenvalue of the Hessian at ``x`` and the oracle calls it took."""
     if not problem.has_hvp:
         return _power_on_differences(problem, x)
+    product, size = problem.curvature_operator(x)
     xp, dtype = problem.xp, np.asarray(x).dtype
 
-    def product(v: np.ndarray) -> np.ndarray:
-        return np.asarray(problem.hvp(x, xp.asarray(v, dtype=problem.dtype)))
+    def on_host(v: np.ndarray) -> np.ndarray:
+        return np.asarray(product(xp.asarray(v, dtype=problem.dtype)))
 
-    return largest_eigenvalue(product, problem.n, dtype)
+    return largest_eigenvalue(on_host, size, dtype)
 
 
 def gram_eigenvalue(A: Array) -> tuple[float, int]:
@@ -69,14 +72,9 @@ def gram_eigenvalue(A: Array) -> tuple[float, int]:
         gram = A.T @ A
         gram = gram.toarray() if is_sparse(gram) else np.asarray(gram)
         return float(np.linalg.eigvalsh(gram)[-1]) / N, math.ceil(n / 2)
-    if is_sparse(A):
-        product = lambda v: A.T @ (A @ v)  # noqa: E731
-        dtype = A.dtype
-    else:
-        host = np.asarray(A)
-        product = lambda v: host.T @ (host @ v)  # noqa: E731
-        dtype = host.dtype
-    top, products = largest_eigenvalue(product, n, dtype)
+    host = A if is_sparse(A) else np.asarray(A)
+    wide = host if N < n else host.T  # A A^T has the same eigenvalue and may be smaller
+    top, products = largest_eigenvalue(lambda v: wide @ (wide.T @ v), min(N, n), host.dtype)
     return top / N, products
 
 

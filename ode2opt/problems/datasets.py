@@ -221,7 +221,7 @@ COVTYPE_FETCHED = os.path.join("covertype", "samples_py3")  # where scikit-learn
 def _covtype(
     rows: int | None, first: int, files: tuple[str, ...]
 ) -> Callable[[Progress | None], tuple[Rows, Rows]]:
-    """The first ``rows`` of covtype (all if None): a LIBSVM file at hand, or scikit-learn's copy."""
+    """The first ``rows`` of covtype (all if None): from a LIBSVM file, or scikit-learn's copy."""
 
     def read(progress: Progress | None) -> tuple[Rows, Rows]:
         path = next(filter(None, map(find_file, files)), None)

@@ -7,6 +7,7 @@ is a subclass with three elementwise functions.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 from ode2opt.errors import InputError
@@ -94,6 +95,16 @@ class LinearModel(Problem):
         else:
             H = self._transposed @ (weights[:, None] * self.A)
         return H + self.l2 * self.xp.eye(self.n, dtype=self.dtype)
+
+    def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
+        """Work on the rows' side where rows are fewer than columns: same eigenvalue, less memory.
+
+        With W = diag(bend)/N, A^T W A and W^1/2 A A^T W^1/2 share their non-zero eigenvalues.
+        """
+        if self.n <= self.N:
+            return super().curvature_operator(x)
+        root = self.xp.sqrt(self.bend(self.A @ x) / self.N)
+        return lambda v: root * (self.A @ (self._transposed @ (root * v))) + self.l2 * v, self.N
 
     def curvature_bound(self) -> float | None:
         """Return slope_bound times the largest eigenvalue of A^T A / N, plus l2."""

@@ -27,7 +27,7 @@ class Eigac:
         if self.u is None:
             self._idle_step()
         run = self.run
-        for a, c, d in list(self.schedule)[self.done :]:
+        for a, c, d in self.schedule.rows(self.done):
             g = self.g
             g *= a if a else 1.0
             if a:
@@ -45,7 +45,7 @@ class Eigac:
 
     def _idle_step(self) -> None:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
-        a, c, _ = next(iter(self.schedule))
+        a, c, _ = next(self.schedule.rows())
         self.g = self.run.at(self.x)
         self.u = (a - c) * self.g
         self.done = 1

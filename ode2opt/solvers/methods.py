@@ -21,6 +21,10 @@ Policy = Guard | Relay | None
 """What watches a schedule: the guard, the paper's relay, or nothing."""
 
 
+LONGEST = 100_000
+"""The horizon of default coefficients: whoever needs more is better off with the fallback."""
+
+
 @dataclass(frozen=True)
 class BuiltIn:
     """A named method: what it is, whether it needs the step constant L, and how it runs."""
@@ -40,7 +44,8 @@ def follow(schedule: Schedule, run: Run, x: Array, policy: Policy) -> None:
 
 
 def _default_eigac(C: float, run: Run, x: Array, L: float, policy: Policy) -> None:
-    follow(DefaultCoefficients(C).schedule(max(1, run.max_iter), L), run, x, policy)
+    horizon = min(max(1, run.max_iter), LONGEST)
+    follow(DefaultCoefficients(C).schedule(horizon, L), run, x, policy)
 
 
 def _classic(method: Callable[[Run, Array, float], None]) -> Callable[..., None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.methods import Policy, built_in, follow
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
-from ode2opt.solvers.run import Callback, Run, Stop
+from ode2opt.solvers.run import Callback, HandOver, Run, Stop
 
 HANDOVERS: dict[str, Policy] = {"guard": Guard(), "relay": Relay(), "none": None}
 
@@ -100,6 +101,9 @@ def _minimise(
     except Stop as stop:
         return stop.status
     except KeyboardInterrupt:
+        if run.best_x is None:  # still in the set-up: the start is the best point so far
+            with suppress(Stop, HandOver):
+                run.at(x)
         return Status.INTERRUPTED
     raise AssertionError("a method returned without a status")
 
@@ -117,8 +121,6 @@ def _step_constant(run: Run, start: Array, from_paper: bool) -> float:
 
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
-        if status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
         raise InputError("The gradient at the start point is not finite: choose another x0.")
     return Result(
         x=run.best_x,

@@ -1,0 +1,116 @@
+"""The classical methods against closed forms, plain transcriptions and scipy."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from ode2opt import Logistic, Quadratic, Status, solve
+from ode2opt.solvers import METHODS
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(1)
+    return Logistic(rng.standard_normal((80, 10)), rng.integers(0, 2, 80), l2=0.05)
+
+
+def visited(problem, method, iterations):
+    points = []
+    solve(
+        problem,
+        method=method,
+        tol=1e-15,
+        max_iter=iterations,
+        handover="none",
+        callback=lambda progress: points.append(progress.x.copy()) and None,
+    )
+    return points
+
+
+def test_gradient_descent_contracts_each_mode_of_a_quadratic():
+    w = np.array([1.0, 0.3, 0.01])
+    problem = Quadratic(np.diag(w), np.zeros(3))
+    x0, L = problem.start()
+    assert pytest.approx(1.0) == L
+    np.testing.assert_allclose(visited(problem, "gd", 30)[30], (1 - w / L) ** 30 * x0, atol=1e-14)
+
+
+def test_nesterov_is_the_printed_recursion(problem):
+    x, L = problem.start()
+    y = x
+    for k, point in enumerate(visited(problem, "nag", 50), 1):
+        np.testing.assert_allclose(point, x, rtol=1e-11)
+        new = x - problem.gradient(x) / L
+        x, y = new + (k - 1) / (k + 2) * (new - y), new
+
+
+def test_igahd_is_the_printed_recursion(problem):
+    x, L = problem.start()
+    s, alpha = 1 / L, 6
+    beta, previous = np.sqrt(s), x
+    for k, point in enumerate(visited(problem, "igahd", 50), alpha):
+        np.testing.assert_allclose(point, x, rtol=1e-10)
+        g, old = problem.gradient(x), problem.gradient(previous)
+        y = x + (1 - alpha / k) * (x - previous) - beta * np.sqrt(s) * (g - old)
+        y = y - beta * np.sqrt(s) / k * old
+        x, previous = y - s * problem.gradient(y), x
+
+
+def test_restart_makes_nesterov_linear_on_a_strongly_convex_problem():
+    problem = Quadratic(np.diag(np.logspace(0, -3, 20)), np.ones(20))
+    plain = solve(problem, method="nag", tol=1e-9)
+    restarted = solve(problem, method="nag-restart", tol=1e-9)
+    assert restarted.success
+    assert restarted.iterations < 0.5 * plain.iterations
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_methods_find_the_minimiser_that_scipy_finds(problem, method):
+    reference = scipy.optimize.minimize(
+        problem.value, np.zeros(10), jac=problem.gradient, method="BFGS", options={"gtol": 1e-9}
+    )
+    result = solve(problem, method=method, tol=1e-8)
+    assert result.status is Status.CONVERGED
+    assert result.grad_norm == pytest.approx(np.linalg.norm(problem.gradient(result.x)))
+    assert result.fun == pytest.approx(reference.fun, abs=1e-12)
+    np.testing.assert_allclose(result.x, reference.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_oracle_calls_are_what_was_called(method, problem):
+    class Counted(Logistic):
+        calls = 0
+
+        def value(self, x):
+            self.calls += 1
+            return super().value(x)
+
+        def gradient(self, x):
+            self.calls += 1
+            return super().gradient(x)
+
+        def value_and_gradient(self, x):
+            self.calls += 1
+            return super().value_and_gradient(x)
+
+    counted = Counted(problem.A, problem.b, l2=problem.l2)
+    start = counted.start()
+    setup = start.scale.oracle_calls if METHODS[method].needs_scale else 0
+    counted.calls = 0
+    result = solve(counted, method=method, tol=1e-6)
+    counted.calls -= 1  # the value that the result reports
+    assert result.oracle_calls == counted.calls + setup
+    assert setup == 0 or setup >= problem.n / 2  # an eigenvalue of A^T A counts n/2
+
+
+def test_a_classic_that_diverges_says_so_and_returns_its_best_point():
+    class Understated(Quadratic):
+        def scale(self, x):
+            from ode2opt.problems import Scale
+
+            return Scale(0.1, 0, 0.0)
+
+    result = solve(Understated(np.eye(2), np.ones(2)), np.zeros(2), method="gd", max_iter=10_000)
+    assert result.status is Status.NON_FINITE
+    assert not result.success
+    np.testing.assert_array_equal(result.x, 0)

@@ -1,0 +1,129 @@
+"""The guard's promise, and the paper's relay."""
+
+import numpy as np
+import pytest
+from guard_stress import stress
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ode2opt import Guard, InputError, Logistic, Lpp, Quadratic, Relay, Schedule, Status, solve
+from ode2opt.solvers import DefaultCoefficients
+
+
+def test_no_absurd_schedule_breaks_the_promise():
+    verdicts, failed = stress(range(150))
+    assert failed == []
+    assert verdicts["ok"] == 150
+    assert verdicts["handed over"] > 75
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        (Schedule.gradient_descent(50.0, 100), "exceeds 5 times its starting value"),
+        (Schedule([1.0, 1e308, 1e308], [1.0, 1e308, 1e308], [1, 1, 1]), "not finite"),
+        (Schedule([0.0] * 300, [0.0] * 300, [1.0] * 300), "no improvement for 100 iterations"),
+        (Schedule.gradient_descent(1e-4, 20), "horizon is over"),
+    ],
+)
+def test_each_reason_is_recorded_and_the_tolerance_reached(schedule, reason):
+    problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
+    result = solve(problem, np.zeros(2), method=schedule, tol=1e-10)
+    assert result.status is Status.CONVERGED
+    assert [h.to for h in result.handovers] == ["nesterov"]
+    assert reason in result.handovers[0].reason
+    np.testing.assert_allclose(result.x, [1, 10], atol=1e-8)
+
+
+def test_without_the_guard_the_same_schedule_is_reported_as_it_is():
+    problem = Quadratic(np.eye(2), np.ones(2))
+    blown = solve(
+        problem, np.zeros(2), method=Schedule.gradient_descent(50.0, 1000), handover="none"
+    )
+    assert blown.status is Status.NON_FINITE
+    assert blown.grad_norm == pytest.approx(np.sqrt(2))
+    short = solve(problem, np.zeros(2), method=Schedule.gradient_descent(0.1, 5), handover="none")
+    assert short.status is Status.HORIZON
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), log_condition=st.floats(0, 8))
+def test_the_fallback_alone_solves_any_quadratic(seed, log_condition):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    V, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    w = np.logspace(-log_condition, 0, n)
+    Q = (V * w) @ V.T
+    problem = Quadratic((Q + Q.T) / 2, Q @ rng.standard_normal(n))
+    x0 = rng.standard_normal(n)
+    tol = 1e-6 * np.linalg.norm(problem.gradient(x0)) + 1e-12
+    result = solve(problem, x0, method=Schedule.gradient_descent(1.0, 1), tol=tol)
+    assert result.success
+
+
+def test_the_fallback_follows_a_curvature_that_falls_and_rises():
+    """lpp with p = 6 from far away: the curvature falls by many orders of magnitude."""
+    rng = np.random.default_rng(0)
+    problem = Lpp(rng.standard_normal((60, 5)), rng.standard_normal(60), p=6)
+    x0 = np.full(5, 1e3)
+    result = solve(problem, x0, method=Schedule.gradient_descent(1e-30, 1), tol=1e-8)
+    assert result.success
+    assert result.oracle_calls < 3_000
+
+
+def test_a_tolerance_that_rounding_forbids_ends_as_stalled():
+    problem = Quadratic(np.diag([1.0, 1e-3]).astype(np.float32), np.full(2, 1e6, np.float32))
+    result = solve(problem, method=Schedule.gradient_descent(0.1, 3), tol=1e-6, max_iter=200_000)
+    assert result.status in (Status.STALLED, Status.MAX_ITER)
+    assert not result.success
+    assert np.isfinite(result.x).all()
+
+
+def test_the_relay_latches_after_the_tolerance_and_keeps_converging():
+    rng = np.random.default_rng(5)
+    problem = Logistic(rng.standard_normal((100, 6)), rng.integers(0, 2, 100), l2=0.01)
+    L = np.linalg.eigvalsh(problem.hessian(np.zeros(6)))[-1]
+    good = DefaultCoefficients(3.9).schedule(400, L)
+    growing = np.where(np.arange(400) < 60, 1.0, 3.0)  # unstable from iteration 60 on
+    bad = Schedule(good.a * growing, good.c * growing, good.d)
+    options = {"tol": 1e-2, "max_iter": 400, "stop_at_tol": False, "history": True}
+    alone = solve(problem, np.ones(6), method=bad, handover="none", **options)
+    relayed = solve(problem, np.ones(6), method=bad, handover="relay", **options)
+    assert alone.history.grad_norm[-1] > 0.1
+    assert [h.to for h in relayed.handovers] == ["relay"]
+    assert relayed.history.grad_norm[-1] < 1e-3
+    latch = relayed.handovers[0].iteration
+    norms = alone.history.grad_norm
+    assert norms[latch] > norms[latch - 1] < 1e-2
+    assert not any(a > b and b < 1e-2 for a, b in zip(norms[1:latch], norms, strict=False))
+
+
+def test_the_relay_keeps_the_velocity():
+    """The step after the latch has the x' it would have had: only later steps differ."""
+    problem = Quadratic(np.diag([1.0, 0.5]), np.zeros(2))
+    schedule = Schedule(np.full(50, 0.7), np.full(50, 0.5), np.full(50, 0.1))
+    points = {}
+    for handover in (Relay(), "none"):
+        seen = points[str(handover)] = []
+        result = solve(
+            problem,
+            np.array([1.0, 2.0]),
+            method=schedule,
+            handover=handover,
+            tol=10.0,
+            max_iter=50,
+            stop_at_tol=False,
+            callback=lambda p, seen=seen: seen.append(p.x.copy()) and None,
+        )
+        if result.handovers:
+            latch = result.handovers[0].iteration
+    relayed, plain = points.values()
+    np.testing.assert_allclose(relayed[latch + 1], plain[latch + 1], rtol=1e-12)
+    assert not np.allclose(relayed[latch + 2], plain[latch + 2])
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(InputError, match="blowup is 1"):
+        Guard(blowup=1.0)
+    with pytest.raises(InputError, match="patience is 0"):
+        Guard(patience=0)
