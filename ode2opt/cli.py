@@ -214,6 +214,7 @@ def data_list(json_file: JsonOption = None) -> None:
     """List the named datasets and where each would come from."""
     from ode2opt.problems import DATASETS
 
+    check_writable(json_file)
     rows = [
         {
             "name": name,
@@ -237,8 +238,11 @@ def data_list(json_file: JsonOption = None) -> None:
 @data_app.command("fetch", epilog="Example: [bold]ode2opt data fetch a5a[/bold]")
 def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) -> None:
     """Download a dataset into the cache, check its hash, and read it once."""
+    from ode2opt.errors import unknown_name
     from ode2opt.problems import DATASETS
 
+    if name not in DATASETS:
+        raise unknown_name("dataset", name, DATASETS)
     data = _load(name)
     out.print(f"{name} is ready: {DATASETS[name].place()}, {data.n} columns.")
 
@@ -257,6 +261,7 @@ def data_info(
     """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""
     from ode2opt.problems.datasets import describe
 
+    check_writable(json_file)
     facts = describe(_load(name, split, label))
     if json_file != "-":
         out.print(facts_table(facts, name))

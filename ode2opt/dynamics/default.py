@@ -8,6 +8,8 @@ from typing import Any
 from ode2opt.dynamics.schedule import Schedule
 
 ALPHA, H, T0 = 6.0, 0.04, 1.0
+LONGEST = 100_000
+"""The longest schedule of default coefficients; beyond it the guard's fallback does better."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,7 @@ class DefaultCoefficients:
         """Return the derivative of beta at time ``t``."""
         return self.C * self.alpha / (2 * t**2)
 
-    def schedule(self, K: int, L: float = 1.0, skip: int = 0) -> Schedule:
-        """Return ``K`` iterations for curvature ``L``, those from iteration ``skip`` on."""
-        return Schedule.from_coefficients(
-            self.alpha,
-            self.beta,
-            self.gamma,
-            self.dbeta,
-            h=self.h,
-            t0=self.t0 + skip * self.h,
-            K=K,
-        ).scaled(L)
+    def schedule(self, K: int, L: float = 1.0) -> Schedule:
+        """Return ``K`` iterations for curvature ``L``."""
+        curves = (self.beta, self.gamma, self.dbeta)
+        return Schedule.from_coefficients(self.alpha, *curves, h=self.h, t0=self.t0, K=K).scaled(L)

@@ -217,9 +217,17 @@ def _first_bad_cell(path: Path, layout: _Layout, features: Sequence[int]) -> str
 def read_npz(path: Path, label: str | None) -> Table:
     """Read a NumPy archive with A and b (or X and y); a sparse A as scipy.sparse.save_npz does."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        zipfile.BadZipFile,
+    ) as error:
         raise InputError(
             f"{path} is not a readable NPZ archive of plain arrays: {error}."
         ) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import unknown_name
 from ode2opt.problems._arrays import Array
@@ -19,10 +19,6 @@ from ode2opt.solvers.run import Run
 
 Policy = Guard | Relay | None
 """What watches a schedule: the guard, the paper's relay, or nothing."""
-
-
-LONGEST = 100_000
-"""The horizon of default coefficients: whoever needs more is better off with the fallback."""
 
 
 @dataclass(frozen=True)

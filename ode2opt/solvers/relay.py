@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.run import HandOver, Run
@@ -40,7 +40,8 @@ class Relay:
         curvature, calls = largest_curvature(run.problem, eigac.x)
         run.calls += calls
         k, old = eigac.done, eigac.schedule
-        schedule = self.coefficients.schedule(max(run.max_iter, k + 1), curvature or 1.0)
+        horizon = k + min(max(1, run.max_iter - k), LONGEST)
+        schedule = self.coefficients.schedule(horizon, curvature or 1.0)
         # v <- v + (beta_new - beta_old) g keeps x'; in u = h v that is the difference of a.
         eigac.u += float(schedule.a[k] - old.a[min(k, len(old) - 1)]) * eigac.g
         eigac.schedule = schedule

@@ -8,6 +8,7 @@ how many processes share the work. A run goes on to ``max_iter`` iterations; wha
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,7 +111,13 @@ def _instances(family: Family, settings: Settings) -> Iterator[list[Outcome]]:
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=settings.jobs, return_as="generator", batch_size=1)
-    yield from parallel(delayed(_measure)(family, settings, i) for i in range(settings.instances))
+    tasks = (delayed(_measure_in_worker)(family, settings, i) for i in range(settings.instances))
+    yield from parallel(tasks)
+
+
+def _measure_in_worker(family: Family, settings: Settings, instance: int) -> list[Outcome]:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    return _measure(family, settings, instance)
 
 
 def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]:

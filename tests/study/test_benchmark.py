@@ -1,0 +1,96 @@
+"""The benchmark's numbers against runs made by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ode2opt import Family, InputError, Quadratic, solve
+from ode2opt.study.benchmark import Settings, run_benchmark
+
+
+@pytest.fixture(scope="module")
+def family():
+    return Family.from_dataset("lpp", "breast_cancer")
+
+
+def test_the_numbers_are_those_of_plain_runs(family):
+    settings = Settings(("nag", "lbfgs"), instances=3, tol=1e-3, max_iter=60, seed=9, jobs=1)
+    statistics = run_benchmark(family, settings).statistics()
+    for method, found in statistics.items():
+        norms, first, calls = [], [], []
+        for i in range(3):
+            problem = family.sample([9, i], part="test")
+            whole = solve(problem, method=method, tol=1e-12, max_iter=60, history=True)
+            norms.append(np.log10(whole.history.grad_norm[-1]))
+            stopped = solve(problem, method=method, tol=1e-3, max_iter=60)
+            first.append(stopped.iterations)
+            calls.append(stopped.oracle_calls)
+        assert found["measure_mean"] == pytest.approx(np.mean(norms))
+        assert found["measure_std"] == pytest.approx(np.std(norms, ddof=1))
+        assert found["complexity_mean"] == pytest.approx(np.mean(first))
+        assert found["complexity_max"] == max(first)
+        assert found["oracle_calls_mean"] == pytest.approx(np.mean(calls))
+        assert found["diverged"] == 0
+
+
+def test_processes_do_not_change_the_numbers(family):
+    alone, shared = (
+        run_benchmark(family, Settings(("eigac-c1",), instances=4, max_iter=50, jobs=jobs))
+        for jobs in (1, 2)
+    )
+    for a, b in zip(alone.outcomes["eigac-c1"], shared.outcomes["eigac-c1"], strict=True):
+        assert (a.measure, a.complexity, a.oracle_calls) == (
+            b.measure,
+            b.complexity,
+            b.oracle_calls,
+        )
+
+
+def test_what_is_not_reached_is_counted_at_the_cap(family):
+    settings = Settings(("gd",), instances=2, tol=1e-9, max_iter=10, jobs=1)
+    found = run_benchmark(family, settings).statistics()["gd"]
+    assert (found["reached"], found["complexity_mean"]) == (0, 10)
+
+
+def test_divergence_is_counted_and_stays_valid_json():
+    class Understated(Quadratic):
+        def _paper_bound(self):
+            return 0.1, 1
+
+    family = Family.from_sampler(lambda rng: Understated(np.eye(2), rng.standard_normal(2)))
+    settings = Settings(("gd", "eigac-c4"), instances=2, max_iter=2_000, jobs=1)
+    found = run_benchmark(family, settings).statistics()
+    assert found["gd"]["diverged"] == 2
+    assert math.isfinite(found["gd"]["measure_mean"])
+    assert (found["eigac-c4"]["diverged"], found["eigac-c4"]["handovers"]) == (0, 2)
+    assert found["eigac-c4"]["reached"] == 2
+
+
+def test_ctrl_c_keeps_what_is_done(family):
+    done = []
+
+    def advance():
+        done.append(1)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+
+    settings = Settings(("gd",), instances=5, max_iter=5, jobs=1)
+    assert run_benchmark(family, settings, advance).instances == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"methods": ()}, "at least one"),
+        ({"methods": ("ngd",)}, "Unknown method 'ngd'"),
+        ({"instances": 0}, "instances is 0"),
+        ({"max_iter": 0}, "max_iter is 0"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"tol": 0.0}, "tol is 0"),
+    ],
+)
+def test_bad_settings_are_named(options, said):
+    with pytest.raises(InputError, match=said):
+        Settings(**({"methods": ("gd",)} | options))

@@ -1,0 +1,236 @@
+"""The commands as a user runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import sklearn.datasets
+from sklearn.linear_model import LogisticRegression
+
+from ode2opt.problems import DATASETS
+
+FIELDS = {
+    "measure_mean", "measure_std", "complexity_mean", "complexity_std", "complexity_max",
+    "oracle_calls_mean", "seconds_mean", "reached", "diverged",
+}  # fmt: skip
+
+
+def one_sentence(text):
+    return text.startswith("Error: ") and "Traceback" not in text and text.count("\n") == 1
+
+
+def test_bench_prints_one_json_document(run_cli):
+    code, out, err = run_cli(
+        "bench", "logistic", "digits", "--methods", "gd,lbfgs", "--instances", 2, "--max-iter", 40,
+        "--jobs", 1, "--json", "-",
+    )  # fmt: skip
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert set(document) == {
+        "problem", "dataset", "split", "instances", "size", "tol", "max_iter", "seed", "methods",
+    }  # fmt: skip
+    assert list(document["methods"]) == ["gd", "lbfgs"]
+    assert set(document["methods"]["gd"]) >= FIELDS
+    assert (document["instances"], document["size"], document["split"]) == (2, 512, "paper")
+
+
+def test_bench_shows_a_table_and_writes_json_to_a_file(run_cli, tmp_path):
+    file = tmp_path / "bench.json"
+    code, out, _ = run_cli(
+        "bench", "lpp", "breast_cancer", "--methods", "nag", "--instances", 2, "--size", 50,
+        "--p", 6, "--l2", 0.1, "--split", "shuffled", "--jobs", 1, "--json", file,
+    )  # fmt: skip
+    assert code == 0
+    assert "nag" in out
+    assert "complexity" in out
+    assert json.loads(file.read_text())["split"] == "shuffled"
+
+
+def test_bench_takes_a_users_file(run_cli, tmp_path, rng):
+    np.savez(tmp_path / "mine.npz", A=rng.standard_normal((80, 3)), b=rng.standard_normal(80))
+    code, out, _ = run_cli(
+        "bench", "leastsquares", tmp_path / "mine.npz", "--methods", "nag", "--instances", 2,
+        "--jobs", 1, "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(out)["methods"]["nag"]["reached"] == 2
+
+
+@pytest.fixture(scope="module")
+def classification():
+    return sklearn.datasets.make_classification(300, 8, flip_y=0.2, random_state=0)
+
+
+@pytest.mark.parametrize("form", ["svm", "csv"])
+def test_solve_finds_scikit_learns_coefficients(run_cli, tmp_path, classification, form):
+    X, y = classification
+    file, solution = tmp_path / f"data.{form}", tmp_path / "solution.npz"
+    if form == "svm":
+        sklearn.datasets.dump_svmlight_file(X, y, str(file))
+    else:
+        names = ",".join(f"x{j}" for j in range(8))
+        np.savetxt(
+            file, np.column_stack([X, y]), "%.17g", ",", header=names + ",target", comments=""
+        )
+    C = 0.5
+    reference = LogisticRegression(C=C, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
+    code, out, _ = run_cli(
+        "solve", file, "--problem", "logistic", "--l2", 1 / (C * len(y)), "--tol", 1e-8,
+        "--out", solution, "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    assert set(json.loads(out)) == {
+        "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds", "handovers",
+    }  # fmt: skip
+    np.testing.assert_allclose(np.load(solution)["x"], reference.coef_[0], atol=1e-4)
+
+
+def test_solve_that_does_not_converge_keeps_its_result_and_exits_1(
+    run_cli, tmp_path, classification
+):
+    np.savez(tmp_path / "data.npz", A=classification[0], b=classification[1])
+    solution = tmp_path / "solution.npz"
+    code, out, err = run_cli(
+        "solve", tmp_path / "data.npz", "--problem", "logistic", "--max-iter", 3, "--out", solution,
+    )  # fmt: skip
+    assert code == 1
+    assert "iteration limit" in err
+    assert "grad norm" in out
+    assert np.load(solution)["status"] == "max_iter"
+
+
+def test_data_commands(run_cli):
+    code, out, _ = run_cli("data", "list", "--json", "-")
+    assert code == 0
+    assert [row["name"] for row in json.loads(out)] == list(DATASETS)
+    code, out, _ = run_cli("data", "info", "digits")
+    assert code == 0
+    assert "1078" in out
+    code, out, _ = run_cli("data", "fetch", "digits")
+    assert (code, "digits is ready" in out) == (0, True)
+
+
+def test_demo_compares_all_methods(run_cli, monkeypatch):
+    monkeypatch.setattr("ode2opt.study.demo.INSTANCES", 2)
+    code, out, _ = run_cli("demo")
+    assert code == 0
+    assert all(name in out for name in ("gd", "nag-restart", "igahd", "eigac-c4", "lbfgs"))
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+WRONG = {
+    "unknown problem": (("bench", "logit", "digits"), 2, "did you mean 'logistic'"),
+    "unknown dataset": (("bench", "logistic", "a6a"), 2, "did you mean 'a5a'"),
+    "unknown method": (("bench", "logistic", "digits", "--methods", "lbgs"), 2, "'lbfgs'"),
+    "no instances": (("bench", "logistic", "digits", "--instances", "0"), 2, "instances is 0"),
+    "odd p": (("bench", "lpp", "digits", "--p", "3", "--jobs", "1"), 2, "p is 3"),
+    "p without lpp": (("bench", "logistic", "digits", "--p", "6"), 2, "--p 6 is for lpp"),
+    "bad tol": (("bench", "logistic", "digits", "--tol", "-1"), 2, "tol is -1"),
+    "tol below reach": (
+        ("bench", "logistic", "digits", "--tol", "1e-18", "--jobs", "1"), 2, "below what float64",
+    ),
+    "too large": (("bench", "logistic", "digits", "--size", "9999"), 2, "9999 rows cannot be drawn"),
+    "no folder": (("data", "list", "--json", "/nowhere/x.json"), 2, "no folder /nowhere"),
+    "no file": (("solve", "/nowhere/x.csv", "--problem", "logistic"), 2, "There is no file"),
+    "info of nothing": (("data", "info", "digit"), 2, "did you mean 'digits'"),
+    "fetch of a file": (("data", "fetch", "x.csv"), 2, "Unknown dataset 'x.csv'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_use_is_one_sentence(run_cli, case):
+    arguments, expected, said = WRONG[case]
+    code, out, err = run_cli(*arguments)
+    assert (code, out) == (expected, "")
+    assert said in err
+    assert one_sentence(err)
+
+
+BAD_FILES = {
+    "nan.csv": ("a,b,y\n1,2,0\n1,nan,1\n", r"row 1, column 1 ('b') is nan"),
+    "inf.svm": ("1 1:2\n0 1:inf 2:1\n", "row 1, column 0 is inf"),
+    "one.csv": ("a,b,y\n1,2,1\n1,3,1\n", "two label values, but has only 1.0"),
+    "three.csv": ("a,b,y\n1,2,1\n1,3,2\n1,3,3\n", "has 3 (1.0, 2.0, 3.0)"),
+    "rows.csv": ("a,b,y\n", "a header but no rows"),
+    "cut.svm": ("1 1:2\n0 1:3 2", "line 2 has '2'"),
+    "not.parquet": ("a,b\n1,2\n", "not a Parquet file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_one_sentence(run_cli, tmp_path, name):
+    text, said = BAD_FILES[name]
+    code, out, err = run_cli("solve", write(tmp_path / name, text), "--problem", "logistic")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert one_sentence(err)
+
+
+def test_no_network_and_no_data_exits_1(run_cli, no_network):
+    code, _, err = run_cli("data", "fetch", "a5a")
+    assert code == 1
+    assert "set ODE2OPT_DATA" in err
+    assert one_sentence(err)
+
+
+def test_a_traceback_comes_with_debug_only(run_cli):
+    code, _, err = run_cli("bench", "logit", "digits", "--debug")
+    assert code == 2
+    assert "Traceback" in err
+
+
+def test_a_full_disk_leaves_the_old_file(run_cli, tmp_path, monkeypatch, classification):
+    np.savez(tmp_path / "data.npz", A=classification[0], b=classification[1])
+    solution = write(tmp_path / "solution.npz", "earned before")
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.savez", full)
+    code, _, err = run_cli(
+        "solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1, "--out", solution
+    )
+    assert code == 1
+    assert "No space left on device" in err
+    assert solution.read_text() == "earned before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.npz", "solution.npz"]
+
+
+def test_every_command_has_help_with_an_example(run_cli):
+    for command in (["bench"], ["solve"], ["demo"], ["data", "list"], ["data", "fetch"]):
+        code, out, _ = run_cli(*command, "--help")
+        assert code == 0
+        assert "Example: ode2opt" in out
+
+
+def test_the_installed_command_runs_and_ctrl_c_keeps_what_is_done(tmp_path):
+    file = tmp_path / "bench.json"
+    command = [
+        sys.executable, "-c", "from ode2opt.cli import main; main()", "bench", "logistic", "digits",
+        "--methods", "gd", "--instances", "100000", "--json", str(file),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(12)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert "Interrupted after" in err
+    assert "Traceback" not in err
+    assert 0 < json.loads(file.read_text())["instances"] < 100_000
+
+
+def test_import_needs_no_jax():
+    code = "import sys, ode2opt; print(sorted({'jax', 'torch', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
