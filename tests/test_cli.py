@@ -85,7 +85,8 @@ def test_solve_finds_scikit_learns_coefficients(run_cli, tmp_path, classificatio
     )  # fmt: skip
     assert code == 0
     assert set(json.loads(out)) == {
-        "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds", "handovers",
+        "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds",
+        "handovers",
     }  # fmt: skip
     np.testing.assert_allclose(np.load(solution)["x"], reference.coef_[0], atol=1e-4)
 
@@ -138,7 +139,7 @@ WRONG = {
     "tol below reach": (
         ("bench", "logistic", "digits", "--tol", "1e-18", "--jobs", "1"), 2, "below what float64",
     ),
-    "too large": (("bench", "logistic", "digits", "--size", "9999"), 2, "9999 rows cannot be drawn"),
+    "too large": (("bench", "logistic", "digits", "--size", "9999"), 2, "9999 rows cannot"),
     "no folder": (("data", "list", "--json", "/nowhere/x.json"), 2, "no folder /nowhere"),
     "no file": (("solve", "/nowhere/x.csv", "--problem", "logistic"), 2, "There is no file"),
     "info of nothing": (("data", "info", "digit"), 2, "did you mean 'digits'"),
