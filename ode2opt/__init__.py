@@ -1,6 +1,7 @@
 """ode2opt learns optimisation methods from differential equations, and solves with them."""
 
 from importlib.metadata import version as _version
+from typing import Any
 
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.problems import Family, LeastSquares, Logistic, Lpp, Problem, Quadratic, load_dataset
@@ -22,6 +23,15 @@ __all__ = [
     "Result",
     "Schedule",
     "Status",
+    "certify",
     "load_dataset",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "certify":  # needs JAX: loaded when it is asked for
+        from ode2opt.study.certification import certify
+
+        return certify
+    raise AttributeError(f"module 'ode2opt' has no attribute '{name}'")

@@ -54,12 +54,36 @@ class HandoverChoice(StrEnum):
     none = "none"
 
 
+class EstimatorChoice(StrEnum):
+    """How curvature is estimated."""
+
+    power = "power"
+    l0l1 = "l0l1"
+
+
 JsonOption = Annotated[
     str | None,
     typer.Option(
         "--json", metavar="FILE|-", help="Write the result as JSON; - is standard output."
     ),
 ]
+
+
+SizeOption = Annotated[
+    int | None, typer.Option(help="Rows a problem; by default the paper's.", show_default=False)
+]
+SplitOption = Annotated[
+    Split | None,
+    typer.Option(
+        help="paper: by file order; shuffled: at random. "
+        "By default paper for named data, shuffled for files.",
+        show_default=False,
+    ),
+]
+LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
+PowerOption = Annotated[int, typer.Option("--p", help="The even power of lpp.")]
+RidgeOption = Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")]
+HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
 
 
 # Commands --------------------------------------------------------------------------------
@@ -75,29 +99,16 @@ def bench(
         str, typer.Option(help="Built-in methods, separated by commas.")
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs",
     instances: Annotated[int, typer.Option(help="Test problems.")] = 100,
-    size: Annotated[
-        int | None, typer.Option(help="Rows a problem; by default the paper's.", show_default=False)
-    ] = None,
-    split: Annotated[
-        Split | None,
-        typer.Option(
-            help="paper: by file order; shuffled: at random. "
-            "By default paper for named data, shuffled for files.",
-            show_default=False,
-        ),
-    ] = None,
+    size: SizeOption = None,
+    split: SplitOption = None,
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
     seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
-    handover: Annotated[
-        HandoverChoice, typer.Option(help="What watches the EIGAC methods.")
-    ] = HandoverChoice.guard,
-    p: Annotated[int, typer.Option("--p", help="The even power of lpp.")] = 4,
-    l2: Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")] = 0.0,
-    label: Annotated[
-        str | None, typer.Option(help="Label column of a CSV or Parquet file.")
-    ] = None,
+    handover: HandoverOption = HandoverChoice.guard,
+    p: PowerOption = 4,
+    l2: RidgeOption = 0.0,
+    label: LabelOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compare methods on fresh test problems of a dataset."""
@@ -152,14 +163,10 @@ def solve(
     max_seconds: Annotated[
         float | None, typer.Option(help="At most this much time.", show_default=False)
     ] = None,
-    l2: Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")] = 0.0,
-    p: Annotated[int, typer.Option("--p", help="The even power of lpp.")] = 4,
-    label: Annotated[
-        str | None, typer.Option(help="Label column of a CSV or Parquet file.")
-    ] = None,
-    handover: Annotated[
-        HandoverChoice, typer.Option(help="What watches the EIGAC methods.")
-    ] = HandoverChoice.guard,
+    l2: RidgeOption = 0.0,
+    p: PowerOption = 4,
+    label: LabelOption = None,
+    handover: HandoverOption = HandoverChoice.guard,
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.")
     ] = None,
@@ -196,6 +203,66 @@ def solve(
     write_json(result.summary(), json_file)
     if not result.success:
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)
+
+
+@app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
+def certify(
+    method: Annotated[str, typer.Argument(help="a built-in method with a schedule")],
+    problem: Annotated[str, typer.Argument(help="logistic, lpp or leastsquares")],
+    dataset: Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")],
+    instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
+    size: SizeOption = None,
+    split: SplitOption = None,
+    max_iter: Annotated[int, typer.Option(help="Iterations to follow.")] = 500,
+    seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
+    estimator: Annotated[
+        EstimatorChoice, typer.Option(help="How the curvature along the way is found.")
+    ] = EstimatorChoice.power,
+    worst_case: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Add the exact worst case of N <= 30 iterations."),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.")
+    ] = None,
+    p: PowerOption = 4,
+    l2: RidgeOption = 0.0,
+    label: LabelOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Say what theory and instances promise about a method; exits 1 if it is refused."""
+    from ode2opt.study import certification
+
+    check_writable(json_file)
+    check_writable(figure)
+    family = _family(problem, dataset, split, size, label, _model_options(problem, p, l2))
+    with bar(f"{method} on {problem} {dataset}", instances) as advance:
+        certificate = certification.certify_family(
+            method, family, instances=instances, seed=seed, K=max_iter,
+            estimator=estimator.value, worst_case=worst_case, advance=advance,
+        )  # fmt: skip
+    if figure is not None:
+        from ode2opt.study.figures import certificate_figure
+
+        drawn = certificate_figure(certificate)
+        form = figure.suffix.lstrip(".") or "png"
+        write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
+    if json_file != "-":
+        from ode2opt.study.tables import certificate_table
+
+        out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
+        for sentence in certificate.words():
+            out.print(sentence, highlight=False)
+    write_json(
+        {"problem": problem, "dataset": dataset} | certificate.summary() | _details(certificate),
+        json_file,
+    )
+    if certificate.refused:
+        fail(f"The certificate of {method} is refused; see the margins.", 1)
+
+
+def _details(certificate: Any) -> dict[str, Any]:
+    return {"estimator": certificate.estimator, "verdict": certificate.words()}
 
 
 @app.command(epilog="Example: [bold]ode2opt demo[/bold]")
@@ -250,12 +317,8 @@ def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) ->
 @data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")
 def data_info(
     name: Annotated[str, typer.Argument(help="a dataset's name, or a file")],
-    split: Annotated[
-        Split | None, typer.Option(help="paper or shuffled", show_default=False)
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label column of a CSV or Parquet file.")
-    ] = None,
+    split: SplitOption = None,
+    label: LabelOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""

@@ -1,1 +1,41 @@
-"""The inertial system: its default coefficients and the schedule of its Euler discretisation."""
+"""The inertial system: coefficients, flow, curvature, conditions, certificate.
+
+Schedules and the default coefficients need NumPy only; the rest needs JAX (the extra ``learn``)
+and is loaded when it is asked for.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import MissingDependencyError
+
+_LAZY = {
+    "coefficients": (
+        "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Spline", "Table",
+    ),
+    "flow": ("Flow", "State", "flow"),
+    "jaxed": ("double", "stack", "to_jax"),
+    "estimators": ("Estimator", "Global", "L0L1", "PowerIteration"),
+    "conditions": (
+        "best_pair", "contraction", "convergence", "growth", "largest_stable_C", "linear_margin",
+        "stability_margin",
+    ),
+    "certificate": ("Certificate", "certify"),
+    "worst_case": ("WorstCase", "worst_case"),
+}  # fmt: skip
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ode2opt.dynamics' has no attribute '{name}'")
+    try:
+        return getattr(import_module(f"ode2opt.dynamics.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"The inertial system needs {error.name}: pip install 'ode2opt[learn]'."
+        ) from None

@@ -51,6 +51,8 @@ class Problem(ABC):
     dtype: object
     xp: Namespace
     has_hvp: bool = True
+    arrays: tuple[str, ...] = ()
+    """The attributes that hold arrays; the others say what kind of problem it is."""
 
     @abstractmethod
     def value(self, x: Array) -> Array:

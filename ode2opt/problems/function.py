@@ -28,6 +28,7 @@ class FunctionProblem(Problem):
         if n != int(n) or n < 1:
             raise InputError(f"n is {n}: a problem needs at least one variable.")
         self.n, self.dtype, self.xp = int(n), np.dtype(np.float64), namespace(np.empty(0))
+        self.traceable = fun if grad is None else None
         if grad is None:
             fun, grad, jax_hvp = differentiate(fun, self.n)
             hvp = hvp or jax_hvp

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse, namespace
@@ -25,6 +25,7 @@ class LinearModel(Problem):
         l2: weight of l2/2 |x|^2.
     """
 
+    arrays = ("A", "b")
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
 
@@ -36,18 +37,14 @@ class LinearModel(Problem):
 
     def _set(self, A: Array, b: Array, l2: float) -> None:
         self.A, self.b, self.l2 = A, b, l2
-        self._transposed = A.T
         self.N, self.n = A.shape
         self.dtype, self.xp = b.dtype, namespace(b)
+        self._sparse_transposed = A.T if is_sparse(A) else None
 
-    def with_arrays(self, A: Array, b: Array) -> Self:
-        """Return the same model on other arrays of a fitting shape, taken as they are."""
-        twin = object.__new__(type(self))
-        for name, value in vars(self).items():
-            if name != "_start":
-                setattr(twin, name, value)
-        twin._set(A, b, self.l2)
-        return twin
+    @property
+    def _transposed(self) -> Array:
+        """A^T: a view of a dense matrix, made once for a sparse one."""
+        return self.A.T if self._sparse_transposed is None else self._sparse_transposed
 
     @abstractmethod
     def loss(self, z: Array) -> Array:

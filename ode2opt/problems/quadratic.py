@@ -15,6 +15,8 @@ class Quadratic(Problem):
         l2: weight of l2/2 |x|^2.
     """
 
+    arrays = ("Q", "b")
+
     def __init__(self, Q: Array, b: Array, *, l2: float = 0.0) -> None:
         Q = as_matrix(Q, "Q")
         if Q.shape[0] != Q.shape[1]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
+import numpy as np
+
 from ode2opt.problems._arrays import Array, copy
 from ode2opt.solvers.run import Run
 
@@ -30,6 +32,12 @@ def nesterov(run: Run, x: Array, L: float) -> None:
         g += x
         x = g + ((k - 1) / (k + 2)) * (g - y)
         y = g
+
+
+def nesterov_momenta(K: int) -> np.ndarray:
+    """Return mu_0..mu_K of the same method as a schedule, whose first iteration is idle."""
+    k = np.arange(K + 1)
+    return np.maximum(k - 1, 0) / (k + 2)
 
 
 def nesterov_restart(run: Run, x: Array, L: float) -> None:

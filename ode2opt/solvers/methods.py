@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
@@ -23,11 +22,17 @@ Policy = Guard | Relay | None
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A named method: what it is, whether it needs the step constant L, and how it runs."""
+    """A named method: what it is, whether it needs the step constant L, and how it runs.
+
+    ``coefficients`` and ``schedule`` (of K iterations, for curvature 1) are those of the methods
+    that have them; a certificate can be made for these.
+    """
 
     summary: str
     needs_scale: bool
     minimise: Callable[[Run, Array, float, Policy], None]
+    coefficients: DefaultCoefficients | None = None
+    schedule: Callable[[int], Schedule] | None = None
 
 
 def follow(schedule: Schedule, run: Run, x: Array, policy: Policy) -> None:
@@ -39,25 +44,41 @@ def follow(schedule: Schedule, run: Run, x: Array, policy: Policy) -> None:
         policy.minimise(run, eigac)
 
 
-def _default_eigac(C: float, run: Run, x: Array, L: float, policy: Policy) -> None:
-    horizon = min(max(1, run.max_iter), LONGEST)
-    follow(DefaultCoefficients(C).schedule(horizon, L), run, x, policy)
+def _classic(
+    summary: str,
+    method: Callable[[Run, Array, float], None],
+    schedule: Callable[[int], Schedule] | None = None,
+) -> BuiltIn:
+    return BuiltIn(summary, True, lambda run, x, L, policy: method(run, x, L), None, schedule)
 
 
-def _classic(method: Callable[[Run, Array, float], None]) -> Callable[..., None]:
-    return lambda run, x, L, policy: method(run, x, L)
+def _default_eigac(C: float) -> BuiltIn:
+    coefficients = DefaultCoefficients(C)
+
+    def minimise(run: Run, x: Array, L: float, policy: Policy) -> None:
+        horizon = min(max(1, run.max_iter), LONGEST)
+        follow(coefficients.schedule(horizon, L), run, x, policy)
+
+    summary = f"EIGAC, default coefficients, C = {C:g}"
+    return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)
 
 
 METHODS: dict[str, BuiltIn] = {
-    "gd": BuiltIn("gradient descent, step 1/L", True, _classic(classics.gradient_descent)),
-    "nag": BuiltIn("Nesterov, step 1/L", True, _classic(classics.nesterov)),
-    "nag-restart": BuiltIn(
-        "Nesterov with gradient restart", True, _classic(classics.nesterov_restart)
+    "gd": _classic(
+        "gradient descent, step 1/L",
+        classics.gradient_descent,
+        lambda K: Schedule.gradient_descent(1.0, K),
     ),
-    "igahd": BuiltIn("IGAHD, two gradients an iteration", True, _classic(classics.igahd)),
-    "eigac-c1": BuiltIn("EIGAC, default coefficients, C = 1", True, partial(_default_eigac, 1.0)),
-    "eigac-c2": BuiltIn("EIGAC, default coefficients, C = 2", True, partial(_default_eigac, 2.0)),
-    "eigac-c4": BuiltIn("EIGAC, default coefficients, C = 4", True, partial(_default_eigac, 4.0)),
+    "nag": _classic(
+        "Nesterov, step 1/L",
+        classics.nesterov,
+        lambda K: Schedule.nesterov(1.0, classics.nesterov_momenta(K)),
+    ),
+    "nag-restart": _classic("Nesterov with gradient restart", classics.nesterov_restart),
+    "igahd": _classic("IGAHD, two gradients an iteration", classics.igahd),
+    "eigac-c1": _default_eigac(1.0),
+    "eigac-c2": _default_eigac(2.0),
+    "eigac-c4": _default_eigac(4.0),
     "lbfgs": BuiltIn("scipy's L-BFGS-B, 10 corrections", False, lambda run, x, L, p: lbfgs(run, x)),
 }
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich import box
 from rich.table import Table
 
 from ode2opt.study.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from ode2opt.dynamics.certificate import Certificate
 
 LEGEND = (
     "measure: log10 of the gradient norm at the last iteration; complexity: first iteration at the "
@@ -43,3 +48,31 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
 def _events(row: dict[str, float | int]) -> str:
     names = {"diverged": "diverged", "handovers": "handed over"}
     return ", ".join(f"{row[key]} {word}" for key, word in names.items() if row[key])
+
+
+CONDITIONS = {
+    "convergence": "flow: Theorem 1",
+    "stability": "sequence: the paper's condition",
+    "linear": "sequence: exact linear stability",
+}
+
+
+def certificate_table(certificate: Certificate, title: str) -> Table:
+    """Return a certificate's conditions as a table."""
+    caption = f"Curvature: {certificate.estimator}."
+    if certificate.growth is not None:
+        c1, c2, c3, limit = certificate.growth
+        caption += f" Growth: C1 = {c1:.3g}, C2 = {c2:.3g} (limit {limit:.3g}), C3 = {c3:.3g}."
+    table = Table(title=title, caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("condition")
+    for name in ("smallest margin", "at t", "on instance", "holds on"):
+        table.add_column(name, justify="right")
+    for name, meaning in CONDITIONS.items():
+        condition = certificate.conditions.get(name)
+        if condition is None:
+            table.add_row(meaning, "-", "-", "-", "-")
+            continue
+        instance = "all" if condition.instance is None else str(condition.instance)
+        held = f"{condition.held}/{condition.total}"
+        table.add_row(meaning, f"{condition.margin:.4g}", f"{condition.t:.4g}", instance, held)
+    return table

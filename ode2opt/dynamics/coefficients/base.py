@@ -1,0 +1,117 @@
+"""Coefficients Xi = (alpha, beta, gamma) of the inertial system, for a curvature of 1."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.jaxed import double
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError
+
+Array = Any
+Curve = Callable[[Array], Array]
+FIT_POINTS = 400
+
+
+class Curves(NamedTuple):
+    """The coefficients and their derivatives at times ``t``."""
+
+    t: Array
+    beta: Array
+    gamma: Array
+    dbeta: Array
+    dgamma: Array
+    d2beta: Array
+
+
+class Coefficients(eqx.Module):
+    """A kind of coefficients: a subclass gives ``alpha``, ``beta``, ``gamma`` and ``fit_to``.
+
+    Derivatives come from automatic differentiation. All functions take one time; ``curves`` takes
+    many. Coefficients are learned for curvature 1 and divided by the instance's scale.
+    """
+
+    alpha: Array
+
+    @abstractmethod
+    def beta(self, t: Array) -> Array:
+        """Return the Hessian damping at time ``t``."""
+
+    @abstractmethod
+    def gamma(self, t: Array) -> Array:
+        """Return the weight of the gradient at time ``t``."""
+
+    @abstractmethod
+    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Self:
+        """Return coefficients of this kind close to the given curves on [t0, t1]."""
+
+    def dbeta(self, t: Array) -> Array:
+        """Return the derivative of beta at time ``t``."""
+        return jax.grad(self.beta)(t)
+
+    @double
+    def curves(self, t: Array) -> Curves:
+        """Return coefficients, first derivatives and beta's second one, as NumPy arrays."""
+        t = jnp.asarray(t, dtype=jnp.float64)
+        each = [
+            jax.vmap(f)(t)
+            for f in (self.beta, self.gamma, self.dbeta, jax.grad(self.gamma), jax.grad(self.dbeta))
+        ]
+        return Curves(*(np.asarray(values) for values in (t, *each)))
+
+    @double
+    def numbers(self, t: Array, h: float) -> tuple[Array, Array, Array]:
+        """Return a = h beta, c = h^2 (gamma - beta'), d = alpha h / t at an array of times."""
+        beta, gamma, dbeta = (jax.vmap(f)(t) for f in (self.beta, self.gamma, self.dbeta))
+        return h * beta, h**2 * (gamma - dbeta), self.alpha * h / t
+
+    @double
+    def schedule(self, h: float, t0: float, K: int, scale: float = 1.0) -> Schedule:
+        """Return the Euler discretisation: ``K`` iterations for curvature ``scale``."""
+        alpha = float(self.alpha)
+        check_times(alpha, h, t0)
+        t = jnp.asarray(t0 + h * np.arange(K), dtype=jnp.float64)
+        a, c, d = self.numbers(t, h)
+        return Schedule(np.asarray(a), np.asarray(c), np.asarray(d)).scaled(float(scale))
+
+
+def check_times(alpha: float, h: float, t0: float) -> None:
+    """Refuse alpha <= 1, h <= 0 and t0 <= alpha h."""
+    if not alpha > 1:
+        raise InputError(f"alpha is {alpha:g}: it must be above 1.")
+    if not h > 0:
+        raise InputError(f"h is {h:g}: the step must be positive.")
+    if not t0 > alpha * h:
+        raise InputError(f"t0 = {t0:g} must exceed alpha h = {alpha * h:g}.")
+
+
+def as_alpha(alpha: Array) -> np.ndarray:
+    """Return alpha as a float64 scalar, refusing what is not above 1."""
+    if not float(alpha) > 1:
+        raise InputError(f"alpha is {float(alpha):g}: it must be above 1.")
+    return np.asarray(alpha, dtype=np.float64)
+
+
+def samples(curve: Curve, t0: float, t1: float, what: str, positive: bool) -> tuple[Array, Array]:
+    """Return times even in log t and a curve's values there, checked."""
+    if not 0 < t0 < t1:
+        raise InputError(f"A fit needs 0 < t0 < t1, not t0 = {t0:g} and t1 = {t1:g}.")
+    t = np.geomspace(t0, t1, FIT_POINTS)
+    with jax.enable_x64(True):
+        try:
+            values = np.asarray(jax.vmap(curve)(jnp.asarray(t)), dtype=np.float64)
+        except (TypeError, jax.errors.JAXTypeError):  # plain NumPy code, which cannot be traced
+            values = np.array([float(curve(time)) for time in t])
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"{what} is not finite at t = {t[~np.isfinite(values)][0]:.4g}.")
+    if positive and np.any(values <= 0):
+        raise InputError(f"{what} is {values.min():.4g} at t = {t[values.argmin()]:.4g}: "
+                         f"it must be positive.")  # fmt: skip
+    return t, values

@@ -1,0 +1,42 @@
+"""The default coefficients as a JAX module (SPEC.md section 8)."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+
+from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
+from ode2opt.errors import InputError
+
+
+class Default(Coefficients):
+    """alpha, beta = C/h - C alpha/(2t), gamma = beta/h, or beta/h + beta' with ``corrected``."""
+
+    C: Array
+    h: float = eqx.field(static=True)
+    corrected: bool = eqx.field(static=True)
+
+    def __init__(
+        self, C: float = 1.0, alpha: float = ALPHA, *, h: float = H, corrected: bool = False
+    ) -> None:
+        if not C > 0:
+            raise InputError(f"C is {C:g}: it must be positive.")
+        self.C, self.alpha, self.h, self.corrected = np.float64(C), as_alpha(alpha), h, corrected
+
+    def _formula(self) -> DefaultCoefficients:
+        return DefaultCoefficients(self.C, self.alpha, self.h)
+
+    def beta(self, t: Array) -> Array:
+        return self._formula().beta(t)
+
+    def gamma(self, t: Array) -> Array:
+        formula = self._formula()
+        return formula.gamma(t) + formula.dbeta(t) if self.corrected else formula.gamma(t)
+
+    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Default:
+        """Fit C to beta by least squares; gamma follows."""
+        t, values = samples(beta, t0, t1, "beta", positive=True)
+        shape = DefaultCoefficients(1.0, float(self.alpha), self.h).beta(t)
+        C = shape @ values / (shape @ shape)
+        return Default(C, float(self.alpha), h=self.h, corrected=self.corrected)

@@ -1,0 +1,108 @@
+"""beta and gamma as two small networks of t (SPEC.md section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
+from ode2opt.errors import unknown_name
+
+WIDTH = 50
+SHARPNESS = 20.0
+ACTIVATIONS = {
+    "softplus": lambda z: jax.nn.softplus(SHARPNESS * z) / SHARPNESS,
+    "elu": jax.nn.elu,
+    "relu": jax.nn.relu,
+}
+
+
+class Network(eqx.Module):
+    """t -> W3 . s(W2 s(W1 t + b1) + b2) + b3, in units of ``unit``.
+
+    The kinks of the first layer are spread over the horizon; ``regressed`` fits the last layer.
+    """
+
+    W1: Array
+    b1: Array
+    W2: Array
+    b2: Array
+    W3: Array
+    b3: Array
+    unit: float = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, width: int, activation: str, t1: float) -> Network:
+        """Return a network with random inner layers and a last layer of zeros."""
+        kinks = np.geomspace(0.5, t1, width) * rng.uniform(0.9, 1.1, width)
+        W1 = rng.choice([-1.0, 1.0], width) / np.sqrt(kinks)
+        W2 = rng.standard_normal((width, width)) / np.sqrt(width)
+        b2 = rng.uniform(-1, 1, width)
+        return cls(W1, -W1 * kinks, W2, b2, np.zeros(width), np.zeros(()), 1.0, activation)
+
+    def hidden(self, t: Array) -> Array:
+        """Return the last hidden layer at time ``t``."""
+        s = ACTIVATIONS[self.activation]
+        return s(self.W2 @ s(self.W1 * t + self.b1) + self.b2)
+
+    def __call__(self, t: Array) -> Array:
+        return self.unit * (self.W3 @ self.hidden(t) + self.b3)
+
+    def regressed(self, t: np.ndarray, values: np.ndarray) -> Network:
+        """Return the network whose last layer fits values at times ``t`` by least squares."""
+        with jax.enable_x64(True):
+            hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
+        unit = float(np.abs(values).mean()) or 1.0
+        design = np.column_stack([hidden, np.ones(len(t))])
+        weights = np.linalg.lstsq(design, values / unit, rcond=1e-10)[0]
+        return Network(
+            self.W1, self.b1, self.W2, self.b2, weights[:-1], weights[-1], unit, self.activation
+        )
+
+
+class Neural(Coefficients):
+    """Two networks, one for beta and one for gamma, started at the default coefficients."""
+
+    alpha: Array
+    beta_network: Network
+    gamma_network: Network
+
+    def __init__(
+        self,
+        alpha: Any = ALPHA,
+        *,
+        width: int = WIDTH,
+        activation: str = "softplus",
+        seed: int = 0,
+        t1: float = 21.0,
+        C: float = 1.0,
+    ) -> None:
+        if activation not in ACTIVATIONS:
+            raise unknown_name("activation", activation, ACTIVATIONS)
+        rng = np.random.default_rng(seed)
+        self.alpha = as_alpha(alpha)
+        self.beta_network, self.gamma_network = (
+            Network.random(rng, width, activation, t1) for _ in range(2)
+        )
+        default = DefaultCoefficients(C, float(self.alpha), H)
+        fitted = self.fit_to(default.beta, default.gamma, t1=t1)
+        self.beta_network, self.gamma_network = fitted.beta_network, fitted.gamma_network
+
+    def beta(self, t: Array) -> Array:
+        return self.beta_network(t)
+
+    def gamma(self, t: Array) -> Array:
+        return self.gamma_network(t)
+
+    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Neural:
+        networks = (
+            self.beta_network.regressed(*samples(beta, t0, t1, "beta", positive=False)),
+            self.gamma_network.regressed(*samples(gamma, t0, t1, "gamma", positive=False)),
+        )
+        return eqx.tree_at(lambda c: (c.beta_network, c.gamma_network), self, networks)

@@ -1,0 +1,42 @@
+"""Coefficients given as numbers on a grid of times, joined by straight lines."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.default import ALPHA
+from ode2opt.errors import InputError
+
+
+class Table(Coefficients):
+    """beta and gamma at given times; constant beyond the last."""
+
+    times: Array
+    betas: Array
+    gammas: Array
+
+    def __init__(self, times: Array, betas: Array, gammas: Array, alpha: float = ALPHA) -> None:
+        rows = [np.asarray(row, dtype=np.float64) for row in (times, betas, gammas)]
+        if rows[0].ndim != 1 or len(rows[0]) < 2 or len({row.shape for row in rows}) != 1:
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise InputError(f"A table needs three rows of one length (2 or more), not {shapes}.")
+        if np.any(np.diff(rows[0]) <= 0):
+            raise InputError("A table's times must rise.")
+        for name, values in (("beta", rows[1]), ("gamma", rows[2])):
+            if not np.all(np.isfinite(values)) or np.any(values < 0):
+                raise InputError(f"A table's {name} must be finite and not negative.")
+        self.alpha = as_alpha(alpha)
+        self.times, self.betas, self.gammas = rows
+
+    def beta(self, t: Array) -> Array:
+        return jnp.interp(t, self.times, self.betas)
+
+    def gamma(self, t: Array) -> Array:
+        return jnp.interp(t, self.times, self.gammas)
+
+    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Table:
+        t, b = samples(beta, t0, t1, "beta", positive=False)
+        _, g = samples(gamma, t0, t1, "gamma", positive=False)
+        return Table(t, b, g, float(self.alpha))

@@ -1,0 +1,142 @@
+"""Curvature estimators Lam(x): one interface, each differentiable in x (SPEC.md section 5)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems.base import Problem
+
+Array = Any
+
+
+class Estimate(NamedTuple):
+    """Lam(x), and the vector that warm-starts the estimate at a point close by."""
+
+    curvature: Array
+    z: Array
+
+
+class Estimator(eqx.Module):
+    """Estimates the largest curvature at a point."""
+
+    def start(self, problem: Problem) -> Array:
+        """Return the vector to begin with; fixed, so that results repeat."""
+        z = np.random.default_rng(0).standard_normal(problem.n)
+        return jnp.asarray(z / np.linalg.norm(z))
+
+    @abstractmethod
+    def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
+        """Return the estimate at ``x``, warm-started from ``z``."""
+
+    @abstractmethod
+    def stated_error(self) -> str:
+        """Say in words how far off the estimate may be."""
+
+
+class PowerIteration(Estimator):
+    """z <- Hz/|Hz| until z changes by less than ``tol``, at most ``steps`` times; Lam = z.Hz.
+
+    z is held fixed in differentiation, so the derivative is D^3 f[z, z, .]. Never above the true
+    value before it is multiplied by ``safety``.
+    """
+
+    steps: int = eqx.field(default=10, static=True)
+    tol: float = eqx.field(default=1e-6, static=True)
+    safety: float = eqx.field(default=1.0, static=True)
+
+    def __check_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"steps is {self.steps}: power iteration needs at least one.")
+        if not self.safety >= 1:
+            raise InputError(f"safety is {self.safety:g}: a factor below 1 is no safety.")
+
+    def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
+        check_hvp(problem, "PowerIteration")
+        z = jax.lax.stop_gradient(self._direction(problem, jax.lax.stop_gradient(x), z))
+        return Estimate(self.safety * (z @ problem.hvp(x, z)), z)
+
+    def _direction(self, problem: Problem, x: Array, z: Array) -> Array:
+        def go_on(state: tuple[Array, Array, Array]) -> Array:
+            count, _, change = state
+            return (count < self.steps) & (change > self.tol)
+
+        def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            count, old, _ = state
+            product = problem.hvp(x, old)
+            norm = jnp.sqrt(jnp.sum(product**2))
+            new = jnp.where(norm > 0, product / jnp.where(norm > 0, norm, 1.0), old)
+            return count + 1, new, jnp.sqrt(jnp.sum((new - old) ** 2))
+
+        return jax.lax.while_loop(go_on, step, (0, z, jnp.inf))[1]
+
+    def stated_error(self) -> str:
+        return (
+            f"power iteration, {self.steps} warm-started steps, from below by under 1% as measured "
+            f"(docs/curvature.md), times {self.safety:g}"
+        )
+
+
+class Global(Estimator):
+    """One constant for all points: a known bound, or the curvature at a reference point."""
+
+    constant: Array = eqx.field(converter=jnp.asarray)
+
+    def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
+        return Estimate(self.constant + 0.0 * jnp.sum(jax.lax.stop_gradient(x)), z)
+
+    def stated_error(self) -> str:
+        return f"the constant {float(self.constant):.4g}, as given"
+
+
+class L0L1(Estimator):
+    """Lam = L0 + L1 |g(x)|; its derivative is L1 H g/|g|."""
+
+    L0: Array
+    L1: Array
+
+    def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
+        square = jnp.sum(problem.gradient(x) ** 2)
+        positive = square > 0
+        norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
+        return Estimate(self.L0 + self.L1 * norm, z)
+
+    @classmethod
+    def fit(cls, norms: Array, curvatures: Array) -> L0L1:
+        """Return the upper envelope of points (|g|, lambda_max) with the least total excess."""
+        from scipy.optimize import linprog
+
+        norms, curvatures = np.asarray(norms, dtype=float), np.asarray(curvatures, dtype=float)
+        if norms.shape != curvatures.shape or norms.ndim != 1 or not len(norms):
+            raise InputError("An (L0, L1) fit needs as many gradient norms as curvatures.")
+        if not (np.all(np.isfinite(norms)) and np.all(np.isfinite(curvatures))):
+            raise InputError("An (L0, L1) fit needs finite gradient norms and curvatures.")
+        found = linprog(
+            [1.0, norms.mean()],
+            A_ub=-np.column_stack([np.ones_like(norms), norms]),
+            b_ub=-curvatures,
+            bounds=[(0, None), (0, None)],
+        )
+        if not found.success:
+            raise InputError(f"The (L0, L1) fit failed: {found.message}")
+        return cls(*(np.float64(value) for value in found.x))
+
+    def stated_error(self) -> str:
+        return (
+            f"{float(self.L0):.4g} + {float(self.L1):.4g} |g|, above every point it was fitted to"
+        )
+
+
+def check_hvp(problem: Problem, who: str) -> None:
+    """Refuse a problem without Hessian-vector products."""
+    if not problem.has_hvp:
+        raise InputError(
+            f"{who} needs Hessian-vector products, which {type(problem).__name__} does not have: "
+            f"use Global or L0L1, or give the problem an hvp."
+        )

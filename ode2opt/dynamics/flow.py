@@ -1,0 +1,180 @@
+"""The inertial system as a flow, solved by diffrax (SPEC.md section 1).
+
+    x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
+
+All functions work under jit, vmap and grad; problems are those of :func:`ode2opt.dynamics.to_jax`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+import optimistix
+
+from ode2opt.dynamics.coefficients import Coefficients
+from ode2opt.dynamics.default import T0
+from ode2opt.dynamics.jaxed import double
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems.base import Problem
+
+Array = Any
+
+SOLVERS: dict[str, Any] = {
+    "tsit5": diffrax.Tsit5,
+    "dopri5": diffrax.Dopri5,
+    "dopri8": diffrax.Dopri8,
+    "heun": diffrax.Heun,
+    "euler": diffrax.Euler,
+}
+
+
+class State(NamedTuple):
+    """A point of the first-order system."""
+
+    x: Array
+    v: Array
+
+
+class Flow(eqx.Module):
+    """A solved trajectory.
+
+    Attributes:
+        t, x, v: the times asked for and the states there; without times, the end of the flow.
+        reached: whether ``until`` was met before t1 (always False without it).
+        succeeded: whether the solver got there at all.
+    """
+
+    t: Array
+    x: Array
+    v: Array
+    reached: Array
+    succeeded: Array
+    dense: Any = None
+
+    def __call__(self, t: Array) -> State:
+        """Return the state at any time of the trajectory (needs ``dense=True``)."""
+        if self.dense is None:
+            raise InputError("This flow was solved without dense=True.")
+        return State(*self.dense(t))
+
+
+def velocity(
+    coefficients: Coefficients, problem: Problem, scale: Array, t: Array, s: State
+) -> State:
+    """Return (x', v') at time ``t``."""
+    g = problem.gradient(s.x) / scale
+    moved = s.v - coefficients.beta(t) * g
+    slope = coefficients.dbeta(t) - coefficients.gamma(t)
+    return State(moved, -(coefficients.alpha / t) * moved + slope * g)
+
+
+def initial_state(
+    coefficients: Coefficients, problem: Problem, scale: Array, t0: Array, x0: Array
+) -> State:
+    """Return the state of zero velocity at ``x0``."""
+    return State(x0, coefficients.beta(t0) / scale * problem.gradient(x0))
+
+
+@double
+def flow(
+    coefficients: Coefficients,
+    problem: Problem,
+    x0: Array,
+    *,
+    t1: float,
+    t0: float = T0,
+    scale: float = 1.0,
+    ts: Array | None = None,
+    until: float | None = None,
+    dense: bool = False,
+    solver: str = "tsit5",
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    h: float | None = None,
+    max_steps: int = 100_000,
+) -> Flow:
+    """Follow the inertial system from ``x0`` at rest.
+
+    Args:
+        coefficients: for curvature 1; divided by ``scale``.
+        problem: a problem on JAX arrays.
+        x0: the start.
+        t1: the end.
+        t0: the beginning.
+        scale: the instance's curvature scale.
+        ts: times at which the state is wanted; by default the end only.
+        until: stop where the gradient norm falls to this value; the flow then ends at that time.
+        dense: keep an interpolant, so that the flow can be called at any time.
+        solver: tsit5, dopri5, dopri8, heun or euler.
+        rtol, atol: tolerances of the adaptive step size.
+        h: a constant step instead; needed by euler, which has no error estimate.
+        max_steps: more steps than this are a failed solve.
+    """
+    if solver not in SOLVERS:
+        raise unknown_name("solver", solver, SOLVERS)
+    if solver == "euler" and h is None:
+        raise InputError("Euler's method has no error estimate: give it a step h.")
+    if not t1 > t0 > 0:
+        raise InputError(f"A flow needs t1 > t0 > 0, not t0 = {t0:g} and t1 = {t1:g}.")
+    if until is not None and not until > 0:
+        raise InputError(f"until is {until:g}: it must be a positive gradient norm.")
+    return _solve(
+        coefficients, problem, jnp.asarray(x0, dtype=jnp.float64), jnp.asarray(float(t0)),
+        jnp.asarray(float(t1)), jnp.asarray(scale, dtype=jnp.float64),
+        None if ts is None else jnp.asarray(ts, dtype=jnp.float64),
+        None if until is None else jnp.asarray(float(until)),
+        jnp.asarray(float(rtol)), jnp.asarray(float(atol)),
+        None if h is None else jnp.asarray(float(h)),
+        dense, solver, max_steps,
+    )  # fmt: skip
+
+
+@eqx.filter_jit
+def _solve(
+    coefficients: Coefficients, problem: Problem, x0: Array, t0: Array, t1: Array, scale: Array,
+    ts: Array | None, until: Array | None, rtol: Array, atol: Array, h: Array | None,
+    dense: bool, solver: str, max_steps: int,
+) -> Flow:  # fmt: skip
+    event = None
+    if until is not None:
+        event = diffrax.Event(
+            lambda t, s, args, **kwargs: log_norm(problem, s.x) - jnp.log(until),
+            optimistix.Newton(rtol=1e-10, atol=1e-12),
+        )
+    controller: Any = diffrax.ConstantStepSize()
+    if h is None:
+        controller = diffrax.PIDController(rtol=rtol, atol=atol)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s)),
+        SOLVERS[solver](),
+        t0,
+        t1,
+        h,
+        initial_state(coefficients, problem, scale, t0, x0),
+        saveat=diffrax.SaveAt(ts=ts, t1=ts is None, dense=dense),
+        stepsize_controller=controller,
+        event=event,
+        max_steps=max_steps,
+        throw=False,
+    )
+    x, v, t = solution.ys.x, solution.ys.v, solution.ts
+    if ts is None:
+        x, v, t = x[-1], v[-1], t[-1]
+    return Flow(
+        t, x, v,
+        reached=solution.event_mask if until is not None else jnp.asarray(False),
+        succeeded=solution.result == diffrax.RESULTS.successful
+        if until is None
+        else (solution.result == diffrax.RESULTS.successful)
+        | (solution.result == diffrax.RESULTS.event_occurred),
+        dense=solution.evaluate if dense else None,
+    )  # fmt: skip
+
+
+def log_norm(problem: Problem, x: Array) -> Array:
+    """Return log |g(x)|, with a finite derivative also where g = 0."""
+    square = jnp.sum(problem.gradient(x) ** 2)
+    return 0.5 * jnp.log(jnp.maximum(square, jnp.finfo(square.dtype).tiny))

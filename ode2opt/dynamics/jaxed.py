@@ -1,0 +1,123 @@
+"""JAX's side of the problems: double precision by context, problems as pytrees."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.problems.base import Problem
+from ode2opt.problems.function import FunctionProblem
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_registered: set[type] = set()
+_NOT_STATIC = ("_start", "_sparse_transposed")
+
+
+def double(function: Callable[P, R]) -> Callable[P, R]:
+    """Run ``function`` with JAX in double precision, whatever the global setting is."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+@double
+def to_jax(problem: Problem) -> Problem:
+    """Return the problem on dense float64 JAX arrays, as a pytree for jit, vmap and grad.
+
+    Two problems of the same kind and shape have the same tree structure: what was compiled for one
+    serves the other, and ``stack`` makes a batch of them.
+    """
+    if isinstance(problem, FunctionProblem):
+        return _JaxFunction(problem)
+    if not problem.arrays:
+        raise InputError(f"{type(problem).__name__} does not say which arrays it is made of.")
+    _register(type(problem))
+    twin = object.__new__(type(problem))
+    vars(twin).update({k: v for k, v in vars(problem).items() if k not in _NOT_STATIC})
+    twin._sparse_transposed = None  # type: ignore[attr-defined]
+    for name in problem.arrays:
+        setattr(twin, name, _dense(getattr(problem, name)))
+    twin.xp, twin.dtype = jnp, np.dtype(np.float64)
+    return twin
+
+
+@double
+def stack(problems: list[Problem]) -> Problem:
+    """Return problems of one kind and shape as one batch, for vmap over its leading axis."""
+    twins = [to_jax(problem) for problem in problems]
+    shapes = {jax.tree.structure(twin) for twin in twins}
+    if len(shapes) != 1:
+        raise InputError("Problems of different kinds or shapes cannot be stacked into a batch.")
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *twins)
+
+
+def _dense(A: Array) -> Array:
+    return jnp.asarray(A.toarray() if is_sparse(A) else np.asarray(A), dtype=jnp.float64)
+
+
+def _register(kind: type[Problem]) -> None:
+    """Make a class of problems a pytree: its arrays are the leaves, the rest is static."""
+    if kind in _registered:
+        return
+
+    def flatten(problem: Problem) -> tuple[tuple[Array, ...], tuple[tuple[str, Any], ...]]:
+        hidden = {*kind.arrays, *_NOT_STATIC}
+        static = sorted((k, v) for k, v in vars(problem).items() if k not in hidden)
+        return tuple(getattr(problem, name) for name in kind.arrays), tuple(static)
+
+    def unflatten(static: tuple[tuple[str, Any], ...], leaves: tuple[Array, ...]) -> Problem:
+        problem = object.__new__(kind)
+        vars(problem).update(dict(static))
+        vars(problem).update(zip(kind.arrays, leaves, strict=True))
+        problem._sparse_transposed = None  # type: ignore[attr-defined]
+        return problem
+
+    jax.tree_util.register_pytree_node(kind, flatten, unflatten)
+    _registered.add(kind)
+
+
+class _JaxFunction(Problem):
+    """A function written with jax.numpy, differentiated where it is traced."""
+
+    def __init__(self, problem: FunctionProblem) -> None:
+        if problem.traceable is None:
+            raise InputError(
+                "This function came with a gradient of its own and cannot be traced by JAX: "
+                "write it with jax.numpy and leave the gradient out."
+            )
+        self.fun = problem.traceable
+        self.n, self.dtype, self.xp = problem.n, problem.dtype, jnp
+
+    def value(self, x: Array) -> Array:
+        return self.fun(x)
+
+    def gradient(self, x: Array) -> Array:
+        return jax.grad(self.fun)(x)
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        return jax.jvp(jax.grad(self.fun), (x,), (v,))[1]
+
+
+jax.tree_util.register_pytree_node(
+    _JaxFunction,
+    lambda problem: ((), tuple(sorted(vars(problem).items()))),
+    lambda static, _: _with(object.__new__(_JaxFunction), dict(static)),
+)
+
+
+def _with(problem: _JaxFunction, attributes: dict[str, Any]) -> _JaxFunction:
+    vars(problem).update({k: v for k, v in attributes.items() if k != "_start"})
+    return problem

@@ -1,0 +1,88 @@
+"""Certificates of methods by name, along test problems of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ode2opt.dynamics.certificate import Certificate
+from ode2opt.dynamics.certificate import certify as certify_along
+from ode2opt.dynamics.coefficients import Coefficients, Default
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.dynamics.worst_case import worst_case as exact_worst_case
+from ode2opt.errors import InputError
+from ode2opt.problems import Family, Problem
+from ode2opt.solvers.methods import METHODS, built_in
+from ode2opt.study.smoothness import fit_l0l1
+
+
+def certify(
+    method: str | Coefficients | Schedule,
+    problems: Sequence[Problem],
+    *,
+    K: int = 500,
+    worst_case: int | None = None,
+    **options: Any,
+) -> Certificate:
+    """Say what theory and instances promise about a method.
+
+    Args:
+        method: a built-in name, coefficients, or a schedule for curvature 1.
+        problems: instances of one kind and shape.
+        K: iterations to follow on each.
+        worst_case: add the exact worst case of this many iterations (needs the extra ``proofs``).
+        options: those of :func:`ode2opt.dynamics.certify`: ``scales``, ``starts``, ``estimator``.
+
+    Example:
+        >>> certificate = certify("eigac-c4", [problem])
+        >>> print(*certificate.words(), sep="\\n")
+    """
+    name, subject = _subject(method, K)
+    certificate = certify_along(subject, problems, K=K, name=name, **options)
+    if worst_case is None:
+        return certificate
+    return replace(
+        certificate, worst_case=exact_worst_case(_table(subject, K, options), 1.0, worst_case)
+    )
+
+
+def certify_family(
+    method: str | Coefficients | Schedule,
+    family: Family,
+    *,
+    instances: int,
+    seed: int = 0,
+    K: int = 500,
+    estimator: str = "power",
+    worst_case: int | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Certificate:
+    """Certify along fresh test problems; an (L0, L1) estimator is fitted on training problems."""
+    if instances < 1:
+        raise InputError(f"instances is {instances}: it must be at least 1.")
+    _subject(method, K)
+    problems = [family.sample([seed, i], part="test") for i in range(instances)]
+    fitted = fit_l0l1(family) if estimator == "l0l1" else None
+    return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
+
+
+def _subject(method: str | Coefficients | Schedule, K: int) -> tuple[str, Coefficients | Schedule]:
+    """Return a method's name and what there is to certify about it."""
+    if K < 1:
+        raise InputError(f"max_iter is {K}: it must be at least 1.")
+    if not isinstance(method, str):
+        return type(method).__name__.lower(), method
+    entry = built_in(method)
+    if entry.coefficients is not None:
+        return method, Default(entry.coefficients.C)
+    if entry.schedule is not None:
+        return method, entry.schedule(K)
+    able = ", ".join(name for name, entry in METHODS.items() if entry.schedule is not None)
+    raise InputError(f"{method} has no schedule of three numbers to certify; these have: {able}.")
+
+
+def _table(subject: Coefficients | Schedule, K: int, options: dict[str, Any]) -> Schedule:
+    if isinstance(subject, Schedule):
+        return subject
+    return subject.schedule(options.get("h", 0.04), options.get("t0", 1.0), K)

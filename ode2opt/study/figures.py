@@ -1,0 +1,35 @@
+"""Static figures, readable in grey."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.certificate import Certificate
+from ode2opt.errors import MissingDependencyError
+
+
+def certificate_figure(certificate: Certificate) -> Any:
+    """Draw contraction factor, C and |1-B| against k, a line an instance (paper's figure 4)."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError(
+            "Figures are drawn by matplotlib: pip install 'ode2opt[study]'."
+        ) from None
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    panels = figure.subplots(1, 3)
+    quantities = (
+        ("contraction factor", lambda trace: trace.rho, 1.0),
+        ("C", lambda trace: trace.C, 0.0),
+        ("|1 - B|", lambda trace: np.abs(1 - trace.B), 1.0),
+    )
+    for axes, (label, of, edge) in zip(panels, quantities, strict=True):
+        for trace in certificate.traces:
+            axes.plot(of(trace), color="black", alpha=0.35, linewidth=0.8)
+        axes.axhline(edge, color="tab:red", linestyle="--", linewidth=1)
+        axes.set_xlabel("iteration k")
+        axes.set_ylabel(label)
+    figure.suptitle(f"{certificate.method}, {certificate.instances} instances")
+    return figure
