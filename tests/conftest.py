@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,6 +26,13 @@ def real_data() -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(12345)
+
+
+@pytest.fixture
+def x64():
+    """JAX in double precision, for tests that call it directly."""
+    with jax.enable_x64(True):
+        yield
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ _LAZY = {
     "coefficients": (
         "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Spline", "Table",
     ),
-    "flow": ("Flow", "State", "flow"),
+    "flows": ("Flow", "State", "flow"),
     "jaxed": ("double", "stack", "to_jax"),
     "estimators": ("Estimator", "Global", "L0L1", "PowerIteration"),
     "conditions": (
@@ -23,7 +23,7 @@ _LAZY = {
         "stability_margin",
     ),
     "certificate": ("Certificate", "certify"),
-    "worst_case": ("WorstCase", "worst_case"),
+    "worst_cases": ("WorstCase", "worst_case"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

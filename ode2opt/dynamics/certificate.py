@@ -27,7 +27,7 @@ from ode2opt.dynamics.estimators import Estimator, PowerIteration, check_hvp
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.sequence import Numbers, sequence
-from ode2opt.dynamics.worst_case import WorstCase
+from ode2opt.dynamics.worst_cases import WorstCase
 from ode2opt.errors import InputError
 from ode2opt.problems.base import Problem
 

@@ -44,12 +44,15 @@ class PowerIteration(Estimator):
     """z <- Hz/|Hz| until z changes by less than ``tol``, at most ``steps`` times; Lam = z.Hz.
 
     z is held fixed in differentiation, so the derivative is D^3 f[z, z, .]. Never above the true
-    value before it is multiplied by ``safety``.
+    value before it is multiplied by ``safety``. The warm start is stirred with ``stir`` parts of a
+    fixed random direction: where two eigenvalues change places along the way, an unstirred z would
+    stay with the one that was largest before.
     """
 
     steps: int = eqx.field(default=10, static=True)
     tol: float = eqx.field(default=1e-6, static=True)
     safety: float = eqx.field(default=1.0, static=True)
+    stir: float = eqx.field(default=0.1, static=True)
 
     def __check_init__(self) -> None:
         if self.steps < 1:
@@ -59,6 +62,7 @@ class PowerIteration(Estimator):
 
     def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
         check_hvp(problem, "PowerIteration")
+        z = z + self.stir * self.start(problem)
         z = jax.lax.stop_gradient(self._direction(problem, jax.lax.stop_gradient(x), z))
         return Estimate(self.safety * (z @ problem.hvp(x, z)), z)
 

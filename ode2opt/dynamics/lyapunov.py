@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ode2opt.dynamics.coefficients import Coefficients
-from ode2opt.dynamics.flow import State
+from ode2opt.dynamics.flows import State
 from ode2opt.problems.base import Problem
 
 Array = Any

@@ -10,7 +10,7 @@ from ode2opt.dynamics.certificate import Certificate
 from ode2opt.dynamics.certificate import certify as certify_along
 from ode2opt.dynamics.coefficients import Coefficients, Default
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.worst_case import worst_case as exact_worst_case
+from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError
 from ode2opt.problems import Family, Problem
 from ode2opt.solvers.methods import METHODS, built_in

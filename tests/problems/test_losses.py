@@ -1,6 +1,5 @@
 """Losses against closed forms, finite differences and each other across array libraries."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Quadratic
 
-jax.config.update("jax_enable_x64", True)
+pytestmark = pytest.mark.usefixtures("x64")
 
 LOSSES = {
     "logistic": lambda A, b: Logistic(A, b, l2=0.1),

@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 
 from ode2opt import Logistic, Problem, Quadratic, Schedule, Status, solve
 
-jax.config.update("jax_enable_x64", True)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 class Counting(Quadratic):

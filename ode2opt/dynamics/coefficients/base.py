@@ -60,14 +60,9 @@ class Coefficients(eqx.Module):
     def curves(self, t: Array) -> Curves:
         """Return coefficients, first derivatives and beta's second one, as NumPy arrays."""
         t = jnp.asarray(t, dtype=jnp.float64)
-        each = [
-            jax.vmap(f)(t)
-            for f in (self.beta, self.gamma, self.dbeta, jax.grad(self.gamma), jax.grad(self.dbeta))
-        ]
-        return Curves(*(np.asarray(values) for values in (t, *each)))
+        return Curves(*(np.asarray(values) for values in _curves(self, t)))
 
-    @double
-    def numbers(self, t: Array, h: float) -> tuple[Array, Array, Array]:
+    def numbers(self, t: Array, h: Array) -> tuple[Array, Array, Array]:
         """Return a = h beta, c = h^2 (gamma - beta'), d = alpha h / t at an array of times."""
         beta, gamma, dbeta = (jax.vmap(f)(t) for f in (self.beta, self.gamma, self.dbeta))
         return h * beta, h**2 * (gamma - dbeta), self.alpha * h / t
@@ -78,8 +73,20 @@ class Coefficients(eqx.Module):
         alpha = float(self.alpha)
         check_times(alpha, h, t0)
         t = jnp.asarray(t0 + h * np.arange(K), dtype=jnp.float64)
-        a, c, d = self.numbers(t, h)
+        a, c, d = _numbers(self, t, jnp.asarray(float(h)))
         return Schedule(np.asarray(a), np.asarray(c), np.asarray(d)).scaled(float(scale))
+
+
+@eqx.filter_jit
+def _curves(coefficients: Coefficients, t: Array) -> tuple[Array, ...]:
+    dgamma, d2beta = jax.grad(coefficients.gamma), jax.grad(coefficients.dbeta)
+    functions = (coefficients.beta, coefficients.gamma, coefficients.dbeta, dgamma, d2beta)
+    return (t, *(jax.vmap(f)(t) for f in functions))
+
+
+@eqx.filter_jit
+def _numbers(coefficients: Coefficients, t: Array, h: Array) -> tuple[Array, Array, Array]:
+    return coefficients.numbers(t, h)
 
 
 def check_times(alpha: float, h: float, t0: float) -> None:

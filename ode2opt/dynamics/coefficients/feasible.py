@@ -19,9 +19,9 @@ EDGE = 1e-6  # how close a fit comes to the ends of the interval for s
 class Feasible(Coefficients):
     """beta = m (sqrt(s) + sqrt(s-d))^2 / (h Lam) and gamma = s beta/h + beta'.
 
-    s = d + (1-d) sigmoid(p) and d = alpha h/t; p and log Lam are splines in log t. Lam(t) models how the curvature falls along
-    the way (1 at the start); d a <= c <= a, the stability condition for that Lam with margin m, and
-    w > 0 then hold identically.
+    Here s = d + (1-d) sigmoid(p) and d = alpha h/t; p and log Lam are splines in log t. Lam(t)
+    models how the curvature falls along the way (1 at the start). Then d a <= c <= a, the
+    stability condition for that Lam with margin m, and w > 0 hold identically.
     """
 
     alpha: Array

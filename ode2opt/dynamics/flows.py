@@ -141,7 +141,7 @@ def _solve(
     event = None
     if until is not None:
         event = diffrax.Event(
-            lambda t, s, args, **kwargs: log_norm(problem, s.x) - jnp.log(until),
+            lambda t, y, args, **kwargs: log_norm(problem, y.x) - jnp.log(until),
             optimistix.Newton(rtol=1e-10, atol=1e-12),
         )
     controller: Any = diffrax.ConstantStepSize()

@@ -1,0 +1,184 @@
+"""Conditions against eigenvalues, closed forms and the paper's counterexample."""
+
+import jax
+import numpy as np
+import pytest
+
+from ode2opt import InputError, Quadratic, Schedule, solve
+from ode2opt.dynamics import (
+    Default,
+    Spline,
+    Table,
+    best_pair,
+    contraction,
+    convergence,
+    growth,
+    largest_stable_C,
+    linear_margin,
+    stability_margin,
+)  # fmt: skip
+
+DRAWS = 20_000
+T = np.linspace(1, 21, 501)
+
+
+def random_numbers(feasible):
+    rng = np.random.default_rng(0)
+    if feasible:
+        d = rng.uniform(0, 1, DRAWS)
+        a = rng.uniform(0, 6, DRAWS)
+        return a, a * rng.uniform(d, 1), d, rng.uniform(0, 2, DRAWS)
+    a, c = rng.uniform(-1, 5, (2, DRAWS))
+    return a, c, rng.uniform(0.001, 1.999, DRAWS), rng.uniform(1e-3, 2, DRAWS)
+
+
+def radii(a, c, d, mode):
+    one, zero = np.ones_like(a), np.zeros_like(a)
+    matrices = np.stack([one - a * mode, one + zero, -(c - d * a) * mode, 1 - d], axis=-1)
+    return np.abs(np.linalg.eigvals(matrices.reshape(-1, 2, 2))).max(axis=1)
+
+
+@pytest.mark.parametrize("feasible", [True, False])
+def test_rho_is_the_spectral_radius_of_the_one_step_matrix(feasible):
+    numbers = random_numbers(feasible)
+    found = contraction(*numbers)
+    exact = radii(*numbers)
+    # Where both eigenvalues meet, numpy's own are good to the square root of rounding only.
+    smooth = np.abs(found.C) > 1e-6
+    assert np.mean(smooth) > 0.999
+    np.testing.assert_allclose(found.rho[smooth], exact[smooth], atol=1e-10)
+
+
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_exact_condition_is_a_radius_below_one(feasible):
+    numbers = random_numbers(feasible)
+    exact = radii(*numbers)
+    clear = np.abs(exact - 1) > 1e-9
+    # linear_margin speaks of all modes up to this one, which decides: conditions are linear in it
+    # and hold towards 0 when 0 < d < 2.
+    assert np.array_equal(linear_margin(*numbers)[clear] > 0, exact[clear] < 1)
+
+
+def test_rho_over_a_spectrum_is_at_one_of_its_ends():
+    a, c, d, _ = (values[:300, None] for values in random_numbers(True))
+    modes = np.linspace(0.05, 2, 200)[None]
+    rho = contraction(*np.broadcast_arrays(a, c, d, modes)).rho
+    ends = np.maximum(rho[:, 0], rho[:, -1])
+    stable = stability_margin(a[:, 0], c[:, 0], d[:, 0], np.full(300, 2.0)) > 0
+    assert stable.sum() > 20
+    assert np.all(rho[stable].max(axis=1) <= ends[stable] + 1e-12)
+    zero = contraction(a[:, 0], c[:, 0], d[:, 0], np.zeros(300)).rho
+    np.testing.assert_allclose(zero, 1, atol=1e-12)
+
+
+def test_the_papers_condition_implies_linear_stability():
+    a, c, d, mode = random_numbers(True)
+    held = (stability_margin(a, c, d, mode) > 1e-9) & (mode > 0.01) & (c > 1e-6)
+    assert held.sum() > 1000
+    assert np.all(radii(a, c, d, mode)[held] < 1)
+
+
+def counterexample(share, K, alpha=6.0, h=0.04):
+    t = 1 + h * np.arange(K)
+    d = alpha * h / t
+    a = share * (1 + np.sqrt(1 - d)) ** 2
+    return Schedule(a, a, d), t
+
+
+def test_the_papers_sequence_theorem_fails_at_equality():
+    """Every hypothesis holds with margin zero, and |x_k| grows like t^0.54 (SPEC.md section 3)."""
+    K = 20_000
+    schedule, t = counterexample(1.0, K)
+    margin = stability_margin(schedule.a, schedule.c, schedule.d, np.ones(K))
+    np.testing.assert_allclose(margin, 0, atol=1e-12)
+    x = sizes(schedule, K)
+    late = slice(K // 10, K, 10)
+    growth_rate = np.polyfit(np.log(t[late]), np.log(x[late]), 1)[0]
+    assert growth_rate == pytest.approx(0.54, abs=0.03)
+
+
+def test_with_a_margin_the_same_sequence_decays():
+    schedule, _ = counterexample(0.97, 5_000)
+    margin = stability_margin(schedule.a, schedule.c, schedule.d, np.ones(5_000))
+    np.testing.assert_allclose(margin, 0.03, atol=1e-12)
+    x = sizes(schedule, 5_000)
+    assert x[-1] < 1e-6 * x[0]
+
+
+def sizes(schedule, K):
+    """|x_k| on f = x^2/2; the largest of neighbours, as the sequence oscillates."""
+    points = []
+    solve(
+        Quadratic(np.eye(1), np.zeros(1)), np.ones(1), method=schedule, tol=1e-15, max_iter=K,
+        handover="none", callback=lambda p: points.append(abs(float(p.x[0]))) and None,
+    )  # fmt: skip
+    x = np.array(points)[:K]
+    return np.maximum(x, np.roll(x, 1))
+
+
+def test_the_largest_stable_C():
+    assert largest_stable_C() == pytest.approx(3.956, abs=5e-4)
+    assert largest_stable_C(corrected=True) == pytest.approx(3.981, abs=5e-4)
+
+
+def test_convergence_of_the_papers_pair_is_the_short_form():
+    """kappa = 1, lam = alpha - 1: delta = t^2 w and t w' <= (alpha - 3) w (SPEC.md section 3)."""
+    coefficients = Spline(6.0).fit_to(lambda t: 1 + t, lambda t: 30 + t**2)
+    found, c = convergence(coefficients, T), coefficients.curves(T)
+    w = c.gamma - c.dbeta - c.beta / T
+    np.testing.assert_allclose(found.delta, w / c.gamma, rtol=1e-9)
+    dw = c.dgamma - c.d2beta - c.dbeta / T + c.beta / T**2
+    np.testing.assert_allclose(found.slack, (3 * w - T * dw) / c.gamma, rtol=1e-6, atol=1e-9)
+
+
+def test_the_search_beats_a_grid_of_pairs():
+    coefficients = Table(T, 1 + 0.3 * np.sin(T), 5 + T, 4.0)
+    best = best_pair(coefficients, T)
+    grid = max(
+        convergence(coefficients, T, kappa, lam).margin
+        for kappa in np.linspace(0.01, 0.99, 15)
+        for lam in np.linspace(0.01, 2.99, 15)
+    )
+    assert best.margin >= grid - 1e-9
+    assert 0 < best.kappa < 1
+    assert 0 < best.lam < 3
+
+
+def test_growth_constants_of_known_curves():
+    """beta = t, gamma = 10 t: C1 = 1, |gamma'| / (10 t - 1) at t = 1, t / (10 t - 2) at t = 1."""
+    coefficients = Table(T, T, 10 * T)
+    found = growth(coefficients, T[:-1], 0.04)
+    assert found[:3] == pytest.approx((1.0, 10 / 9, 1 / 8), rel=1e-9)
+    assert found.limit == pytest.approx(24.0)
+    assert found.holds
+
+
+def test_margins_work_in_jax_and_have_finite_derivatives(x64):
+    a, c, d = np.array([1.0, 2.0]), np.array([1.0, 0.1]), np.array([0.5, 0.5])
+    for margin in (stability_margin, linear_margin, lambda *n: contraction(*n).rho):
+        ours = margin(a, c, d, np.ones(2))
+        traced = jax.jit(margin)(*map(jax.numpy.asarray, (a, c, d, np.ones(2))))
+        np.testing.assert_allclose(traced, ours, rtol=1e-12)
+        slopes = jax.jacobian(lambda z, m=margin: m(z, *map(jax.numpy.asarray, (c, d)), z / z))(
+            jax.numpy.asarray(a)
+        )
+        assert np.all(np.isfinite(slopes))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: convergence(Default(), T, kappa=0.0), r"kappa is 0: it must lie in \(0, 1\]"),
+        (lambda: convergence(Default(), T, kappa=1.5), "kappa is 1.5"),
+        (lambda: convergence(Default(), T, lam=6.0), r"lam is 6: .* \(0, 5\]"),
+        (lambda: convergence(Default(), T, lam=-1.0), "lam is -1"),
+        (lambda: convergence(Default(), np.array([-1.0])), "grid of positive times"),
+        (
+            lambda: convergence(Default(alpha=60.0), T),
+            "beta is negative at t = 1: the theory needs beta >= 0",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, said):
+    with pytest.raises(InputError, match=said):
+        call()
