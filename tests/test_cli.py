@@ -105,6 +105,33 @@ def test_solve_that_does_not_converge_keeps_its_result_and_exits_1(
     assert np.load(solution)["status"] == "max_iter"
 
 
+def test_certify_says_it_in_words_json_and_a_figure(run_cli, tmp_path):
+    figure = tmp_path / "certificate.png"
+    arguments = ("certify", "eigac-c2", "logistic", "digits", "--instances", 2, "--max-iter", 100)
+    code, out, _ = run_cli(*arguments, "--figure", figure)
+    assert code == 0
+    assert "The flow converges" in out
+    assert "linearly stable with margin" in out
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run_cli(*arguments, "--worst-case", 2, "--estimator", "l0l1", "--json", "-")
+    document = json.loads(out)
+    assert set(document) >= {
+        "method", "problem", "dataset", "instances", "levels", "margins", "worst_case",
+    }  # fmt: skip
+    assert set(document["levels"]) == {"flow", "sequence", "guarded"}
+    assert set(document["margins"]) == {"convergence", "stability", "linear"}
+    assert set(document["worst_case"]) == {"N", "value"}
+
+
+def test_a_refused_certificate_exits_1(run_cli):
+    code, out, err = run_cli(
+        "certify", "gd", "leastsquares", "digits", "--instances", 1, "--max-iter", 20, "--json", "-"
+    )
+    assert code == 1
+    assert json.loads(out)["levels"]["sequence"] is False
+    assert "refused" in err
+
+
 def test_data_commands(run_cli):
     code, out, _ = run_cli("data", "list", "--json", "-")
     assert code == 0
@@ -142,6 +169,14 @@ WRONG = {
     "too large": (("bench", "logistic", "digits", "--size", "9999"), 2, "9999 rows cannot"),
     "no folder": (("data", "list", "--json", "/nowhere/x.json"), 2, "no folder /nowhere"),
     "no file": (("solve", "/nowhere/x.csv", "--problem", "logistic"), 2, "There is no file"),
+    "certify lbfgs": (("certify", "lbfgs", "logistic", "digits"), 2, "no schedule"),
+    "certify nothing": (
+        ("certify", "eigac-c1", "logistic", "digits", "--instances", "0"), 2, "instances is 0",
+    ),
+    "long worst case": (
+        ("certify", "nag", "logistic", "digits", "--instances", "1", "--max-iter", "40",
+         "--worst-case", "31"), 2, "1 to 30",
+    ),
     "info of nothing": (("data", "info", "digit"), 2, "did you mean 'digits'"),
     "fetch of a file": (("data", "fetch", "x.csv"), 2, "Unknown dataset 'x.csv'"),
 }  # fmt: skip
@@ -207,7 +242,14 @@ def test_a_full_disk_leaves_the_old_file(run_cli, tmp_path, monkeypatch, classif
 
 
 def test_every_command_has_help_with_an_example(run_cli):
-    for command in (["bench"], ["solve"], ["demo"], ["data", "list"], ["data", "fetch"]):
+    for command in (
+        ["bench"],
+        ["solve"],
+        ["demo"],
+        ["certify"],
+        ["data", "list"],
+        ["data", "fetch"],
+    ):
         code, out, _ = run_cli(*command, "--help")
         assert code == 0
         assert "Example: ode2opt" in out

@@ -52,7 +52,7 @@ class PowerIteration(Estimator):
     steps: int = eqx.field(default=10, static=True)
     tol: float = eqx.field(default=1e-6, static=True)
     safety: float = eqx.field(default=1.0, static=True)
-    stir: float = eqx.field(default=0.1, static=True)
+    stir: float = eqx.field(default=0.3, static=True)
 
     def __check_init__(self) -> None:
         if self.steps < 1:
