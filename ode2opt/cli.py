@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -86,6 +85,9 @@ RidgeOption = Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2."
 HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
 
 
+INTERRUPTED = 130
+
+
 # Commands --------------------------------------------------------------------------------
 
 
@@ -166,7 +168,6 @@ def solve(
     l2: RidgeOption = 0.0,
     p: PowerOption = 4,
     label: LabelOption = None,
-    handover: HandoverOption = HandoverChoice.guard,
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.")
     ] = None,
@@ -182,6 +183,8 @@ def solve(
     options = _model_options(problem, p, l2)
     check_writable(json_file)
     check_writable(out_file)
+    if out_file is not None and str(out_file) in ("-", json_file):
+        raise InputError(f"--out {out_file} must name a file of its own.")
     rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
     model = kind(rows.A, rows.b, **options)
     with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
@@ -191,7 +194,6 @@ def solve(
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
-            handover=handover.value,
             callback=callback,
         )
     if out_file is not None:
@@ -259,6 +261,11 @@ def certify(
     )
     if certificate.refused:
         fail(f"The certificate of {method} is refused; see the margins.", 1)
+
+
+def _told(result: Any) -> dict[str, Any]:
+    handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
+    return result.summary() | {"status": result.message, "handovers": handovers}
 
 
 def _details(certificate: Any) -> dict[str, Any]:
@@ -360,7 +367,9 @@ def _load(name: str, split: Split | None = None, label: str | None = None) -> An
     from ode2opt.problems import load_dataset
 
     with downloads() as progress:
-        return load_dataset(name, split=split and split.value, label=label, progress=progress)
+        return load_dataset(
+            name, split=split and split.value, binary=None, label=label, progress=progress
+        )
 
 
 def _model_options(problem: str, p: int, l2: float) -> dict[str, Any]:
@@ -398,15 +407,14 @@ def main() -> NoReturn:
         app(args=arguments, prog_name="ode2opt")
     except Ode2OptError as error:
         _end(str(error), error.exit_code, debug)
-    except KeyboardInterrupt:
-        _end("Interrupted.", 1, debug)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except MemoryError as error:
         _end(f"Out of memory: {error}", 1, debug)
     except OSError as error:
         _end(f"{error.strerror or error}: {error.filename or ''}".rstrip(": ") + ".", 1, debug)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer's code for Ctrl-C
+            _end("Interrupted.", 1, debug)
+        raise
     except Exception as error:
         _end(f"{type(error).__name__}: {error} (this is a bug; --debug shows where).", 1, debug)
     sys.exit(0)

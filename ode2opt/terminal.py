@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -40,7 +41,7 @@ def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(description, total=total)
+        task = progress.add_task(escape(description), total=total)
         yield lambda: progress.advance(task)
 
 
@@ -50,6 +51,7 @@ def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
     if not err.is_terminal:
         yield None
         return
+    description = escape(description)
     with err.status(description) as status:
 
         def show(progress: Any) -> None:
@@ -67,22 +69,27 @@ class _DownloadBar:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task = progress.add_task("download", total=None)
+        self._task: Any = None
         self.total = 0
 
     def update(self, n: int) -> None:
-        self._progress.update(self._task, advance=n, total=self.total or None)
+        if self._task is None:
+            self._task = self._progress.add_task("download", total=self.total or None)
+        self._progress.update(self._task, advance=n)
 
     def reset(self) -> None:
-        self._progress.reset(self._task)
+        if self._task is not None:
+            self._progress.reset(self._task)
 
     def close(self) -> None:
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task("download", total=None, visible=False)
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
 
 
 @contextmanager
 def downloads() -> Iterator[_DownloadBar | None]:
+    """A download bar on a terminal, nothing in a pipe."""
     if not err.is_terminal:
         yield None
         return
@@ -92,10 +99,10 @@ def downloads() -> Iterator[_DownloadBar | None]:
 
 
 def facts_table(facts: dict[str, Any], title: str) -> Table:
-    table = Table(title=title, show_header=False)
+    table = Table(title=escape(title), show_header=False)
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-        table.add_row(name.replace("_", " "), shown)
+        table.add_row(name.replace("_", " "), escape(shown))
     return table
 
 
@@ -106,10 +113,15 @@ def check_writable(file: str | Path | None) -> None:
     path = Path(file)
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        return  # a pipe or a device
     if not path.absolute().parent.is_dir():
         raise InputError(f"There is no folder {path.absolute().parent} to write {path.name} into.")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(f"The folder {path.absolute().parent} cannot be written to.")
+    try:
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def write_json(document: Any, file: str | None) -> None:
@@ -124,17 +136,32 @@ def write_json(document: Any, file: str | None) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write beside the file, then rename: a full disk leaves what was there."""
-    handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=path.name)
+    """Write beside the file, then rename: a full disk leaves what was there.
+
+    A link keeps pointing where it points; a pipe or a device is written to as it is.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            write(stream)
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 def fail(sentence: str, code: int) -> NoReturn:
-    err.print(f"[bold red]Error:[/bold red] {sentence}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]Error:[/bold red] {escape(sentence)}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)

@@ -132,6 +132,53 @@ def test_a_refused_certificate_exits_1(run_cli):
     assert "refused" in err
 
 
+def test_what_is_written_keeps_links_and_ordinary_rights(run_cli, tmp_path, classification):
+    np.savez(tmp_path / "data.npz", A=classification[0], b=classification[1])
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    arguments = ("solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1)
+    assert run_cli(*arguments, "--json", link)[0] == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text())["success"]
+    plain = write(tmp_path / "plain", "")
+    assert real.stat().st_mode == plain.stat().st_mode
+    assert run_cli(*arguments, "--json", "/dev/null")[0] == 0
+    assert not os.path.isfile("/dev/null")
+    code, _, err = run_cli(*arguments, "--json", real, "--out", real)
+    assert (code, one_sentence(err)) == (2, True)
+
+
+def test_handovers_that_overflowed_are_still_json(run_cli, tmp_path, rng):
+    np.savez(tmp_path / "data.npz", A=rng.standard_normal((40, 3)), b=50 * rng.standard_normal(40))
+    code, out, _ = run_cli(
+        "solve",
+        tmp_path / "data.npz",
+        "--problem",
+        "lpp",
+        "--p",
+        12,
+        "--max-iter",
+        50,
+        "--json",
+        "-",
+    )
+    assert code == 1
+    assert json.loads(out)["success"] is False
+
+
+def test_names_with_brackets_are_shown_as_they_are(run_cli):
+    for name in ("no[/foo].csv", "no[red].csv"):
+        code, _, err = run_cli("solve", name, "--problem", "logistic")
+        assert (code, err) == (2, f"Error: There is no file {name}.\n")
+
+
+def test_info_describes_a_regression_file(run_cli, tmp_path):
+    text = "a,y\n" + "\n".join(f"{i},{i / 7}" for i in range(10)) + "\n"
+    code, out, _ = run_cli("data", "info", write(tmp_path / "reg.csv", text))
+    assert (code, "rows" in out) == (0, True)
+
+
 def test_data_commands(run_cli):
     code, out, _ = run_cli("data", "list", "--json", "-")
     assert code == 0

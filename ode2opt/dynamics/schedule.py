@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count, as_number, refuse_complex
 
 CHUNK = 1024  # rows turned into plain numbers at a time
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -30,6 +31,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name in "acd":
+            refuse_complex(getattr(self, name), f"The schedule's {name}")
             try:
                 values = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError) as error:
@@ -58,6 +60,7 @@ class Schedule:
 
     def scaled(self, L: float) -> Schedule:
         """Return the schedule for problems whose curvature is ``L`` times larger."""
+        L = as_number(L, "The scale")
         if not 0 < L < np.inf:
             raise InputError(f"The scale is {L}: it must be a positive number.")
         return Schedule(self.a / L, self.c / L, self.d)
@@ -107,6 +110,4 @@ class Schedule:
 
 
 def _horizon(K: int) -> int:
-    if K != int(K) or K < 1:
-        raise InputError(f"K is {K}: a schedule has at least one iteration.")
-    return int(K)
+    return as_count(K, "K")

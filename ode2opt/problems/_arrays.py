@@ -19,8 +19,9 @@ def is_sparse(A: Array) -> bool:
 def as_matrix(A: Array, name: str = "A") -> Array:
     """Return ``A`` as a floating-point matrix: dense ones as they are, sparse ones in CSR form."""
     if is_sparse(A):
+        refuse_complex(A, name)
         A = A.tocsr()
-        if not np.issubdtype(A.dtype, np.floating):
+        if A.dtype not in (np.float32, np.float64):
             A = A.astype(np.float64)
     else:
         A = as_floating(A, name)
@@ -43,9 +44,10 @@ def as_matrix(A: Array, name: str = "A") -> Array:
 def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
     """Return ``b`` as a finite vector of ``length`` in the array library and dtype of ``like``."""
     xp = namespace(like)
+    refuse_complex(b, name)
     try:
         b = xp.asarray(b, dtype=like.dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}.") from None
     if tuple(b.shape) != (length,):
         raise InputError(
@@ -67,11 +69,47 @@ def as_floating(A: Array, name: str) -> Array:
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} must be an array of numbers: {error}.") from None
     xp = array_api_compat.array_namespace(A)
-    if not xp.isdtype(A.dtype, "real floating"):
-        if not xp.isdtype(A.dtype, ("bool", "integral")):
+    if str(A.dtype).split(".")[-1] not in ("float32", "float64"):
+        if not _is_real(xp, A.dtype):
             raise InputError(f"{name} must hold real numbers, not {A.dtype}.")
         A = xp.astype(A, xp.float64)
     return A
+
+
+def refuse_complex(values: Array, name: str) -> None:
+    """Complex numbers have no place in a real problem."""
+    if "complex" in str(getattr(values, "dtype", "")) or (
+        isinstance(values, list | tuple) and np.iscomplexobj(values)
+    ):
+        raise InputError(f"{name} must hold real numbers, not complex ones.")
+
+
+def as_number(value: Any, name: str) -> float:
+    """Return an option as a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}: it must be a number.") from None
+
+
+def as_ridge(l2: Any) -> float:
+    """Return the weight of l2/2 |x|^2."""
+    weight = as_number(l2, "l2")
+    if not 0 <= weight < float("inf"):
+        raise InputError(f"l2 is {l2}: it must be zero or a positive number.")
+    return weight
+
+
+def as_count(value: Any, name: str, least: int = 1) -> int:
+    """Return an option as a whole number of at least ``least``."""
+    number = as_number(value, name)
+    if not number.is_integer() or number < least:
+        raise InputError(f"{name} is {value}: it must be a whole number, {least} or more.")
+    return int(number)
+
+
+def _is_real(xp: Namespace, dtype: Any) -> bool:
+    return bool(xp.isdtype(dtype, ("bool", "integral", "real floating")))
 
 
 def namespace(A: Array) -> Namespace:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, epsilon, is_sparse
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ def gram_eigenvalue(A: Array) -> tuple[float, int]:
     """Return the largest eigenvalue of A^T A / N and its price in gradients."""
     N, n = A.shape
     if n <= DENSE_GRAM:
-        gram = A.T @ A
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = A.T @ A
         gram = gram.toarray() if is_sparse(gram) else np.asarray(gram)
+        if not np.all(np.isfinite(gram)):
+            raise InputError("The columns are so large that A^T A overflows: scale them.")
         return float(np.linalg.eigvalsh(gram)[-1]) / N, math.ceil(n / 2)
     host = A if is_sparse(A) else np.asarray(A)
     wide = host if N < n else host.T  # A A^T has the same eigenvalue and may be smaller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,14 @@ from ode2opt.problems.preparing import (
     quicker_layout,
     scaled,
 )
-from ode2opt.problems.sources import Progress, cache_folder, find_file, obtain_file, unavailable
+from ode2opt.problems.sources import (
+    Progress,
+    cache_folder,
+    find_file,
+    local_folder,
+    obtain_file,
+    unavailable,
+)
 
 SPLITS = ("paper", "shuffled")
 SHUFFLE_SEED = 0
@@ -67,15 +75,18 @@ class Spec:
         found = [find_file(name) for name in self.files]
         places = {str(path.parent) for path in found if path is not None}
         at_hand = all(found) if self.need_all else any(found)
-        return ", ".join(sorted(places)) if at_hand else "to be fetched"
+        if not at_hand:
+            return "to be fetched"
+        cached = {str(cache_folder()): "cache", str(local_folder()): "ODE2OPT_DATA"}
+        return ", ".join(sorted(cached.get(place, "cache") for place in places))
 
 
 def load_dataset(
     name: str | os.PathLike[str],
     *,
     split: str | None = None,
-    binary: bool = True,
-    label: str | None = None,
+    binary: bool | None = True,
+    label: str | int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Load a named dataset or a user's file, split and scaled.
@@ -87,14 +98,20 @@ def load_dataset(
     Args:
         name: a name of ``DATASETS`` or a path to a LIBSVM, CSV, NPZ or Parquet file.
         split: "paper" or "shuffled"; by default the paper's for named data, shuffled for files.
-        binary: map two label values to {0, 1}; False keeps a file's labels as they are.
+        binary: map two label values to {0, 1}; False keeps a file's labels as they are; None
+            maps them where there are just two.
         label: the label column of a file.
         progress: what a download reports to.
     """
-    name = os.fspath(name)
+    try:
+        name = os.fspath(name)
+    except TypeError:
+        raise InputError(f"A dataset is a name or a path, not {name!r}.") from None
     if split is not None and split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
     if name in DATASETS:
+        if label is not None:
+            raise InputError(f"{name} knows its labels: a label column is for files of your own.")
         spec = DATASETS[name]
         train, test = spec.read(progress)
         _check_sizes(name, spec, train, test)
@@ -136,16 +153,18 @@ def _looks_like_path(name: str) -> bool:
     return Path(name).exists() or os.sep in name or "." in name
 
 
-def _halves_of_file(name: str, binary: bool, label: str | None) -> tuple[Rows, Rows]:
+def _halves_of_file(name: str, binary: bool | None, label: str | int | None) -> tuple[Rows, Rows]:
     rows = rows_of(read_table(name, label=label), name, binary)
     if len(rows) < 4:
         raise InputError(f"{name} has {len(rows)} rows: too few for training and test problems.")
     return _cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
 
 
-def rows_of(table: Table, where: str, binary: bool) -> Rows:
+def rows_of(table: Table, where: str, binary: bool | None) -> Rows:
     """Return a table's rows with checked features and labels."""
     check_finite(table.A, where, table.columns)
+    if binary is None:
+        binary = len(np.unique(table.labels)) == 2
     mapped = binary_labels if binary else numeric_targets
     return Rows(table.A, mapped(table.labels, where))
 
@@ -191,7 +210,7 @@ def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
 
 def _libsvm(name: str, n: int, progress: Progress | None) -> Rows:
     path = obtain_file(name, progress)
-    table = read_libsvm(path, n)
+    table = read_libsvm(path, n=n)
     return rows_of(table, str(path), binary=True)
 
 
@@ -226,7 +245,7 @@ def _covtype(
     def read(progress: Progress | None) -> tuple[Rows, Rows]:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
-            whole = rows_of(read_libsvm(path, 54), str(path), binary=True)
+            whole = rows_of(read_libsvm(path, n=54), str(path), binary=True)
         else:
             whole = _fetch_covtype(files[0])
         return _cut(whole.take(slice(0, rows)), first)
@@ -238,7 +257,9 @@ def _fetch_covtype(name: str) -> Rows:
     from sklearn.datasets import fetch_covtype
 
     try:
-        data = fetch_covtype(data_home=cache_folder())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # one for each of its retries
+            data = fetch_covtype(data_home=cache_folder())
     except OSError as error:
         raise unavailable(name, f"scikit-learn could not fetch covtype ({error})") from None
     return Rows(data.data, (data.target != COVTYPE_CLASS).astype(np.float64))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_matrix, as_vector
+from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
@@ -56,7 +56,11 @@ class Family:
         """
         if part not in PARTS:
             raise unknown_name("part", part, PARTS)
-        return self._sampler(np.random.default_rng(rng), part)
+        try:
+            generator = np.random.default_rng(rng)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{rng!r} is no seed: {error}.") from None
+        return self._sampler(generator, part)
 
     @classmethod
     def from_dataset(
@@ -66,7 +70,7 @@ class Family:
         *,
         split: str | None = None,
         size: int | None = None,
-        label: str | None = None,
+        label: str | int | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Family:
@@ -106,12 +110,18 @@ class Family:
         Without ``test`` arrays the last 40% of the rows are kept for it.
         """
         A = as_matrix(A)
-        whole = Rows(A, as_vector(b, A.data if hasattr(A, "tocsr") else A, "b", A.shape[0]))
+        whole = Rows(A, as_vector(b, _like(A), "b", A.shape[0]))
         if test is None:
             cut = int(0.6 * len(whole))
             rows = {"train": whole.take(slice(0, cut)), "test": whole.take(slice(cut, None))}
         else:
-            rows = {"train": whole, "test": Rows(as_matrix(test[0]), np.asarray(test[1]))}
+            other = as_matrix(test[0], "the test matrix")
+            if other.shape[1] != A.shape[1]:
+                raise InputError(f"Train has {A.shape[1]} columns, test {other.shape[1]}.")
+            rows = {
+                "train": whole,
+                "test": Rows(other, as_vector(test[1], _like(other), "b", other.shape[0])),
+            }
         return cls(problem, _RowSampler(kind_of(problem), rows, size, options), size)
 
     @classmethod
@@ -124,6 +134,10 @@ class Family:
         return cls("sampler", draw)
 
 
+def _like(A: Array) -> Array:
+    return A.data if is_sparse(A) else A
+
+
 class _RowSampler:
     """Draws rows without replacement and makes a problem of them."""
 
@@ -131,7 +145,7 @@ class _RowSampler:
         self, kind: type[LinearModel], rows: dict[str, Rows], size: int, options: dict[str, Any]
     ) -> None:
         fewest = min(len(part) for part in rows.values())
-        if not 1 <= size <= fewest:
+        if size != int(size) or not 1 <= size <= fewest:
             raise InputError(f"A problem of {size} rows cannot be drawn from {fewest} rows.")
         self.kind, self.rows, self.size, self.options = kind, rows, size, options
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
-from ode2opt.problems._arrays import Array, namespace
+from ode2opt.problems._arrays import Array, as_count, as_number, namespace, refuse_complex
 from ode2opt.problems.base import Problem
 
 
@@ -25,9 +25,11 @@ class FunctionProblem(Problem):
         n: int,
         hvp: Callable[[Array, Array], Array] | None = None,
     ) -> None:
-        if n != int(n) or n < 1:
-            raise InputError(f"n is {n}: a problem needs at least one variable.")
-        self.n, self.dtype, self.xp = int(n), np.dtype(np.float64), namespace(np.empty(0))
+        for name, given in (("fun", fun), ("grad", grad), ("hvp", hvp)):
+            if not callable(given) and (name == "fun" or given is not None):
+                raise InputError(f"{name} must be a function, not {type(given).__name__}.")
+        n = as_count(n, "n")
+        self.n, self.dtype, self.xp = n, np.dtype(np.float64), namespace(np.empty(0))
         self.traceable = fun if grad is None else None
         if grad is None:
             fun, grad, jax_hvp = differentiate(fun, self.n)
@@ -36,7 +38,10 @@ class FunctionProblem(Problem):
         self.has_hvp = hvp is not None
 
     def value(self, x: Array) -> Array:
-        return float(self._fun(x))
+        value = self._fun(x)
+        if np.size(value) != 1:
+            raise InputError(f"The function returns shape {np.shape(value)}; one number is due.")
+        return as_number(np.asarray(value).reshape(()), "the function's value")
 
     def gradient(self, x: Array) -> Array:
         return self._vector(self._grad(x), "gradient")
@@ -47,6 +52,7 @@ class FunctionProblem(Problem):
         return self._vector(self._hvp(x, v), "Hessian-vector product")
 
     def _vector(self, g: Any, what: str) -> Array:
+        refuse_complex(g, f"The {what}")
         g = np.array(g, dtype=np.float64)  # a copy: the function may hand out its own buffer
         if g.shape != (self.n,):
             raise InputError(f"The {what} has shape {g.shape}; it must be ({self.n},) like x.")

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse, namespace
+from ode2opt.problems._arrays import (
+    Array,
+    as_matrix,
+    as_number,
+    as_ridge,
+    as_vector,
+    is_sparse,
+    namespace,
+)
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import gram_eigenvalue
 
@@ -31,9 +39,7 @@ class LinearModel(Problem):
 
     def __init__(self, A: Array, b: Array, *, l2: float = 0.0) -> None:
         A = as_matrix(A)
-        if not 0 <= l2 < float("inf"):
-            raise InputError(f"l2 is {l2}: it must be zero or a positive number.")
-        self._set(A, as_vector(b, _sample(A), "b", A.shape[0]), float(l2))
+        self._set(A, as_vector(b, _sample(A), "b", A.shape[0]), as_ridge(l2))
 
     def _set(self, A: Array, b: Array, l2: float) -> None:
         self.A, self.b, self.l2 = A, b, l2
@@ -118,6 +124,8 @@ class LinearModel(Problem):
 class Logistic(LinearModel):
     """Logistic regression: loss = log(1 + exp(z)) - b z with b in {0, 1} (SPEC.md section 9).
 
+    A label between 0 and 1 is taken as a probability.
+
     Example:
         >>> problem = Logistic(A, b, l2=1e-3)
         >>> g = problem.gradient(x)
@@ -130,7 +138,7 @@ class Logistic(LinearModel):
         if bool(self.xp.any((self.b < 0) | (self.b > 1))):
             low, high = float(self.xp.min(self.b)), float(self.xp.max(self.b))
             raise InputError(
-                f"Logistic labels must be 0 or 1, but range from {low:g} to {high:g}: "
+                f"Logistic labels must be 0 or 1 (or between), but range from {low:g} to {high:g}: "
                 f"map them first, e.g. b = (b == {high:g})."
             )
 
@@ -152,9 +160,10 @@ class Lpp(LinearModel):
     """l_p^p regression: loss = (z - b)^p / p for an even p >= 2 (SPEC.md section 9)."""
 
     def __init__(self, A: Array, b: Array, *, p: int = 4, l2: float = 0.0) -> None:
-        if isinstance(p, bool) or p != int(p) or p < 2 or p % 2:
+        power = as_number(p, "p")
+        if not power.is_integer() or power < 2 or power % 2:
             raise InputError(f"p is {p}: the l_p^p loss needs an even p of at least 2.")
-        self.p = int(p)
+        self.p = int(power)
         self.slope_bound = 1.0 if self.p == 2 else None
         super().__init__(A, b, l2=l2)
 

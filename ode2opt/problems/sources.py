@@ -52,15 +52,16 @@ def find_file(name: str) -> Path | None:
 
 def obtain_file(name: str, progress: Progress | None = None) -> Path:
     """Return the file, downloading it into the cache if it is not on this machine."""
-    found = find_file(name)
-    if found is not None:
-        return found
+    folder = local_folder()
+    if folder is not None and (folder / name).is_file():
+        return folder / name
     if name not in SHA256:
         raise unavailable(name, "it is not on the LIBSVM site")
     return _download(name, progress)
 
 
 def _download(name: str, progress: Progress | None) -> Path:
+    """Return the cached file if its hash is right, else fetch it."""
     import pooch
 
     logger = pooch.get_logger()

@@ -7,6 +7,8 @@ from ode2opt.problems._arrays import Array
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import HandOver, Run, Stop
 
+TINY = 1e-30
+
 
 class Eigac:
     """The iteration e = u - a g; x <- x + e; u <- u - d e - c g, in place.
@@ -29,12 +31,16 @@ class Eigac:
         run = self.run
         for a, c, d in self.schedule.rows(self.done):
             g = self.g
-            g *= a if a else 1.0
-            if a:
+            if abs(a) > TINY:
+                g *= a
                 self.u -= g
+                rest = (a - c) / a
+            else:  # a step of (nearly) nothing, by which one cannot divide
+                self.u -= a * g
+                rest = a - c
             self.x += self.u
             self.u *= 1.0 - d
-            g *= (a - c) / a if a else -c
+            g *= rest
             self.u += g
             self.done += 1
             self.g = run.gradient(self.x)

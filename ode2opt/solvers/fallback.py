@@ -47,9 +47,9 @@ def _step(
     run: Run, x: Array, g: Array, previous: Array, t: float, L: float
 ) -> tuple[Array, Array, Array, float, float]:
     """One accepted step; returns g(y), the new point, its gradient, L and t."""
-    trial = RELAX * L
+    trial, rounding = RELAX * L, epsilon(run.problem.xp, run.problem.dtype)
     for _ in range(MAX_TRIALS):
-        t_new = (1 + math.sqrt(1 + 4 * (trial / L) * t * t)) / 2
+        t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
         y = x + momentum * (x - previous) if momentum else x
         y_g = run.at(y) if momentum else g
@@ -58,13 +58,28 @@ def _step(
         moved = new - y
         square = float(moved @ moved)
         bend = float((new_g - y_g) @ moved)
+        if _is_concave(bend, square, new_g - y_g, y_g, rounding):
+            raise Stop(Status.NON_CONVEX)
         if bend <= trial / 2 * square and square > 0:
             return y_g, new, new_g, trial, t_new
-        if square <= (epsilon(run.problem.xp, run.problem.dtype) ** 2) * float(x @ x):
+        if square <= rounding**2 * float(x @ x):
             raise Stop(Status.STALLED)
         needed = 2 * bend / square if square > 0 else math.nan
         trial = min(max(GROW * trial, needed), 100 * trial) if math.isfinite(needed) else 10 * trial
     raise Stop(Status.STALLED)
+
+
+def next_t(t: float, ratio: float) -> float:
+    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L."""
+    return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
+
+
+def _is_concave(bend: float, square: float, change: Array, g: Array, rounding: float) -> bool:
+    """Whether <g(x+) - g(y), x+ - y> is negative by more than rounding explains."""
+    size = math.sqrt(float(change @ change))
+    return bend < -0.01 * size * math.sqrt(square) and size > 1e3 * rounding * math.sqrt(
+        float(g @ g)
+    )
 
 
 def _probe(run: Run, x: Array, g: Array) -> float:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count, as_number
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.fallback import nesterov_backtracking
 from ode2opt.solvers.run import HandOver, Run
@@ -17,17 +18,16 @@ class Guard:
 
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
-        patience: hand over when the best norm has not improved for this many iterations.
+        patience: hand over when the norm has not fallen by a tenth for this many iterations.
     """
 
     blowup: float = 5.0
     patience: int = 100
 
     def __post_init__(self) -> None:
-        if not self.blowup > 1:
+        if not as_number(self.blowup, "blowup") > 1:
             raise InputError(f"blowup is {self.blowup}: it must be above 1.")
-        if self.patience < 1:
-            raise InputError(f"patience is {self.patience}: it must be at least 1 iteration.")
+        as_count(self.patience, "patience")
 
     def reason(self, run: Run) -> str | None:
         """Say why to hand over now, or None."""
@@ -35,8 +35,8 @@ class Guard:
             return "the gradient is not finite"
         if run.norm > self.blowup * run.first_norm:
             return f"the gradient norm exceeds {self.blowup:g} times its starting value"
-        if run.k - run.best_k >= self.patience:
-            return f"no improvement for {self.patience} iterations"
+        if run.k - run.progress_k >= self.patience:
+            return f"no progress for {self.patience} iterations"
         return None
 
     def minimise(self, run: Run, eigac: Eigac) -> None:

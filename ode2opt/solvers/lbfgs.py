@@ -30,4 +30,4 @@ def lbfgs(run: Run, x: Array) -> None:
     minimize(
         evaluate, np.asarray(x, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
     )
-    raise Stop(Status.STALLED)
+    raise Stop(Status.LINE_SEARCH)

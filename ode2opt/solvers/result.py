@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -15,13 +16,20 @@ class Status(Enum):
     """Why a solve stopped; the value is the sentence shown."""
 
     CONVERGED = "The gradient norm reached the tolerance."
-    MAX_ITER = "The iteration limit was reached before the tolerance."
-    MAX_SECONDS = "The time limit was reached before the tolerance."
+    MAX_ITER = "The iteration limit was reached."
+    MAX_SECONDS = "The time limit was reached."
     NON_FINITE = "The iterates diverged: the gradient is not finite."
-    HORIZON = "The schedule ended before the tolerance was reached."
+    HORIZON = "The schedule ended."
     STALLED = "No further progress is possible at this precision."
+    LINE_SEARCH = "The line search found no further decrease."
+    NON_CONVEX = "Negative curvature was met: the function is not convex."
     CALLBACK = "The callback asked to stop."
     INTERRUPTED = "Interrupted; this is the best point so far."
+
+
+def _finite(number: float) -> float | None:
+    """Return what JSON can hold: it has no infinity."""
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,13 @@ class Handover:
     reason: str
     to: str
     grad_norm: float
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return asdict(self) | {"grad_norm": _finite(self.grad_norm)}
+
+    def __str__(self) -> str:
+        return f"to {self.to} at iteration {self.iteration}: {self.reason}"
 
 
 @dataclass
@@ -52,7 +67,7 @@ class Milestone:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The answer of :func:`ode2opt.solve`.
 
@@ -62,7 +77,8 @@ class Result:
         grad_norm: the Euclidean norm of the gradient at ``x``.
         status: why the solve stopped.
         iterations: iterations made; for lbfgs and the guard's fallback each evaluation is one.
-        oracle_calls: gradients, Hessian-vector products and values used, set-up included.
+        oracle_calls: gradients, Hessian-vector products and values used, the method's set-up
+            included; a start point that is given costs nothing.
         seconds: wall time, set-up included.
         handovers: what the guard or the relay did.
         history: norms, calls and seconds by iteration, when asked for.
@@ -95,12 +111,12 @@ class Result:
         return {
             "status": self.status.name.lower(),
             "success": self.success,
-            "fun": self.fun,
-            "grad_norm": self.grad_norm,
+            "fun": _finite(self.fun),
+            "grad_norm": _finite(self.grad_norm),
             "iterations": self.iterations,
             "oracle_calls": self.oracle_calls,
             "seconds": self.seconds,
-            "handovers": [asdict(handover) for handover in self.handovers],
+            "handovers": [handover.summary() for handover in self.handovers],
         }
 
     def save(self, file: Any) -> None:

@@ -18,6 +18,8 @@ from ode2opt.problems._arrays import Array, copy
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 
+PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progress
+
 
 class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
     """The solve is over."""
@@ -55,7 +57,8 @@ class Run:
     Attributes:
         k: the current iteration, 0 at the start point.
         norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
-        best_x: the point with the smallest gradient norm, ``best_k`` its iteration.
+        best_x: the point with the smallest gradient norm.
+        progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         watch: returns a reason to hand over, or None; no watch means none.
     """
 
@@ -81,7 +84,7 @@ class Run:
         self.calls = 0
         self.k = -1
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf
-        self.best_k = 0
+        self.progress_norm, self.progress_k = math.inf, 0
         self.best_x: Array = None
         self._immutable = array_api_compat.is_jax_namespace(problem.xp)
         self._began = time.perf_counter()
@@ -116,7 +119,7 @@ class Run:
     def observe(self, x: Array, g: Array) -> None:
         """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver."""
         self.k += 1
-        self.previous_norm, self.norm = self.norm, math.sqrt(float(g @ g))
+        self.previous_norm, self.norm = self.norm, self._norm(g)
         if self.norm < self.best_norm:
             self._keep(x)
         elif self.k == 0:
@@ -140,14 +143,28 @@ class Run:
             self.best_x = x
         else:
             self.best_x[...] = x
-        self.best_norm, self.best_k = self.norm, self.k
+        self.best_norm = self.norm
+        if self.norm < PROGRESS * self.progress_norm:
+            self.progress_norm, self.progress_k = self.norm, self.k
+
+    def _norm(self, g: Array) -> float:
+        norm = math.sqrt(float(g @ g))
+        if norm < math.inf:
+            return norm
+        xp = self.problem.xp
+        largest = float(xp.max(xp.abs(g)))  # the squares may overflow where the norm does not
+        if not 0 < largest < math.inf:
+            return math.nan if math.isnan(norm) else math.inf
+        scaled = g / largest
+        return largest * math.sqrt(float(scaled @ scaled))
 
     def _stop_if_over(self, x: Array) -> None:
+        stop = self.callback is not None and self.callback(
+            Progress(self.k, self.norm, self.calls, self.seconds, copy(x))
+        )
         if self.reached is not None and self.stop_at_tol:
             raise Stop(Status.CONVERGED)
-        if self.callback is not None and self.callback(
-            Progress(self.k, self.norm, self.calls, self.seconds, x)
-        ):
+        if stop:
             raise Stop(Status.CALLBACK)
         if self.k >= self.max_iter:
             raise Stop(Status.MAX_ITER)

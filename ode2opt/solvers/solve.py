@@ -11,8 +11,8 @@ import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_vector, copy, epsilon
-from ode2opt.problems.base import Problem
+from ode2opt.problems._arrays import Array, as_count, as_number, as_vector, copy, epsilon
+from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.methods import Policy, built_in, follow
@@ -25,7 +25,7 @@ HANDOVERS: dict[str, Policy] = {"guard": Guard(), "relay": Relay(), "none": None
 
 def solve(
     problem: Problem | Callable[[Array], Any] | None = None,
-    x0: Array | None = None,
+    x0: Array | Start | None = None,
     *,
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
@@ -42,7 +42,8 @@ def solve(
 
     Args:
         problem: a :class:`Problem`, or a function of x as in scipy.
-        x0: where to start; by default the paper's start point (needs a Problem).
+        x0: where to start; a :class:`Start` (``problem.start()``, the paper's) brings its step
+            constant along. By default the best of the paper's start, 1/n and 0 (a Problem only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
         method: a built-in name (see ``ode2opt.solvers.METHODS``) or a :class:`Schedule`, which is
@@ -67,36 +68,39 @@ def solve(
     """
     task = _as_problem(problem, x0, fun, jac)
     policy = _policy(handover)
-    _check_limits(task, tol, max_iter, max_seconds)
-    start = task.start().x0 if x0 is None else as_vector(x0, _like(task), "x0", task.n)
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function, not {type(callback).__name__}.")
+    if isinstance(method, str):
+        built_in(method)
+    elif not isinstance(method, Schedule):
+        raise InputError(f"method must be a name or a Schedule, not {type(method).__name__}.")
+    if not (x0 is None or isinstance(x0, Start)):
+        x0 = as_vector(x0, _like(task), "x0", task.n)
     run = Run(
         task,
-        tol=float(tol),
-        max_iter=int(max_iter),
-        max_seconds=math.inf if max_seconds is None else float(max_seconds),
+        tol=_tolerance(task, tol),
+        max_iter=as_count(max_iter, "max_iter", least=0),
+        max_seconds=_limit(max_seconds),
         stop_at_tol=stop_at_tol,
         history=history,
         callback=callback,
     )
-    if isinstance(method, str):
-        built_in(method)
     with np.errstate(over="ignore", invalid="ignore"):
-        status = _minimise(run, start, x0 is None, method, policy)
-    return _result(run, status)
+        status = _minimise(run, x0, method, policy)
+        return _result(run, status)
 
 
-def _minimise(
-    run: Run, start: Array, from_paper: bool, method: str | Schedule, policy: Policy
-) -> Status:
+def _minimise(run: Run, x0: Array | Start | None, method: str | Schedule, policy: Policy) -> Status:
     """Run the method until it stops, and say why it did."""
-    x = copy(start)
+    x = run.problem.xp.zeros(run.problem.n, dtype=run.problem.dtype)
     try:
+        start = _best_start(run) if x0 is None else x0
+        x = copy(start.x0 if isinstance(start, Start) else start)
         if isinstance(method, Schedule):
             follow(method, run, x, policy)
         else:
-            entry, L = built_in(method), math.nan
-            if entry.needs_scale:
-                L = _step_constant(run, start, from_paper)
+            entry = built_in(method)
+            L = _step_constant(run, start) if entry.needs_scale else math.nan
             entry.minimise(run, x, L, policy)
     except Stop as stop:
         return stop.status
@@ -108,20 +112,36 @@ def _minimise(
     raise AssertionError("a method returned without a status")
 
 
-def _step_constant(run: Run, start: Array, from_paper: bool) -> float:
+def _best_start(run: Run) -> Array | Start:
+    """Return the paper's start, or 1/n or 0 where the gradient is smaller.
+
+    The paper's step is meant for columns of size one: with larger ones it may leap far away.
+    """
+    problem = run.problem
+    paper = problem.start()
+    points = [paper.x0, problem.xp.full((problem.n,), 1.0 / problem.n, dtype=problem.dtype)]
+    points.append(problem.xp.zeros(problem.n, dtype=problem.dtype))
+    gradients = [run.gradient(point) for point in points]
+    squares = [float(g @ g) for g in gradients]
+    best = min(range(3), key=lambda i: squares[i] if math.isfinite(squares[i]) else math.inf)
+    return paper if best == 0 else points[best]
+
+
+def _step_constant(run: Run, start: Array | Start) -> float:
     """Return L, with its price on the run's account."""
-    if from_paper:
-        scale = run.problem.start().scale
-        run.charge(scale.oracle_calls, scale.seconds)
-    else:
-        scale = run.problem.scale(start)
-        run.charge(scale.oracle_calls, 0.0)
+    if isinstance(start, Start):
+        run.charge(start.scale.oracle_calls, start.scale.seconds)
+        return start.L
+    scale = run.problem.scale(start)
+    run.charge(scale.oracle_calls, 0.0)
     return scale.L
 
 
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
-        raise InputError("The gradient at the start point is not finite: choose another x0.")
+        raise InputError(
+            "The gradient at the start point is not finite: start elsewhere, or scale the problem."
+        )
     return Result(
         x=run.best_x,
         fun=float(run.problem.value(run.best_x)),
@@ -153,33 +173,58 @@ def _as_problem(
         raise InputError(f"{type(function).__name__} is neither a Problem nor a function.")
     if x0 is None:
         raise InputError("A function needs a start point: pass x0.")
+    if isinstance(x0, Start):
+        x0 = x0.x0
     n = int(np.size(x0))
     if jac is True:
-        return FunctionProblem(lambda x: function(x)[0], lambda x: function(x)[1], n=n)
+        both = _Remembering(function)
+        return FunctionProblem(lambda x: both(x)[0], lambda x: both(x)[1], n=n)
     return FunctionProblem(function, jac or None, n=n)
+
+
+class _Remembering:
+    """A function that returns (value, gradient), asked once for both at the same point."""
+
+    def __init__(self, function: Callable[[Array], Any]) -> None:
+        self.function = function
+        self.x: np.ndarray | None = None
+        self.answer: tuple[Any, Any] = (None, None)
+
+    def __call__(self, x: np.ndarray) -> tuple[Any, Any]:
+        if self.x is None or not np.array_equal(self.x, x):
+            answer = self.function(x)
+            if not isinstance(answer, tuple | list) or len(answer) != 2:
+                raise InputError("With jac=True the function must return (value, gradient).")
+            self.x, self.answer = x.copy(), (answer[0], np.array(answer[1]))
+        return self.answer
 
 
 def _policy(handover: str | Guard | Relay) -> Policy:
     if isinstance(handover, Guard | Relay):
         return handover
-    if handover not in HANDOVERS:
+    if not isinstance(handover, str) or handover not in HANDOVERS:
         raise unknown_name("handover", str(handover), HANDOVERS)
     return HANDOVERS[handover]
 
 
-def _check_limits(task: Problem, tol: float, max_iter: int, max_seconds: float | None) -> None:
+def _tolerance(task: Problem, tol: float) -> float:
+    tol = as_number(tol, "tol")
     if not 0 < tol < math.inf:
-        raise InputError(f"tol is {tol}: it must be a positive number.")
+        raise InputError(f"tol is {tol:g}: it must be a positive number.")
     reach = epsilon(task.xp, task.dtype)
     if tol < reach:
         raise InputError(
             f"tol = {tol:g} is below what {task.dtype} can reach (about {reach:.1e}): "
             f"raise it or scale the problem."
         )
-    if max_iter != int(max_iter) or max_iter < 0:
-        raise InputError(f"max_iter is {max_iter}: it must be a whole number, 0 or more.")
-    if max_seconds is not None and not max_seconds > 0:
+    return tol
+
+
+def _limit(max_seconds: float | None) -> float:
+    seconds = math.inf if max_seconds is None else as_number(max_seconds, "max_seconds")
+    if not seconds > 0:
         raise InputError(f"max_seconds is {max_seconds}: it must be positive.")
+    return seconds
 
 
 def _like(task: Problem) -> Array:

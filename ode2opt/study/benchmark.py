@@ -53,6 +53,8 @@ class Settings:
             raise InputError("No method to compare: name at least one.")
         for name in self.methods:
             built_in(name)
+            if self.methods.count(name) > 1:
+                raise InputError(f"The method {name} is named twice.")
         for name in ("instances", "max_iter", "jobs"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: it must be at least 1.")
@@ -126,13 +128,13 @@ def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]
 
     with threadpool_limits(1):
         problem = family.sample([settings.seed, instance], part="test")
-        problem.start()
         return [_outcome(problem, name, settings) for name in settings.methods]
 
 
 def _outcome(problem: Any, method: str, settings: Settings) -> Outcome:
     result = solve(
         problem,
+        problem.start(),
         method=method,
         tol=settings.tol,
         max_iter=settings.max_iter,

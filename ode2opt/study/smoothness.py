@@ -30,7 +30,10 @@ def scatter(problem: Problem, steps: int = STEPS, every: int = EVERY) -> dict[st
             if progress.iteration % every == 0:
                 points.append((progress.grad_norm, largest_curvature(problem, progress.x)[0]))
 
-        solve(problem, method=method, tol=1e-12, max_iter=steps, handover="none", callback=look)
+        solve(
+            problem, problem.start(), method=method, tol=1e-12, max_iter=steps, handover="none",
+            callback=look,
+        )  # fmt: skip
         found[method] = np.array(points)
     return found
 

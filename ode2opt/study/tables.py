@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from ode2opt.study.benchmark import Benchmark
@@ -22,12 +23,20 @@ LEGEND = (
 def benchmark_table(benchmark: Benchmark, title: str) -> Table:
     """Return the benchmark as a table, one row a method; the fewest calls in bold."""
     total = benchmark.instances
-    table = Table(title=title, caption=LEGEND, caption_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=escape(title),
+        caption=LEGEND,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("method", no_wrap=True)
     for name in ("measure", "complexity", "worst", "calls", "ms", "reached"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("events")
     statistics = benchmark.statistics()
+    eventful = any(map(_events, statistics.values()))
+    if eventful:
+        table.add_column("events")
     fewest = min((row["oracle_calls_mean"] for row in statistics.values()), default=0)
     for method, row in statistics.items():
         mark = "" if row["reached"] == total else ">"
@@ -39,7 +48,7 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
             f"{mark}{row['oracle_calls_mean']:.0f}",
             f"{mark}{1e3 * row['seconds_mean']:.1f}",
             f"{row['reached']}/{total}",
-            _events(row),
+            *([_events(row)] if eventful else []),
             style="bold" if row["oracle_calls_mean"] == fewest and row["reached"] else "",
         )
     return table
@@ -63,7 +72,13 @@ def certificate_table(certificate: Certificate, title: str) -> Table:
     if certificate.growth is not None:
         c1, c2, c3, limit = certificate.growth
         caption += f" Growth: C1 = {c1:.3g}, C2 = {c2:.3g} (limit {limit:.3g}), C3 = {c3:.3g}."
-    table = Table(title=title, caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=escape(title),
+        caption=escape(caption),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("condition")
     for name in ("smallest margin", "at t", "on instance", "holds on"):
         table.add_column(name, justify="right")

@@ -46,12 +46,13 @@ def test_the_smallest_margin_is_where_it_is_said_to_be():
     worst = found.conditions["linear"]
     points = []
     solve(
-        problems[worst.instance], np.zeros(4), method=Default(2.0).schedule(h, 1.0, K, 400.0), tol=1e-12,
+        problems[worst.instance], np.zeros(4), method=Default(2.0).schedule(h, 1.0, K, 400.0),
+        tol=1e-12,
         max_iter=K, handover="none", callback=lambda p: points.append(p.x.copy()) and None,
     )  # fmt: skip
     k = round((worst.t - 1) / h)
     curvature = np.linalg.eigvalsh(problems[worst.instance].hessian(points[k]))[-1]
-    assert found.traces[worst.instance].curvature[k] == pytest.approx(1.01 * curvature, rel=1e-3)
+    assert found.traces[worst.instance].curvature[k] == pytest.approx(1.01 * curvature, rel=5e-3)
 
 
 def test_a_flow_that_does_not_meet_theorem_1_is_refused():

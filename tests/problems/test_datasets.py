@@ -126,6 +126,10 @@ def test_bad_data_is_named(tmp_path):
         load_dataset("mushroom")
     with pytest.raises(InputError, match="There is no file"):
         load_dataset("mushrooms.csv")
+    with pytest.raises(InputError, match="knows its labels"):
+        load_dataset("digits", label="y")
+    with pytest.raises(InputError, match="a name or a path, not 3"):
+        load_dataset(3)
     with pytest.raises(InputError, match="did you mean 'shuffled'"):
         load_dataset("digits", split="shufled")
 
@@ -191,6 +195,9 @@ def test_a_download_is_checked_cached_and_shown(real_data, site):
     check(load_dataset("mushrooms", progress=bar))
     assert bar.total == (real_data / "mushrooms").stat().st_size
     assert bar.seen > 0
+    cached = sources.cache_folder() / "mushrooms"
+    cached.write_bytes(cached.read_bytes()[:-1000])
+    check(load_dataset("mushrooms"))  # damaged in the cache: fetched again
     (site / "mushrooms").unlink()
     check(load_dataset("mushrooms"))  # from the cache
 

@@ -48,7 +48,7 @@ def test_a_gradient_that_reuses_its_buffer_is_safe():
     [
         (lambda: Problem.from_function(lambda x: np.float64(str(x)), n=2), "JAX cannot trace"),
         (lambda: Problem.from_function(lambda x: x, n=2), r"returns shape \(2,\)"),
-        (lambda: Problem.from_function(lambda x: 0.0, lambda x: x, n=0), "at least one variable"),
+        (lambda: Problem.from_function(lambda x: 0.0, lambda x: x, n=0), "n is 0"),
         (
             lambda: Problem.from_function(lambda x: 0.0, lambda x: x[:1], n=2).gradient(np.ones(2)),
             r"gradient has shape \(1,\)",

@@ -8,6 +8,7 @@ import scipy.special
 import torch
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Quadratic
+from ode2opt.problems.curvature import largest_curvature
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -142,6 +143,24 @@ def test_start_is_the_papers(n):
         np.testing.assert_allclose(x0, uniform - problem.gradient(uniform) / L, rtol=1e-5)
 
 
+def test_other_floats_become_float64():
+    for dtype in (np.float16, np.longdouble, np.int8, bool):
+        assert Logistic(np.eye(3).astype(dtype), [0, 1, 1]).dtype == np.float64
+
+
+@pytest.mark.parametrize("shape", [(700, 600), (30, 600), (600, 30)])
+def test_curvature_is_found_on_either_side_of_the_matrix(shape, rng):
+    A, b = rng.standard_normal(shape), rng.standard_normal(shape[0])
+    problem = LeastSquares(A, b, l2=0.7)
+    top = np.linalg.svd(A, compute_uv=False)[0] ** 2 / shape[0] + 0.7
+    assert problem.curvature_bound() == pytest.approx(top, rel=1e-6)
+    assert problem.scale(np.zeros(shape[1])).L == pytest.approx(top, rel=1e-6)
+    quartic = Lpp(A, b, l2=0.7)
+    x = rng.standard_normal(shape[1]) / 100
+    found, _ = largest_curvature(quartic, x)
+    assert found == pytest.approx(np.linalg.eigvalsh(quartic.hessian(x))[-1], rel=1e-6)
+
+
 def test_float32_stays_float32():
     A, b, x, _ = data()
     problem = Logistic(A.astype(np.float32), b, l2=0.1)
@@ -163,12 +182,18 @@ A, B = np.eye(3), np.array([0.0, 1.0, 1.0])
             r"row 1, column 0",
         ),
         (lambda: Logistic(A, [0, 1, np.nan]), r"b is nan in row 2"),
-        (lambda: Logistic(A, [-1.0, 1.0, 1.0]), r"must be 0 or 1, but range from -1 to 1"),
+        (lambda: Logistic(A, [-1.0, 1.0, 1.0]), r"must be 0 or 1 .* but range from -1 to 1"),
         (lambda: Logistic(A, [0.0, 1.0]), r"b has shape \(2,\), but 3"),
         (lambda: Logistic(np.zeros((0, 3)), []), r"0 rows"),
         (lambda: Logistic(np.ones(3), B), r"must be a matrix"),
         (lambda: Logistic(A, B, l2=-1), r"l2 is -1"),
         (lambda: Logistic([["a", "b"]], [1]), r"array of numbers"),
+        (lambda: Logistic(A, B + 1j), r"b must hold real numbers"),
+        (lambda: Logistic(A + 1j, B), r"A must hold real numbers"),
+        (lambda: Logistic(scipy.sparse.csr_array(A + 1j), B), r"A must hold real numbers"),
+        (lambda: Logistic(A, B, l2="a"), r"l2 is 'a': it must be a number"),
+        (lambda: Lpp(A, B, p=None), r"p is None"),
+        (lambda: Logistic(1e200 * A, B).start(), r"scale them"),
         (lambda: Lpp(A, B, p=3), r"p is 3: .* even p"),
         (lambda: Lpp(A, B, p=0), r"p is 0"),
         (lambda: Lpp(A, B, p=2.5), r"p is 2.5"),

@@ -18,6 +18,7 @@ def visited(problem, method, iterations):
     points = []
     solve(
         problem,
+        problem.start(),
         method=method,
         tol=1e-15,
         max_iter=iterations,
@@ -97,10 +98,24 @@ def test_oracle_calls_are_what_was_called(method, problem):
     start = counted.start()
     setup = start.scale.oracle_calls if METHODS[method].needs_scale else 0
     counted.calls = 0
-    result = solve(counted, method=method, tol=1e-6)
+    result = solve(counted, start, method=method, tol=1e-6)
     counted.calls -= 1  # the value that the result reports
     assert result.oracle_calls == counted.calls + setup
     assert setup == 0 or setup >= problem.n / 2  # an eigenvalue of A^T A counts n/2
+
+
+def test_lbfgs_is_scipys_with_ten_corrections(problem):
+    x0, seen = problem.start().x0, []
+
+    def evaluate(x):
+        seen.append(np.linalg.norm(problem.gradient(x)))
+        return problem.value(x), problem.gradient(x)
+
+    scipy.optimize.minimize(
+        evaluate, x0, jac=True, method="L-BFGS-B", options={"maxcor": 10, "ftol": 0, "gtol": 0}
+    )
+    ours = solve(problem, problem.start(), method="lbfgs", tol=1e-15, max_iter=25, history=True)
+    np.testing.assert_allclose(ours.history.grad_norm[:20], seen[:20], rtol=1e-6)
 
 
 def test_a_classic_that_diverges_says_so_and_returns_its_best_point():

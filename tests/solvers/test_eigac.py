@@ -73,7 +73,8 @@ def test_the_guard_runs_on_every_array_library(library):
     np.testing.assert_allclose(np.asarray(result.x), [1.0, 0.1], atol=1e-6)
 
 
-def test_a_step_of_zero_is_allowed():
-    schedule = Schedule(np.zeros(200), np.full(200, 0.05), np.full(200, 0.2))
+@pytest.mark.parametrize("a", [0.0, 1e-310])
+def test_a_step_of_nothing_is_allowed(a):
+    schedule = Schedule(np.full(200, a), np.full(200, 0.05), np.full(200, 0.2))
     result = solve(Quadratic(np.eye(2), np.ones(2)), np.zeros(2), method=schedule, handover="none")
     assert result.status is Status.CONVERGED

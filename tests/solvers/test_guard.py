@@ -21,8 +21,9 @@ def test_no_absurd_schedule_breaks_the_promise():
     ("schedule", "reason"),
     [
         (Schedule.gradient_descent(50.0, 100), "exceeds 5 times its starting value"),
-        (Schedule([1.0, 1e308, 1e308], [1.0, 1e308, 1e308], [1, 1, 1]), "not finite"),
-        (Schedule([0.0] * 300, [0.0] * 300, [1.0] * 300), "no improvement for 100 iterations"),
+        (Schedule([1.0, 1e308, 1e308], [1.0, -1e308, 1e308], [1, 1, 1]), "starting value"),
+        (Schedule([1e308] * 3, [-1e308] * 3, [1] * 3), "not finite"),
+        (Schedule([0.0] * 300, [0.0] * 300, [1.0] * 300), "no progress for 100 iterations"),
         (Schedule.gradient_descent(1e-4, 20), "horizon is over"),
     ],
 )

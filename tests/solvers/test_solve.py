@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from ode2opt import InputError, Logistic, Problem, Quadratic, Schedule, Status, solve
+from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, Status, solve
 
 
 @pytest.fixture
@@ -68,6 +68,11 @@ def test_the_callback_sees_every_iteration_and_can_stop(problem):
     result = solve(problem, callback=callback)
     assert result.status is Status.CALLBACK
     assert seen == [0, 1, 2, 3, 4, 5]
+    points = []
+    done = solve(problem, tol=1e-3, callback=lambda progress: points.append(progress.x) and None)
+    assert len(points) == done.iterations + 1
+    np.testing.assert_array_equal(points[-1], done.x)
+    assert not np.array_equal(points[0], points[-1])
 
 
 class Slow(Quadratic):
@@ -87,10 +92,12 @@ def test_a_time_limit_is_kept():
 def test_ctrl_c_returns_the_best_point(method):
     problem = Slow(np.diag(np.logspace(0, -12, 12)), np.ones(12))
     problem.start()  # imports what it needs
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    result = solve(problem, np.zeros(12), method=method, tol=1e-13, max_iter=10**7)
+    result = solve(problem, np.zeros(12), method=method, tol=1e-13, max_iter=10**7, max_seconds=20)
     timer.join()
+    signal.signal(signal.SIGINT, before)
     assert result.status is Status.INTERRUPTED
     assert result.iterations > 0
     assert result.grad_norm < np.sqrt(12)
@@ -105,6 +112,52 @@ def test_ctrl_c_during_the_set_up_returns_the_start():
     result = solve(Interrupted(np.eye(2), np.ones(2)), np.zeros(2))
     assert result.status is Status.INTERRUPTED
     np.testing.assert_array_equal(result.x, 0)
+
+
+def test_a_function_for_both_is_asked_once_a_point():
+    calls = []
+
+    def both(x):
+        calls.append(1)
+        return float(x @ x), 2 * x
+
+    result = solve(both, np.ones(3), jac=True, method="lbfgs")
+    assert len(calls) == result.oracle_calls
+
+
+def test_glacial_progress_is_handed_over():
+    result = solve(
+        lambda x: np.exp(x).sum() - x.sum(), np.full(3, 50.0), jac=lambda x: np.exp(x) - 1
+    )
+    assert result.success
+    assert result.oracle_calls < 5_000
+    assert "no progress" in result.handovers[0].reason
+
+
+def test_columns_of_any_size_get_a_sensible_start():
+    """The paper's start is meant for columns of size one: here it would be 1e6 away."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((100, 3)) + np.array([1000.0, 0.0, 0.0])
+    problem = Lpp(A, rng.standard_normal(100))
+    far = np.linalg.norm(problem.gradient(problem.start().x0))
+    started = solve(problem, max_iter=0)
+    assert started.grad_norm <= min(
+        far, *(np.linalg.norm(problem.gradient(x)) for x in (np.zeros(3), np.full(3, 1 / 3)))
+    )
+
+
+def test_a_norm_whose_square_overflows_is_still_a_norm():
+    problem = Quadratic(np.eye(2, dtype=np.float32), np.full(2, 1e25, dtype=np.float32))
+    result = solve(problem, np.zeros(2), tol=1e20)
+    assert result.success
+    np.testing.assert_allclose(result.x, 1e25, rtol=1e-3)
+
+
+def test_a_function_that_is_not_convex_is_called_so():
+    problem = Quadratic(np.diag([1.0, -1.0]), np.ones(2))
+    result = solve(problem, np.zeros(2), method=Schedule.gradient_descent(0.1, 5))
+    assert result.status is Status.NON_CONVEX
+    assert not result.success
 
 
 def test_the_callers_x0_is_not_changed(problem):
@@ -129,6 +182,16 @@ EYE = Quadratic(np.eye(2), np.ones(2))
     [
         (lambda: solve(EYE, tol=0), "tol is 0: it must be a positive number"),
         (lambda: solve(EYE, tol=-1e-3), "tol is -0.001"),
+        (lambda: solve(EYE, tol="a"), "tol is 'a': it must be a number"),
+        (lambda: solve(EYE, max_iter=float("nan")), "max_iter is nan"),
+        (lambda: solve(EYE, max_seconds="a"), "max_seconds is 'a'"),
+        (lambda: solve(EYE, method=None), "method must be a name or a Schedule"),
+        (lambda: solve(EYE, handover=[1]), "Unknown handover"),
+        (lambda: solve(EYE, callback=3), "callback must be a function"),
+        (lambda: solve(EYE, np.ones(2) * 1j), "x0 must hold real numbers"),
+        (lambda: solve(rosen_like, np.ones(2), jac="2-point"), "grad must be a function"),
+        (lambda: solve(rosen_like, np.ones(2), jac=True), "must return \\(value, gradient\\)"),
+        (lambda: solve(lambda x: x, np.ones(2), jac=lambda x: x), "one number is due"),
         (lambda: solve(EYE, tol=float("nan")), "tol is nan"),
         (lambda: solve(EYE, tol=1e-17), "below what float64 can reach"),
         (

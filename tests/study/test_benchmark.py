@@ -21,9 +21,11 @@ def test_the_numbers_are_those_of_plain_runs(family):
         norms, first, calls = [], [], []
         for i in range(3):
             problem = family.sample([9, i], part="test")
-            whole = solve(problem, method=method, tol=1e-12, max_iter=60, history=True)
+            whole = solve(
+                problem, problem.start(), method=method, tol=1e-12, max_iter=60, history=True
+            )
             norms.append(np.log10(whole.history.grad_norm[-1]))
-            stopped = solve(problem, method=method, tol=1e-3, max_iter=60)
+            stopped = solve(problem, problem.start(), method=method, tol=1e-3, max_iter=60)
             first.append(stopped.iterations)
             calls.append(stopped.oracle_calls)
         assert found["measure_mean"] == pytest.approx(np.mean(norms))
@@ -84,6 +86,7 @@ def test_ctrl_c_keeps_what_is_done(family):
     [
         ({"methods": ()}, "at least one"),
         ({"methods": ("ngd",)}, "Unknown method 'ngd'"),
+        ({"methods": ("gd", "nag", "gd")}, "gd is named twice"),
         ({"instances": 0}, "instances is 0"),
         ({"max_iter": 0}, "max_iter is 0"),
         ({"jobs": 0}, "jobs is 0"),

@@ -1,0 +1,46 @@
+"""Reading a user's table: LIBSVM, CSV, NPZ or Parquet, each with errors that name the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ode2opt.errors import InputError
+from ode2opt.problems.files.arrays import read_npz
+from ode2opt.problems.files.delimited import read_csv
+from ode2opt.problems.files.libsvm import read_libsvm
+from ode2opt.problems.files.parquet import read_parquet
+from ode2opt.problems.files.table import Table
+
+READERS: dict[str, Callable[[Path, str | None], Table]] = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+}
+PACKED = (".gz", ".bz2")
+
+
+def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
+    """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
+
+    Args:
+        path: the file; LIBSVM and CSV may be compressed (.gz, .bz2).
+        label: the label column of a CSV or Parquet file, by name or number from 0, or the array of
+            labels in an NPZ file. By default the column called label, target, y or class, else
+            the last one.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a data file.")
+    if not path.exists():
+        raise InputError(f"There is no file {path}.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path} is empty.")
+    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
+    reader = READERS.get(endings[-1] if endings else "", read_libsvm)
+    return reader(path, None if label is None else str(label))
+
+
+__all__ = ["READERS", "Table", "read_libsvm", "read_table"]

@@ -1,0 +1,136 @@
+"""CSV: comma, semicolon or tab separated numbers with one label column."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems.files.table import (
+    LABEL_NAMES,
+    Table,
+    as_numbers,
+    is_number,
+    label_column,
+    open_text,
+    short,
+)
+
+DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A file's columns, what separates them, and how many lines stand before the data."""
+
+    names: list[str]
+    delimiter: str
+    skip: int
+
+
+def read_csv(path: Path, label: str | None) -> Table:
+    """Read a CSV file.
+
+    A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`)
+    and the unnamed index column that pandas writes first, which is left out.
+    """
+    layout = _layout(path)
+    names = layout.names
+    target = label_column(names, label, path)
+    index = [0] if not names[0].strip() and target != 0 else []
+    features = [j for j in range(len(names)) if j != target and j not in index]
+    if not features:
+        raise InputError(f"{path} has a label column but no features.")
+    cells, words = _cells(path, layout, target, features)
+    labels = np.array(words)[cells[:, target].astype(int)]
+    return Table(cells[:, features], as_numbers(labels, path), [names[j] for j in features])
+
+
+def _cells(
+    path: Path, layout: Layout, target: int, features: Sequence[int]
+) -> tuple[np.ndarray, list[str]]:
+    """Return all cells as numbers; in the label column each stands for one of the words."""
+    words: dict[str, int] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # blank lines at the end
+            cells = np.loadtxt(
+                path,
+                delimiter=layout.delimiter,
+                skiprows=layout.skip,
+                converters={target: lambda word: float(words.setdefault(word.strip(), len(words)))},
+                quotechar='"',
+                comments=None,
+                encoding="utf-8-sig",
+                ndmin=2,
+            )
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError(_first_bad_cell(path, layout, features) or f"{path}: {error}.") from None
+    if cells.shape[1] != len(layout.names):
+        message = f"{path}: rows have {cells.shape[1]} columns, not {len(layout.names)}."
+        raise InputError(_first_bad_cell(path, layout, features) or message)
+    return cells, list(words)
+
+
+def _layout(path: Path) -> Layout:
+    try:
+        with open_text(path) as lines:
+            first, second = next(lines, ""), next(lines, "")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    delimiter = max(",;\t", key=first.count)
+    if delimiter not in first or "\0" in first:
+        raise InputError(f"{path} is not CSV: its first line has no comma, semicolon or tab.")
+    head, row = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
+    if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
+        return Layout(_numbered(row), delimiter, skip=1)  # scikit-learn's bundled files
+    if not _is_header(head, row):
+        return Layout(_numbered(head), delimiter, skip=0)
+    if not row:
+        raise InputError(f"{path} has a header but no rows.")
+    if len(head) != len(row):
+        raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
+    return Layout(head, delimiter, skip=1)
+
+
+def _numbered(row: list[str]) -> list[str]:
+    return [str(j) for j in range(len(row))]
+
+
+def _is_header(head: list[str], row: list[str]) -> bool:
+    """Whether the first line names columns: words over numbers, a label's name, or 0, 1, 2, ..."""
+    if not row:
+        return not any(map(is_number, head))
+    pairs = zip(head, row, strict=False)
+    return (
+        any(not is_number(name) and is_number(cell) for name, cell in pairs)
+        or any(name.strip().lower() in LABEL_NAMES for name in head)
+        or (head == _numbered(head) and len(head) >= DIGIT_HEADER)
+    )
+
+
+def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str | None:
+    """Say which cell is not a number, or which line is too short or too long."""
+    names = layout.names
+    try:
+        with open_text(path, errors="replace") as lines:
+            for number, row in enumerate(csv.reader(lines, delimiter=layout.delimiter), 1):
+                if number <= layout.skip or not row:
+                    continue
+                if len(row) != len(names):
+                    return f"{path}: line {number} has {len(row)} columns, not {len(names)}."
+                for j in features:
+                    if not is_number(row[j]):
+                        what = short(row[j]) if row[j].strip() else "empty"
+                        place = f"line {number}, column '{names[j]}'"
+                        return f"{path}: {place} is {what}, not a number."
+    except (OSError, EOFError, csv.Error) as error:
+        return f"{path} cannot be read: {error}."
+    return None
