@@ -58,7 +58,7 @@ def _step(
         moved = new - y
         square = float(moved @ moved)
         bend = float((new_g - y_g) @ moved)
-        if _is_concave(bend, square, new_g - y_g, y_g, rounding):
+        if bend < 0 and _is_concave(run, y, y_g, moved, new_g - y_g):
             raise Stop(Status.NON_CONVEX)
         if bend <= trial / 2 * square and square > 0:
             return y_g, new, new_g, trial, t_new
@@ -74,12 +74,13 @@ def next_t(t: float, ratio: float) -> float:
     return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
 
 
-def _is_concave(bend: float, square: float, change: Array, g: Array, rounding: float) -> bool:
-    """Whether <g(x+) - g(y), x+ - y> is negative by more than rounding explains."""
-    size = math.sqrt(float(change @ change))
-    return bend < -0.01 * size * math.sqrt(square) and size > 1e3 * rounding * math.sqrt(
-        float(g @ g)
-    )
+def _is_concave(run: Run, y: Array, y_g: Array, moved: Array, change: Array) -> bool:
+    """Whether the gradient really turns against the step: rounding does not grow with the step."""
+    far = 4 * moved
+    far_change = run.gradient(y + far) - y_g
+    size, far_size = (math.sqrt(float(c @ c)) for c in (change, far_change))
+    against = float(far_change @ far) < -0.01 * far_size * math.sqrt(float(far @ far))
+    return against and far_size > 2 * size
 
 
 def _probe(run: Run, x: Array, g: Array) -> float:

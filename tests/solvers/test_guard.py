@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ode2opt import Guard, InputError, Logistic, Lpp, Quadratic, Relay, Schedule, Status, solve
 from ode2opt.solvers import DefaultCoefficients
+from ode2opt.solvers.fallback import next_t
 
 
 def test_no_absurd_schedule_breaks_the_promise():
@@ -60,6 +61,13 @@ def test_the_fallback_alone_solves_any_quadratic(seed, log_condition):
     tol = 1e-6 * np.linalg.norm(problem.gradient(x0)) + 1e-12
     result = solve(problem, x0, method=Schedule.gradient_descent(1.0, 1), tol=tol)
     assert result.success
+
+
+@given(t=st.floats(1, 1e6), ratio=st.floats(0.1, 1e3))
+def test_momentum_follows_a_changing_step(t, ratio):
+    """t'^2 - t' = (L'/L) t^2 is what the proof with a varying L needs."""
+    new = next_t(t, ratio)
+    assert new**2 - new == pytest.approx(ratio * t * t, rel=1e-9)
 
 
 def test_the_fallback_follows_a_curvature_that_falls_and_rises():
