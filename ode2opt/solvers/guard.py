@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import as_count, as_number
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.fallback import nesterov_backtracking
-from ode2opt.solvers.run import HandOver, Run
+from ode2opt.solvers.run import Run
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Guard:
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
     """
 
+    successor: ClassVar[str] = "nesterov"
     blowup: float = 5.0
     patience: int = 100
 
@@ -39,11 +41,6 @@ class Guard:
             return f"no progress for {self.patience} iterations"
         return None
 
-    def minimise(self, run: Run, eigac: Eigac) -> None:
-        """Run EIGAC under this watch, then the fallback from the best point; leaves by Stop."""
-        run.watch = self.reason
-        try:
-            eigac.go()
-        except HandOver as handover:
-            run.hand_over(handover.reason, "nesterov")
-            nesterov_backtracking(run, run.best_x)
+    def take_over(self, run: Run, eigac: Eigac) -> None:
+        """Start the fallback at the best point so far; leaves by Stop."""
+        nesterov_backtracking(run, run.best_x)

@@ -14,7 +14,7 @@ from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.run import HandOver, Run
 
 Policy = Guard | Relay | None
 """What watches a schedule: the guard, the paper's relay, or nothing."""
@@ -38,10 +38,13 @@ class BuiltIn:
 def follow(schedule: Schedule, run: Run, x: Array, policy: Policy) -> None:
     """Run EIGAC with a schedule under a policy; leaves by Stop."""
     eigac = Eigac(run, schedule, x)
-    if policy is None:
+    run.watch = None if policy is None else policy.reason
+    try:
         eigac.go()
-    else:
-        policy.minimise(run, eigac)
+    except HandOver as handover:
+        assert policy is not None
+        run.hand_over(handover.reason, policy.successor)
+        policy.take_over(run, eigac)
 
 
 def _classic(

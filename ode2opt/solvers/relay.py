@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.run import HandOver, Run
+from ode2opt.solvers.run import Run
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Relay:
     gamma = beta/h; the velocity is kept. C = 3.9 needs the converged Lam that it is given here.
     """
 
+    successor: ClassVar[str] = "relay"
     coefficients: DefaultCoefficients = field(default_factory=lambda: DefaultCoefficients(3.9))
 
     def reason(self, run: Run) -> str | None:
@@ -26,17 +28,8 @@ class Relay:
             return "the gradient norm rose after the tolerance was reached"
         return None
 
-    def minimise(self, run: Run, eigac: Eigac) -> None:
-        """Run EIGAC under the relay's watch; leaves by Stop."""
-        run.watch = self.reason
-        try:
-            eigac.go()
-        except HandOver as handover:
-            run.hand_over(handover.reason, "relay")
-            self._take_over(run, eigac)
-            eigac.go()
-
-    def _take_over(self, run: Run, eigac: Eigac) -> None:
+    def take_over(self, run: Run, eigac: Eigac) -> None:
+        """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
         curvature, calls = largest_curvature(run.problem, eigac.x)
         run.calls += calls
         k, old = eigac.done, eigac.schedule
@@ -45,3 +38,4 @@ class Relay:
         # v <- v + (beta_new - beta_old) g keeps x'; in u = h v that is the difference of a.
         eigac.u += float(schedule.a[k] - old.a[min(k, len(old) - 1)]) * eigac.g
         eigac.schedule = schedule
+        eigac.go()

@@ -1,0 +1,13 @@
+"""The program: what all commands hang on."""
+
+import typer
+
+app = typer.Typer(
+    name="ode2opt",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Learn optimisation methods from differential equations, and solve with them.",
+    epilog="Add --debug to any command to see the traceback of an error.",
+)

@@ -1,0 +1,84 @@
+"""ode2opt bench."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import (
+    HandoverChoice,
+    HandoverOption,
+    JsonOption,
+    LabelOption,
+    PowerOption,
+    RidgeOption,
+    SizeOption,
+    SplitOption,
+    load_family,
+    model_options,
+)
+from ode2opt.terminal import bar, check_writable, fail, out, write_json
+
+
+@app.command(
+    epilog="Example: [bold]ode2opt bench logistic a5a --methods nag,eigac-c4 --instances 20[/bold]"
+)
+def bench(
+    problem: Annotated[str, typer.Argument(help="logistic, lpp or leastsquares")],
+    dataset: Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")],
+    methods: Annotated[
+        str, typer.Option(help="Built-in methods, separated by commas.")
+    ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs",
+    instances: Annotated[int, typer.Option(help="Test problems.")] = 100,
+    size: SizeOption = None,
+    split: SplitOption = None,
+    tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
+    max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
+    seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+    handover: HandoverOption = HandoverChoice.guard,
+    p: PowerOption = 4,
+    l2: RidgeOption = 0.0,
+    label: LabelOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Compare methods on fresh test problems of a dataset."""
+    from ode2opt.study.benchmark import Settings, run_benchmark
+
+    settings = Settings(
+        methods=tuple(name.strip() for name in methods.split(",") if name.strip()),
+        instances=instances,
+        tol=tol,
+        max_iter=max_iter,
+        seed=seed,
+        handover=handover.value,
+        jobs=jobs,
+    )
+    check_writable(json_file)
+    family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
+    with bar(f"{problem} {dataset}", instances) as advance:
+        benchmark = run_benchmark(family, settings, advance)
+    document = {
+        "problem": problem,
+        "dataset": dataset,
+        "split": family.split,
+        "instances": benchmark.instances,
+        "size": family.size,
+        "tol": tol,
+        "max_iter": max_iter,
+        "seed": seed,
+        "methods": benchmark.statistics(),
+    }
+    if json_file != "-":
+        from ode2opt.study.tables import benchmark_table
+
+        title = (
+            f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "
+            f"{family.split} split, tol {tol:g}"
+        )
+        out.print(benchmark_table(benchmark, title))
+    write_json(document, json_file)
+    if benchmark.instances < instances:
+        fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)

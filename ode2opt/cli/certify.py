@@ -1,0 +1,82 @@
+"""ode2opt certify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import (
+    EstimatorChoice,
+    JsonOption,
+    LabelOption,
+    PowerOption,
+    RidgeOption,
+    SizeOption,
+    SplitOption,
+    load_family,
+    model_options,
+)
+from ode2opt.terminal import bar, check_writable, fail, out, write_atomically, write_json
+
+
+@app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
+def certify(
+    method: Annotated[str, typer.Argument(help="a built-in method with a schedule")],
+    problem: Annotated[str, typer.Argument(help="logistic, lpp or leastsquares")],
+    dataset: Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")],
+    instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
+    size: SizeOption = None,
+    split: SplitOption = None,
+    max_iter: Annotated[int, typer.Option(help="Iterations to follow.")] = 500,
+    seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
+    estimator: Annotated[
+        EstimatorChoice, typer.Option(help="How the curvature along the way is found.")
+    ] = EstimatorChoice.power,
+    worst_case: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Add the exact worst case of N <= 30 iterations."),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.")
+    ] = None,
+    p: PowerOption = 4,
+    l2: RidgeOption = 0.0,
+    label: LabelOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Say what theory and instances promise about a method; exits 1 if it is refused."""
+    from ode2opt.study import certification
+
+    check_writable(json_file)
+    check_writable(figure)
+    family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
+    with bar(f"{method} on {problem} {dataset}", instances) as advance:
+        certificate = certification.certify_family(
+            method, family, instances=instances, seed=seed, K=max_iter,
+            estimator=estimator.value, worst_case=worst_case, advance=advance,
+        )  # fmt: skip
+    if figure is not None:
+        from ode2opt.study.figures import certificate_figure
+
+        drawn = certificate_figure(certificate)
+        form = figure.suffix.lstrip(".") or "png"
+        write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
+    if json_file != "-":
+        from ode2opt.study.tables import certificate_table
+
+        out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
+        for sentence in certificate.words():
+            out.print(sentence, highlight=False)
+    write_json(
+        {"problem": problem, "dataset": dataset} | certificate.summary() | _details(certificate),
+        json_file,
+    )
+    if certificate.refused:
+        fail(f"The certificate of {method} is refused; see the margins.", 1)
+
+
+def _details(certificate: Any) -> dict[str, Any]:
+    return {"estimator": certificate.estimator, "verdict": certificate.words()}

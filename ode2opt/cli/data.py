@@ -1,0 +1,79 @@
+"""ode2opt data list | fetch | info."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import JsonOption, LabelOption, Split, SplitOption
+from ode2opt.errors import unknown_name
+from ode2opt.terminal import check_writable, downloads, facts_table, out, write_json
+
+data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
+app.add_typer(data_app, name="data")
+
+
+@data_app.command("list", epilog="Example: [bold]ode2opt data list[/bold]")
+def data_list(json_file: JsonOption = None) -> None:
+    """List the named datasets and where each would come from."""
+    from ode2opt.problems import DATASETS
+
+    check_writable(json_file)
+    rows = [
+        {
+            "name": name,
+            "columns": spec.n,
+            "train": spec.n_train,
+            "test": spec.n_test,
+            "size": spec.size,
+            "origin": spec.origin,
+            "place": spec.place(),
+        }
+        for name, spec in DATASETS.items()
+    ]
+    if json_file != "-":
+        table = Table("name", "columns", "train", "test", "rows a problem", "origin", "place")
+        for row in rows:
+            table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
+        out.print(table)
+    write_json(rows, json_file)
+
+
+@data_app.command("fetch", epilog="Example: [bold]ode2opt data fetch a5a[/bold]")
+def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) -> None:
+    """Download a dataset into the cache, check its hash, and read it once."""
+    from ode2opt.problems import DATASETS
+
+    if name not in DATASETS:
+        raise unknown_name("dataset", name, DATASETS)
+    data = _load(name)
+    out.print(f"{name} is ready: {DATASETS[name].place()}, {data.n} columns.")
+
+
+@data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")
+def data_info(
+    name: Annotated[str, typer.Argument(help="a dataset's name, or a file")],
+    split: SplitOption = None,
+    label: LabelOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""
+    from ode2opt.problems.datasets import describe
+
+    check_writable(json_file)
+    facts = describe(_load(name, split, label))
+    if json_file != "-":
+        out.print(facts_table(facts, name))
+    write_json(facts, json_file)
+
+
+def _load(name: str, split: Split | None = None, label: str | None = None) -> Any:
+    from ode2opt.problems import load_dataset
+
+    with downloads() as progress:
+        return load_dataset(
+            name, split=split and split.value, binary=None, label=label, progress=progress
+        )

@@ -1,0 +1,80 @@
+"""ode2opt solve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import JsonOption, LabelOption, PowerOption, RidgeOption, model_options
+from ode2opt.errors import InputError
+from ode2opt.terminal import (
+    check_writable,
+    facts_table,
+    fail,
+    out,
+    spinner,
+    write_atomically,
+    write_json,
+)
+
+
+@app.command(
+    epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --out x.npz[/bold]"
+)
+def solve(
+    file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file")],
+    problem: Annotated[str, typer.Option(help="logistic, lpp or leastsquares")],
+    method: Annotated[str, typer.Option(help="A built-in method.")] = "eigac-c2",
+    tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
+    max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="At most this much time.", show_default=False)
+    ] = None,
+    l2: RidgeOption = 0.0,
+    p: PowerOption = 4,
+    label: LabelOption = None,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.")
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Fit one problem to all rows of a file, columns as they are, no intercept."""
+    from ode2opt import solve as minimise
+    from ode2opt.problems.datasets import rows_of
+    from ode2opt.problems.family import kind_of
+    from ode2opt.problems.files import read_table
+
+    kind = kind_of(problem)
+    options = model_options(problem, p, l2)
+    check_writable(json_file)
+    check_writable(out_file)
+    if out_file is not None and str(out_file) in ("-", json_file):
+        raise InputError(f"--out {out_file} must name a file of its own.")
+    rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
+    model = kind(rows.A, rows.b, **options)
+    with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
+        result = minimise(
+            model,
+            method=method,
+            tol=tol,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            callback=callback,
+        )
+    if out_file is not None:
+        write_atomically(out_file, result.save)
+    if json_file != "-":
+        out.print(
+            facts_table(result.summary() | {"status": result.message}, f"{method} on {file.name}")
+        )
+    write_json(result.summary(), json_file)
+    if not result.success:
+        fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)
+
+
+def _told(result: Any) -> dict[str, Any]:
+    handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
+    return result.summary() | {"status": result.message, "handovers": handovers}
