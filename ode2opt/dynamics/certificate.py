@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -138,9 +139,14 @@ class Certificate:
             "method": self.method,
             "instances": self.instances,
             "levels": self.levels,
-            "margins": self.margins,
+            "margins": {k: _bounded(margin) for k, margin in self.margins.items()},
             "worst_case": None if worst is None else {"N": worst.N, "value": worst.value},
         }
+
+
+def _bounded(margin: float | None) -> float | None:
+    """JSON has no infinity: the margin of what cannot be computed is the lowest number there is."""
+    return None if margin is None else max(margin, -sys.float_info.max)
 
 
 def _flow_words(flow: Condition | None, pair: tuple[float, float] | None) -> str:

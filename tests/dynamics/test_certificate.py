@@ -1,5 +1,8 @@
 """Certificates: three levels, their margins, and where they are smallest."""
 
+import json
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -85,6 +88,16 @@ def test_a_diverging_sequence_is_a_failure_not_an_error():
     found = certify(Default(4.0), [problem], scales=[1e-3], starts=[np.full(4, 10.0)])
     assert not found.levels["sequence"]
     assert found.conditions["stability"].held == 0
+
+
+def test_what_cannot_be_computed_does_not_hold():
+    """A gradient that turns into NaN after the first steps."""
+    problem = ode2opt.Problem.from_function(lambda x: jnp.sum(jnp.sqrt(1 - x**2) ** -1), n=2)
+    found = certify(Default(1.0), [problem], K=30, scales=[1e-6], starts=[np.full(2, 0.5)])
+    assert np.isnan(found.traces[0].curvature).any()
+    assert found.margins["linear"] == -np.inf
+    assert "Infinity" not in json.dumps(found.summary())
+    assert not found.levels["sequence"]
 
 
 def test_the_worst_case_can_be_added():

@@ -153,6 +153,23 @@ def test_growth_constants_of_known_curves():
     assert found.holds
 
 
+def test_growth_constants_of_the_default_coefficients():
+    """beta'' does not vanish here: |gamma' - beta''| / (gamma - beta') by the formulas."""
+    C, alpha, h = 2.0, 6.0, 0.04
+    beta, slope, bend = C / h - C * alpha / (2 * T), C * alpha / (2 * T**2), -C * alpha / T**3
+    found = growth(Default(C), T, h)
+    assert found.C1 == pytest.approx(np.max(slope / beta), rel=1e-9)
+    assert found.C2 == pytest.approx(np.max(abs(slope / h - bend) / (beta / h - slope)), rel=1e-9)
+
+
+def test_the_order_of_a_and_c_matters_at_any_curvature():
+    """c > a and c < d a violate the paper's condition however small the curvature is."""
+    one = np.ones(1)
+    for c, d, expected in ((1.2, 0.1, -0.2), (0.3, 0.5, -0.2), (1.0, 0.1, None), (0.5, 0.5, None)):
+        margin = stability_margin(one, c * one, d * one, 1e-3 * one)[0]
+        assert margin == pytest.approx(expected) if expected else margin > 0.9
+
+
 def test_margins_work_in_jax_and_have_finite_derivatives(x64):
     a, c, d = np.array([1.0, 2.0]), np.array([1.0, 0.1]), np.array([0.5, 0.5])
     for margin in (stability_margin, linear_margin, lambda *n: contraction(*n).rho):

@@ -158,6 +158,8 @@ def test_problems_of_all_kinds_become_jax_problems(rng):
         leaves, structure = jax.tree.flatten(twin)
         again = jax.tree.unflatten(structure, leaves)
         np.testing.assert_allclose(jax.jit(lambda p: p.gradient(x))(again), problem.gradient(x))
+    problem.start()
+    assert isinstance(to_jax(problem).start().x0, jax.Array)
     twin = to_jax(Problem.from_function(lambda x: jnp.sum(x**4), n=3))
     np.testing.assert_allclose(jax.jit(lambda p: p.gradient(x))(twin), 4 * x**3)
 

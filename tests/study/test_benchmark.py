@@ -69,6 +69,17 @@ def test_divergence_is_counted_and_stays_valid_json():
     assert found["eigac-c4"]["reached"] == 2
 
 
+def test_ending_above_the_start_is_divergence_too():
+    class Understated(Quadratic):
+        def _paper_bound(self):
+            return 0.4, 1
+
+    family = Family.from_sampler(lambda rng: Understated(np.eye(2), rng.standard_normal(2)))
+    found = run_benchmark(family, Settings(("gd",), instances=2, max_iter=5, jobs=1)).statistics()
+    assert found["gd"]["diverged"] == 2
+    assert found["gd"]["measure_mean"] < 10
+
+
 def test_ctrl_c_keeps_what_is_done(family):
     done = []
 
