@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.table import Table
 
 from ode2opt.cli.app import app
@@ -35,7 +36,10 @@ def data_list(json_file: JsonOption = None) -> None:
         for name, spec in DATASETS.items()
     ]
     if json_file != "-":
-        table = Table("name", "columns", "train", "test", "rows a problem", "origin", "place")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for name in ("name", "columns", "train", "test", "rows", "origin", "place"):
+            number = name in ("columns", "train", "test", "rows")
+            table.add_column(name, justify="right" if number else "left", no_wrap=True)
         for row in rows:
             table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
         out.print(table)

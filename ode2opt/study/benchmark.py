@@ -11,12 +11,13 @@ import math
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems import Family
+from ode2opt.problems import Family, Quadratic
 from ode2opt.solvers import Status, solve
 from ode2opt.solvers.methods import built_in
 
@@ -127,8 +128,17 @@ def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
+        _warm_up(settings.methods)
         problem = family.sample([settings.seed, instance], part="test")
         return [_outcome(problem, name, settings) for name in settings.methods]
+
+
+@cache
+def _warm_up(methods: tuple[str, ...]) -> None:
+    """Let each method import what it needs, so that the first instance is not charged for it."""
+    problem = Quadratic(np.diag(np.arange(1.0, 20.0)), np.ones(19))
+    for method in methods:
+        solve(problem, problem.start(), method=method, max_iter=3)
 
 
 def _outcome(problem: Any, method: str, settings: Settings) -> Outcome:
