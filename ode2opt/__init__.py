@@ -31,7 +31,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "certify":  # needs JAX: loaded when it is asked for
-        from ode2opt.study.certification import certify
+        from ode2opt.errors import needing
 
+        with needing("learn"):
+            from ode2opt.study.certification import certify
         return certify
     raise AttributeError(f"module 'ode2opt' has no attribute '{name}'")

@@ -4,7 +4,8 @@ Every error that a user can cause or meet derives from :class:`Ode2OptError`. It
 offending value and the way out; ``exit_code`` is what the command line returns for it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -26,6 +27,17 @@ class DataUnavailableError(Ode2OptError, OSError):
 
 class MissingDependencyError(Ode2OptError, ImportError):
     """An optional package is needed; the text is the line that installs it (exit code 1)."""
+
+
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """Turn the import error of an optional package into the line that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"This needs {error.name}: pip install 'ode2opt[{extra}]'."
+        ) from None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

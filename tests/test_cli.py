@@ -220,6 +220,9 @@ WRONG = {
     "certify nothing": (
         ("certify", "eigac-c1", "logistic", "digits", "--instances", "0"), 2, "instances is 0",
     ),
+    "figure form": (
+        ("certify", "nag", "logistic", "digits", "--figure", "figure.xyz"), 2, "written as",
+    ),
     "long worst case": (
         ("certify", "nag", "logistic", "digits", "--instances", "1", "--max-iter", "40",
          "--worst-case", "31"), 2, "1 to 30",

@@ -19,6 +19,7 @@ from ode2opt.cli.options import (
     load_family,
     model_options,
 )
+from ode2opt.errors import needing
 from ode2opt.terminal import bar, check_writable, fail, out, write_atomically, write_json
 
 
@@ -48,10 +49,12 @@ def certify(
     json_file: JsonOption = None,
 ) -> None:
     """Say what theory and instances promise about a method; exits 1 if it is refused."""
-    from ode2opt.study import certification
+    with needing("learn"):
+        from ode2opt.study import certification, figures
 
     check_writable(json_file)
     check_writable(figure)
+    form = None if figure is None else figures.check_figure_file(figure)
     family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certification.certify_family(
@@ -59,10 +62,7 @@ def certify(
             estimator=estimator.value, worst_case=worst_case, advance=advance,
         )  # fmt: skip
     if figure is not None:
-        from ode2opt.study.figures import certificate_figure
-
-        drawn = certificate_figure(certificate)
-        form = figure.suffix.lstrip(".") or "png"
+        drawn = figures.certificate_figure(certificate)
         write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
     if json_file != "-":
         from ode2opt.study.tables import certificate_table

@@ -1,7 +1,9 @@
 """The inertial system: coefficients, flow, curvature, conditions, certificate.
 
 Schedules and the default coefficients need NumPy only; the rest needs JAX (the extra ``learn``)
-and is loaded when it is asked for.
+and is loaded when it is asked for. It works in double precision: ``flow`` and ``certify`` see to
+that themselves; code of your own that calls coefficients or estimators, or ``flow`` under JAX's
+transformations, is wrapped in ``double``.
 """
 
 from importlib import import_module
@@ -9,7 +11,7 @@ from typing import Any
 
 from ode2opt.dynamics.default import DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import MissingDependencyError
+from ode2opt.errors import needing
 
 _LAZY = {
     "coefficients": (
@@ -33,9 +35,5 @@ __all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'ode2opt.dynamics' has no attribute '{name}'")
-    try:
+    with needing("learn"):
         return getattr(import_module(f"ode2opt.dynamics.{_HOME[name]}"), name)
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"The inertial system needs {error.name}: pip install 'ode2opt[learn]'."
-        ) from None

@@ -30,11 +30,13 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.sequence import Numbers, sequence
 from ode2opt.dynamics.worst_cases import WorstCase
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count, as_number
 from ode2opt.problems.base import Problem
 
 Array = Any
 STRICT = 1e-6  # a margin below this is no margin
-COLD_STEPS = 200
+COLD_STEPS, CERTAIN_STEPS = 200, 50
+FINER = 4  # times the flow is checked at, an iteration
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ class Certificate:
         growth: the growth constants of the coefficients.
         estimator: how curvature was found, and the error it may have.
         traces: one for each instance.
+        times: first and last time for which the conditions were checked.
+        smooth: whether beta is smooth enough for Theorem 1.
         worst_case: the exact worst case of the first iterations, when asked for.
+        notes: what else there is to say.
     """
 
     method: str
@@ -84,7 +89,10 @@ class Certificate:
     growth: Growth | None
     estimator: str
     traces: tuple[Trace, ...]
+    times: tuple[float, float]
+    smooth: bool = True
     worst_case: WorstCase | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def levels(self) -> dict[str, bool]:
@@ -92,7 +100,7 @@ class Certificate:
         conditions = self.conditions
         flow = conditions.get("convergence")
         return {
-            "flow": flow is not None and flow.margin > 0,
+            "flow": flow is not None and flow.margin > 0 and self.smooth,
             "sequence": min(conditions[k].margin for k in ("stability", "linear")) > STRICT,
             "guarded": True,
         }
@@ -110,9 +118,9 @@ class Certificate:
 
     def words(self) -> list[str]:
         """Return the verdict, a sentence a level."""
-        said = [_flow_words(self.conditions.get("convergence"), self.pair)]
+        said = [self._flow_words()]
         stability, linear = self.conditions["stability"], self.conditions["linear"]
-        along = f"along these {self.instances} instances"
+        along = f"along {self.instances} instance{'s' * (self.instances > 1)}"
         if self.levels["sequence"]:
             said.append(
                 f"The sequence is linearly stable with margin {stability.margin:.3g} {along}."
@@ -123,14 +131,34 @@ class Certificate:
                 f"The sequence is not shown to be stable: margin {weak.margin:.3g} at t = "
                 f"{weak.t:.4g} on instance {weak.instance}, held on {weak.held} of {weak.total}."
             )
-        said.append("Guarded: with the guard on, every solve converges whatever the margins are.")
+        said.append(
+            "Guarded: whatever the margins are, a solve under the guard hands over to a method "
+            "that converges for every convex function (within iteration limit and rounding)."
+        )
         if self.worst_case is not None:
             said.append(
                 f"Over all L-smooth convex functions, f(x_N) - f* after N = {self.worst_case.N} "
                 f"iterations is at most {self.worst_case.value:.4g} L |x0 - x*|^2, and no smaller "
                 f"number will do (numerical error {self.worst_case.error:.1g})."
             )
-        return said
+        return said + list(self.notes)
+
+    def _flow_words(self) -> str:
+        flow = self.conditions.get("convergence")
+        if flow is None or self.pair is None:
+            return "The schedule is not that of an inertial system: nothing is said of a flow."
+        kappa, lam = self.pair
+        checked = (
+            f"for t in [{self.times[0]:g}, {self.times[1]:g}] "
+            f"(Theorem 1 with kappa = {kappa:.3g}, lam = {lam:.3g})"
+        )
+        if self.levels["flow"]:
+            return f"The flow converges {checked}, with margin {flow.margin:.3g}."
+        if not self.smooth:
+            return f"The flow is not shown to converge {checked}: beta has kinks."
+        return (
+            f"The flow is not shown to converge {checked}: {flow.margin:.3g} at t = {flow.t:.4g}."
+        )
 
     def summary(self) -> dict[str, Any]:
         """Return the fields of ``ode2opt certify --json`` that the certificate knows."""
@@ -149,15 +177,6 @@ def _bounded(margin: float | None) -> float | None:
     return None if margin is None else max(margin, -sys.float_info.max)
 
 
-def _flow_words(flow: Condition | None, pair: tuple[float, float] | None) -> str:
-    if flow is None or pair is None:
-        return "The schedule is not that of an inertial system: nothing is said of a flow."
-    checked = f"(Theorem 1 with kappa = {pair[0]:.3g}, lam = {pair[1]:.3g})"
-    if flow.margin > 0:
-        return f"The flow converges {checked}, with margin {flow.margin:.3g}."
-    return f"The flow is not shown to converge {checked}: {flow.margin:.3g} at t = {flow.t:.4g}."
-
-
 @double
 def certify(
     method: Coefficients | Schedule,
@@ -170,7 +189,6 @@ def certify(
     h: float = H,
     t0: float = T0,
     estimator: Estimator | None = None,
-    worst_case: WorstCase | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
     """Certify coefficients, or a bare schedule, along problems.
@@ -184,13 +202,14 @@ def certify(
         K: iterations to follow.
         h, t0: step and first time of the discretisation.
         estimator: how the curvature along the way is found; by default warm-started power
-            iteration with a safety factor of 1.01.
-        worst_case: a worst case to report with the certificate.
+            iteration of up to 50 steps with a safety factor of 1.01.
         advance: called after each instance.
     """
-    if not problems:
-        raise InputError("A certificate needs at least one problem.")
-    estimator = PowerIteration(safety=1.01) if estimator is None else estimator
+    K = as_count(K, "K")
+    if not isinstance(method, Coefficients | Schedule):
+        raise InputError(f"{method!r} is neither coefficients nor a schedule.")
+    _check_instances(problems, scales, starts)
+    estimator = PowerIteration(CERTAIN_STEPS, safety=1.01) if estimator is None else estimator
     schedule = method.schedule(h, t0, K) if isinstance(method, Coefficients) else method
     if len(schedule) < K:
         raise InputError(f"The schedule has {len(schedule)} iterations, fewer than K = {K}.")
@@ -200,7 +219,7 @@ def certify(
         if isinstance(estimator, PowerIteration):
             check_hvp(problem, "PowerIteration")
         scale = problem.start().L if scales is None else float(scales[i])
-        x0 = np.asarray(problem.start().x0 if starts is None else starts[i])
+        x0 = np.asarray(problem.start().x0 if starts is None else starts[i], dtype=np.float64)
         trace, stability, linear = _follow(to_jax(problem), numbers, scale, x0, estimator)
         traces.append(trace)
         margins.append((stability, linear))
@@ -210,17 +229,35 @@ def certify(
         key: _condition(np.stack([pair[i] for pair in margins]), t)
         for i, key in enumerate(("stability", "linear"))
     }
-    pair = grown = None
+    pair, grown, smooth = None, None, True
     if isinstance(method, Coefficients):
-        flow = _best_convergence(method, t)
-        pair, grown = (flow.kappa, flow.lam), growth(method, t, h)
+        fine = np.linspace(t0, t0 + K * h, FINER * K + 1)
+        flow, smooth = _best_convergence(method, fine), method.smooth
+        pair, grown = (flow.kappa, flow.lam), growth(method, fine, h)
         k = int(flow.at_each_time.argmin())
-        held = len(problems) * (flow.margin > 0)
-        conditions["convergence"] = Condition(flow.margin, float(t[k]), None, held, len(problems))
+        held = len(problems) * (flow.margin > 0 and smooth)
+        where = float(fine[k])
+        conditions["convergence"] = Condition(flow.margin, where, None, held, len(problems))
     return Certificate(
         name, len(problems), conditions, pair, grown, estimator.stated_error(),
-        tuple(traces), worst_case,
+        tuple(traces), (t0, t0 + K * h), smooth,
     )  # fmt: skip
+
+
+def _check_instances(
+    problems: Sequence[Problem], scales: Sequence[float] | None, starts: Sequence[Array] | None
+) -> None:
+    if not problems:
+        raise InputError("A certificate needs at least one problem.")
+    for name, given in (("scales", scales), ("starts", starts)):
+        if given is not None and len(given) != len(problems):
+            raise InputError(f"There are {len(problems)} problems but {len(given)} {name}.")
+    for scale in () if scales is None else scales:
+        if not 0 < as_number(scale, "A scale") < np.inf:
+            raise InputError(f"A scale is {scale}: it must be a positive number.")
+    for problem, start in zip(problems, () if starts is None else starts, strict=False):
+        if np.shape(start) != (problem.n,):
+            raise InputError(f"A start has shape {np.shape(start)}; it must be ({problem.n},).")
 
 
 def _best_convergence(coefficients: Coefficients, t: np.ndarray) -> Convergence:
@@ -250,7 +287,8 @@ def _curvatures(problem: Problem, numbers: Numbers, x0: Array, estimator: Estima
 
     def step(z: Array, x: Array) -> tuple[Array, Array]:
         estimate = estimator(problem, x, z)
-        return estimate.z, estimate.curvature
+        here = jnp.all(jnp.isfinite(problem.gradient(x)))  # whatever the estimator makes of it
+        return estimate.z, jnp.where(here, estimate.curvature, jnp.nan)
 
     return jax.lax.scan(step, z, points)[1]
 

@@ -138,9 +138,15 @@ def _checked(coefficients: Coefficients, t: Array) -> Curves:
     if t.ndim != 1 or not len(t) or np.any(t <= 0):
         raise InputError("The conditions need a grid of positive times.")
     curves = coefficients.curves(t)
-    if np.any(curves.beta < 0):
-        where = t[curves.beta < 0][0]
-        raise InputError(f"beta is negative at t = {where:.4g}: the theory needs beta >= 0.")
+    for name, values in zip(Curves._fields, curves, strict=True):
+        if not np.all(np.isfinite(values)):
+            raise InputError(f"{name} is not finite at t = {t[~np.isfinite(values)][0]:.4g}.")
+    for name, values in (("beta", curves.beta), ("gamma", curves.gamma)):
+        if np.any(values < 0):
+            where = t[values < 0][0]
+            raise InputError(
+                f"{name} is negative at t = {where:.4g}: the theory needs {name} >= 0."
+            )
     return curves
 
 
@@ -161,11 +167,12 @@ def stability_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
     """Margin of the paper's condition d a <= c <= a, sqrt(a Lam) <= sqrt(c/a) + sqrt(c/a - d).
 
     1 - a Lam / (sqrt(s) + sqrt(s - d))^2 with s = c/a where the first two hold; where one of them
-    fails, the violation relative to a, if that is the smaller.
+    fails, or a > 0 or d >= 0 does, the violation relative to a, if that is the smaller.
     """
     xp = array_namespace(a)
     s = c / xp.where(a == 0, xp.ones_like(a), a)
-    order = xp.minimum(1 - s, s - d)
+    order = xp.where(a > 0, xp.minimum(1 - s, s - d), -xp.ones_like(a))
+    order = xp.minimum(order, d)
     edge = (safe_sqrt(s) + safe_sqrt(s - d)) ** 2
     room = 1 - a * curvature / xp.where(edge > 0, edge, xp.full_like(edge, 1e-300))
     return xp.where(order < -ROUNDING, xp.minimum(order, room), room)
@@ -174,8 +181,8 @@ def stability_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
 def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
     """Margin of exact linear stability for all modes with curvature in (0, ``curvature``].
 
-    The conditions c l > 0, (c - a) l < d, (a - c/2) l + d < 2 are linear in l, so the largest l
-    decides; the last two are divided by d and 2 - d.
+    The conditions c l > 0, (c - a) l < d, (a - c/2) l + d < 2 are linear in l, so its ends decide:
+    the largest l, where the last two are divided by d and 2 - d, and 0, where 0 < d < 2 is left.
     """
     xp = array_namespace(a)
     momentum = d - (c - a) * curvature
@@ -183,6 +190,7 @@ def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
     momentum = momentum / xp.where(d > 0, d, xp.ones_like(d))
     swing = swing / xp.where(d < 2, 2 - d, xp.ones_like(d))
     margin = xp.minimum(momentum, swing)
+    margin = xp.where((d > 0) & (d < 2), margin, xp.minimum(margin, xp.minimum(d, 2 - d)))
     return xp.where(c > 0, margin, xp.minimum(margin, c * curvature))
 
 

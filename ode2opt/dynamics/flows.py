@@ -2,7 +2,7 @@
 
     x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
 
-All functions work under jit, vmap and grad; problems are those of :func:`ode2opt.dynamics.to_jax`.
+All functions work under jit, vmap and grad in double precision (:func:`ode2opt.dynamics.double`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 import optimistix
+from array_api_compat import is_jax_namespace
 
 from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.default import T0
-from ode2opt.dynamics.jaxed import double
+from ode2opt.dynamics.jaxed import double, refuse_single_precision, to_jax
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems.base import Problem
 
@@ -54,6 +57,7 @@ class Flow(eqx.Module):
     succeeded: Array
     dense: Any = None
 
+    @double
     def __call__(self, t: Array) -> State:
         """Return the state at any time of the trajectory (needs ``dense=True``)."""
         if self.dense is None:
@@ -78,7 +82,6 @@ def initial_state(
     return State(x0, coefficients.beta(t0) / scale * problem.gradient(x0))
 
 
-@double
 def flow(
     coefficients: Coefficients,
     problem: Problem,
@@ -94,19 +97,20 @@ def flow(
     rtol: float = 1e-8,
     atol: float = 1e-10,
     h: float | None = None,
-    max_steps: int = 100_000,
+    max_steps: int = 16_384,
 ) -> Flow:
     """Follow the inertial system from ``x0`` at rest.
 
     Args:
         coefficients: for curvature 1; divided by ``scale``.
-        problem: a problem on JAX arrays.
+        problem: the problem; converted by ``to_jax`` if it is on other arrays.
         x0: the start.
         t1: the end.
         t0: the beginning.
         scale: the instance's curvature scale.
-        ts: times at which the state is wanted; by default the end only.
-        until: stop where the gradient norm falls to this value; the flow then ends at that time.
+        ts: rising times at which the state is wanted, by default the end only; with ``until``,
+            states after that are infinite.
+        until: stop where the gradient norm first is at most this; the flow then ends at that time.
         dense: keep an interpolant, so that the flow can be called at any time.
         solver: tsit5, dopri5, dopri8, heun or euler.
         rtol, atol: tolerances of the adaptive step size.
@@ -121,15 +125,27 @@ def flow(
         raise InputError(f"A flow needs t1 > t0 > 0, not t0 = {t0:g} and t1 = {t1:g}.")
     if until is not None and not until > 0:
         raise InputError(f"until is {until:g}: it must be a positive gradient norm.")
-    return _solve(
-        coefficients, problem, jnp.asarray(x0, dtype=jnp.float64), jnp.asarray(float(t0)),
-        jnp.asarray(float(t1)), jnp.asarray(scale, dtype=jnp.float64),
-        None if ts is None else jnp.asarray(ts, dtype=jnp.float64),
-        None if until is None else jnp.asarray(float(until)),
-        jnp.asarray(float(rtol)), jnp.asarray(float(atol)),
-        None if h is None else jnp.asarray(float(h)),
-        dense, solver, max_steps,
-    )  # fmt: skip
+    if h is not None and not h > 0:
+        raise InputError(f"h is {h:g}: the step must be positive.")
+    if np.shape(x0) != (problem.n,):
+        raise InputError(f"x0 has shape {np.shape(x0)}; it must be ({problem.n},).")
+    if ts is not None and not isinstance(ts, jax.core.Tracer):
+        inside = np.concatenate([[t0], np.asarray(ts), [t1]])
+        if np.any(np.diff(inside) < 0):
+            raise InputError(f"The times wanted must rise from {t0:g} to {t1:g}.")
+    refuse_single_precision(coefficients, problem, x0, scale, ts)
+    with jax.enable_x64(True):
+        if not is_jax_namespace(problem.xp):
+            problem = to_jax(problem)
+        return _solve(
+            coefficients, problem, jnp.asarray(x0, dtype=jnp.float64), jnp.asarray(float(t0)),
+            jnp.asarray(float(t1)), jnp.asarray(scale, dtype=jnp.float64),
+            None if ts is None else jnp.asarray(ts, dtype=jnp.float64),
+            None if until is None else jnp.asarray(float(until)),
+            jnp.asarray(float(rtol)), jnp.asarray(float(atol)),
+            None if h is None else jnp.asarray(float(h)),
+            dense, solver, max_steps,
+        )  # fmt: skip
 
 
 @eqx.filter_jit
@@ -143,6 +159,7 @@ def _solve(
         event = diffrax.Event(
             lambda t, y, args, **kwargs: log_norm(problem, y.x) - jnp.log(until),
             optimistix.Newton(rtol=1e-10, atol=1e-12),
+            direction=False,  # a fall, not a rise
         )
     controller: Any = diffrax.ConstantStepSize()
     if h is None:
@@ -161,17 +178,20 @@ def _solve(
         throw=False,
     )
     x, v, t = solution.ys.x, solution.ys.v, solution.ts
+    result = solution.result
+    succeeded, reached = result == diffrax.RESULTS.successful, jnp.asarray(False)
+    if until is not None:
+        reached = solution.event_mask
+        succeeded = succeeded | (result == diffrax.RESULTS.event_occurred)
     if ts is None:
         x, v, t = x[-1], v[-1], t[-1]
-    return Flow(
-        t, x, v,
-        reached=solution.event_mask if until is not None else jnp.asarray(False),
-        succeeded=solution.result == diffrax.RESULTS.successful
-        if until is None
-        else (solution.result == diffrax.RESULTS.successful)
-        | (solution.result == diffrax.RESULTS.event_occurred),
-        dense=solution.evaluate if dense else None,
-    )  # fmt: skip
+        succeeded = succeeded & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(v))
+        if until is not None:  # perhaps there is nothing to do
+            already = log_norm(problem, x0) <= jnp.log(until)
+            start = initial_state(coefficients, problem, scale, t0, x0)
+            x, v, t = (jnp.where(already, a, b) for a, b in ((start.x, x), (start.v, v), (t0, t)))
+            reached, succeeded = reached | already, succeeded | already
+    return Flow(t, x, v, reached, succeeded, solution.evaluate if dense else None)
 
 
 def log_norm(problem: Problem, x: Array) -> Array:

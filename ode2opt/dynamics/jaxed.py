@@ -33,6 +33,16 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def refuse_single_precision(*trees: Any) -> None:
+    """Refuse to be traced by a transformation that was started in single precision."""
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+    if traced and not jax.config.jax_enable_x64:
+        raise InputError(
+            "JAX traces this in single precision: wrap the function that you transform in "
+            "ode2opt.dynamics.double, as in double(jax.grad(f))."
+        )
+
+
 @double
 def to_jax(problem: Problem) -> Problem:
     """Return the problem on dense float64 JAX arrays, as a pytree for jit, vmap and grad.

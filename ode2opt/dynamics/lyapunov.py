@@ -35,15 +35,24 @@ def delta(coefficients: Coefficients, pair: Pair, t: Array) -> Array:
 
 
 def energy(
-    coefficients: Coefficients, problem: Problem, pair: Pair, minimum: Minimum, t: Array, s: State
+    coefficients: Coefficients,
+    problem: Problem,
+    pair: Pair,
+    minimum: Minimum,
+    t: Array,
+    s: State,
+    scale: Array = 1.0,
 ) -> Array:
-    """Return E(t), which falls along the flow whenever the convergence conditions hold."""
+    """Return E(t), which falls along the flow whenever the convergence conditions hold.
+
+    It is that of f/scale, as is the flow with this scale.
+    """
     kappa, lam = pair
-    beta, g, away = coefficients.beta(t), problem.gradient(s.x), s.x - minimum.x
+    beta, g, away = coefficients.beta(t), problem.gradient(s.x) / scale, s.x - minimum.x
     moved = s.v - beta * g
     anchored = lam * away + t * (moved + kappa * beta * g)
     return (
-        delta(coefficients, pair, t) * (problem.value(s.x) - minimum.value)
+        delta(coefficients, pair, t) * (problem.value(s.x) - minimum.value) / scale
         + 0.5 * anchored @ anchored
         + lam * (1 - kappa) * t * beta * (g @ away)
         + kappa * (1 - kappa) / 2 * (t * beta) ** 2 * (g @ g)
@@ -52,19 +61,26 @@ def energy(
 
 
 def energy_rate(
-    coefficients: Coefficients, problem: Problem, pair: Pair, minimum: Minimum, t: Array, s: State
+    coefficients: Coefficients,
+    problem: Problem,
+    pair: Pair,
+    minimum: Minimum,
+    t: Array,
+    s: State,
+    scale: Array = 1.0,
 ) -> Array:
     """Return dE/dt by the formula of SPEC.md section 3."""
     kappa, lam = pair
     alpha, beta = coefficients.alpha, coefficients.beta(t)
     w = coefficients.gamma(t) - coefficients.dbeta(t) - beta / t
-    g, away = problem.gradient(s.x), s.x - minimum.x
+    g, away = problem.gradient(s.x) / scale, s.x - minimum.x
     moved = s.v - beta * g
     return (
         jax.grad(lambda time: delta(coefficients, pair, time))(t)
         * (problem.value(s.x) - minimum.value)
+        / scale
         - lam * t * w * (g @ away)
         - (alpha - 1 - lam) * t * (moved @ moved)
         - kappa * t**2 * beta * w * (g @ g)
-        - (1 - kappa) * t**2 * beta * (problem.hvp(s.x, moved) @ moved)
+        - (1 - kappa) * t**2 * beta * (problem.hvp(s.x, moved) @ moved) / scale
     )

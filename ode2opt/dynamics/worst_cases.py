@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, MissingDependencyError, Ode2OptError
+from ode2opt.errors import InputError, Ode2OptError, needing
+from ode2opt.problems._arrays import as_count
 
 LONGEST = 30
 
@@ -39,10 +40,7 @@ def worst_case(schedule: Schedule, L: float, N: int) -> WorstCase:
         L: the smoothness constant.
         N: iterations, 1 to 30.
     """
-    if N != int(N) or not 1 <= N <= LONGEST:
-        raise InputError(f"N is {N}: the worst case is computed for 1 to {LONGEST} iterations.")
-    if N > len(schedule):
-        raise InputError(f"The schedule has {len(schedule)} iterations, fewer than N = {N}.")
+    N = check_worst_case(N, len(schedule))
     if not 0 < L < float("inf"):
         raise InputError(f"L is {L}: it must be a positive number.")
     # With y = x sqrt(L) the function is 1-smooth and the schedule that of curvature 1.
@@ -52,15 +50,24 @@ def worst_case(schedule: Schedule, L: float, N: int) -> WorstCase:
     return WorstCase(N, value, square, max(value_gap, square_gap))
 
 
+def check_worst_case(N: int, K: int) -> int:
+    """Refuse, before any work, what ``K`` iterations or the installation cannot do."""
+    N = as_count(N, "N")
+    if N > LONGEST:
+        raise InputError(f"N is {N}: the worst case is computed for 1 to {LONGEST} iterations.")
+    if N > K:
+        raise InputError(f"The schedule has {K} iterations, fewer than N = {N}.")
+    with needing("proofs"):
+        import clarabel  # noqa: F401
+        import PEPit  # noqa: F401
+    return N
+
+
 def _solve(schedule: Schedule, N: int, gradient: bool) -> tuple[float, float]:
     """Return the dual optimum for L = 1 and its gap to the primal one."""
-    try:
-        from PEPit import PEP
-        from PEPit.functions import SmoothConvexFunction
-    except ImportError:
-        raise MissingDependencyError(
-            "The worst case is computed by PEPit: pip install 'ode2opt[proofs]'."
-        ) from None
+    from PEPit import PEP
+    from PEPit.functions import SmoothConvexFunction
+
     problem = PEP()
     f = problem.declare_function(SmoothConvexFunction, L=1.0)
     minimiser = f.stationary_point()

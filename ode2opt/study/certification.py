@@ -9,12 +9,16 @@ from typing import Any
 from ode2opt.dynamics.certificate import Certificate
 from ode2opt.dynamics.certificate import certify as certify_along
 from ode2opt.dynamics.coefficients import Coefficients, Default
+from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.schedule import Schedule
+from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, Ode2OptError, unknown_name
 from ode2opt.problems import Family, Problem
 from ode2opt.solvers.methods import METHODS, built_in
 from ode2opt.study.smoothness import fit_l0l1
+
+ESTIMATORS = ("power", "l0l1")
 
 
 def certify(
@@ -39,12 +43,18 @@ def certify(
         >>> print(*certificate.words(), sep="\\n")
     """
     name, subject = _subject(method, K)
+    if worst_case is not None:
+        check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)
     certificate = certify_along(subject, problems, K=K, name=name, **options)
     if worst_case is None:
         return certificate
-    return replace(
-        certificate, worst_case=exact_worst_case(_table(subject, K, options), 1.0, worst_case)
-    )
+    schedule = subject
+    if isinstance(subject, Coefficients):
+        schedule = subject.schedule(options.get("h", H), options.get("t0", T0), K)
+    try:
+        return replace(certificate, worst_case=exact_worst_case(schedule, 1.0, worst_case))
+    except Ode2OptError as error:  # what is certified already stays
+        return replace(certificate, notes=(str(error),))
 
 
 def certify_family(
@@ -61,7 +71,11 @@ def certify_family(
     """Certify along fresh test problems; an (L0, L1) estimator is fitted on training problems."""
     if instances < 1:
         raise InputError(f"instances is {instances}: it must be at least 1.")
+    if estimator not in ESTIMATORS:
+        raise unknown_name("estimator", estimator, ESTIMATORS)
     _subject(method, K)
+    if worst_case is not None:
+        check_worst_case(worst_case, K)
     problems = [family.sample([seed, i], part="test") for i in range(instances)]
     fitted = fit_l0l1(family) if estimator == "l0l1" else None
     return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
@@ -80,9 +94,3 @@ def _subject(method: str | Coefficients | Schedule, K: int) -> tuple[str, Coeffi
         return method, entry.schedule(K)
     able = ", ".join(name for name, entry in METHODS.items() if entry.schedule is not None)
     raise InputError(f"{method} has no schedule of three numbers to certify; these have: {able}.")
-
-
-def _table(subject: Coefficients | Schedule, K: int, options: dict[str, Any]) -> Schedule:
-    if isinstance(subject, Schedule):
-        return subject
-    return subject.schedule(options.get("h", 0.04), options.get("t0", 1.0), K)

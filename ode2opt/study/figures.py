@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ode2opt.dynamics.certificate import Certificate
-from ode2opt.errors import MissingDependencyError
+from ode2opt.errors import InputError, needing
+
+
+def check_figure_file(path: Path) -> str:
+    """Return the format that a figure file's ending asks for, or refuse it."""
+    with needing("study"):
+        from matplotlib.backend_bases import FigureCanvasBase
+    form, known = path.suffix.lstrip(".") or "png", FigureCanvasBase.get_supported_filetypes()
+    if form not in known:
+        raise InputError(f"{path}: figures are written as {', '.join(sorted(known))}.")
+    return form
 
 
 def certificate_figure(certificate: Certificate) -> Any:
     """Draw contraction factor, C and |1-B| against k, a line an instance (paper's figure 4)."""
-    try:
+    with needing("study"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError(
-            "Figures are drawn by matplotlib: pip install 'ode2opt[study]'."
-        ) from None
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     panels = figure.subplots(1, 3)
     quantities = (
-        ("contraction factor", lambda trace: trace.rho, 1.0),
+        ("contraction factor, top mode", lambda trace: trace.rho, 1.0),
         ("C", lambda trace: trace.C, 0.0),
         ("|1 - B|", lambda trace: np.abs(1 - trace.B), 1.0),
     )

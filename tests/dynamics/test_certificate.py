@@ -8,7 +8,7 @@ import pytest
 
 import ode2opt
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, solve
-from ode2opt.dynamics import L0L1, Default, Global, Table, certify
+from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certify
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
 
@@ -64,6 +64,50 @@ def test_a_flow_that_does_not_meet_theorem_1_is_refused():
     assert "not shown to converge" in found.words()[0]
 
 
+def test_kinks_are_no_matter_for_theorem_1():
+    t = np.linspace(1, 30, 300)
+    found = along(Table(t, 1 + 0 * t, 40 + t, 6.0))
+    assert found.margins["convergence"] > 0
+    assert not found.levels["flow"]
+    assert "beta has kinks" in found.words()[0]
+    assert not along(Neural(activation="relu")).levels["flow"]
+    assert along(Neural()).levels["flow"]
+
+
+def test_the_flow_is_checked_between_the_iterations_too():
+    """gamma dips to nothing between two iterations of the sequence."""
+    dipping = _Dipping(1.0)
+    found = along(dipping)
+    assert not found.levels["flow"]
+    assert found.conditions["convergence"].t == pytest.approx(1.06, abs=0.02)
+
+
+class _Dipping(Default):
+    def gamma(self, t):
+        return super().gamma(t) * (1 - 0.999 * jnp.exp(-(((t - 1.06) / 0.008) ** 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, int])
+def test_problems_and_starts_of_other_types(dtype):
+    rng = np.random.default_rng(0)
+    A = (3 * rng.standard_normal((30, 3))).astype(dtype)
+    found = certify(
+        Default(1.0), [Logistic(A, rng.integers(0, 2, 30))], K=20, starts=[np.zeros(3, dtype)]
+    )
+    assert found.levels["sequence"]
+
+
+@pytest.mark.parametrize("estimator", [None, L0L1(1.0, 1.0), Global(1.0)])
+def test_iterates_that_are_not_finite_are_a_failure_for_every_estimator(estimator):
+    problem = ode2opt.Problem.from_function(
+        lambda x: jnp.where(x[0] < -3, jnp.nan, 1.0) * jnp.sum(x**2) / 2, n=2
+    )
+    found = certify(
+        Default(3.9), [problem], K=100, scales=[0.9], starts=[[3.0, 1.0]], estimator=estimator
+    )
+    assert found.margins["linear"] == -np.inf
+
+
 def test_a_bare_schedule_says_nothing_of_a_flow():
     found = ode2opt.certify("gd", [TIGHT], scales=[1.0], estimator=Global(1.0))
     assert found.margins["convergence"] is None
@@ -110,6 +154,12 @@ def test_the_worst_case_can_be_added():
     ("call", "said"),
     [
         (lambda: certify(Default(), []), "at least one problem"),
+        (lambda: certify(Default(), [TIGHT] * 2, scales=[1.0]), "2 problems but 1 scales"),
+        (lambda: certify(Default(), [TIGHT], scales=[0.0]), "A scale is 0"),
+        (lambda: certify(Default(), [TIGHT], starts=[np.ones(3)]), r"A start has shape \(3,\)"),
+        (lambda: certify(Default(), [TIGHT], K=2.5), "K is 2.5"),
+        (lambda: certify("eigac-c1", [TIGHT]), "neither coefficients nor a schedule"),
+        (lambda: ode2opt.certify(Default(), [TIGHT], worst_case=31), "1 to 30"),
         (
             lambda: certify(Schedule.gradient_descent(1.0, 10), [TIGHT]),
             "10 iterations, fewer than K",

@@ -58,6 +58,8 @@ def test_fit_to_takes_plain_numpy_functions():
 def test_derivatives_are_those_of_the_curves(kind):
     coefficients = jittered(KINDS[kind][0])
     step, inner = 1e-5, np.linspace(1.01, 20.99, 301)
+    ends = coefficients.curves(np.array([1.0, 1.0 + 1e-9, 21.0 - 1e-9, 21.0]))
+    np.testing.assert_allclose(ends.d2beta[[0, 3]], ends.d2beta[[1, 2]], rtol=1e-5, atol=1e-5)
     low, mid, high = (coefficients.curves(inner + shift) for shift in (-step, 0, step))
     central = lambda name: (getattr(high, name) - getattr(low, name)) / (2 * step)  # noqa: E731
     scale = np.abs(mid.gamma).max()
@@ -125,6 +127,7 @@ def test_curves_go_on_straight_beyond_their_ends():
         (lambda: Spline(knots=2), "at least 3 knots"),
         (lambda: Polynomial(degree=0), "degree of at least 1"),
         (lambda: Feasible(margin=1.5), "margin is 1.5"),
+        (lambda: Feasible(alpha=30.0), "must exceed alpha h"),
         (lambda: Table([1.0, 1.0], [1.0, 1.0], [1.0, 1.0]), "times must rise"),
         (
             lambda: Table([1.0, 2.0], [-1.0, 1.0], [1.0, 1.0]),

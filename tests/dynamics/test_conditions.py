@@ -168,6 +168,16 @@ def test_the_order_of_a_and_c_matters_at_any_curvature():
     for c, d, expected in ((1.2, 0.1, -0.2), (0.3, 0.5, -0.2), (1.0, 0.1, None), (0.5, 0.5, None)):
         margin = stability_margin(one, c * one, d * one, 1e-3 * one)[0]
         assert margin == pytest.approx(expected) if expected else margin > 0.9
+    assert stability_margin(-one, -0.5 * one, 0.1 * one, one)[0] < 0
+    assert stability_margin(one, 0.5 * one, -0.1 * one, one)[0] < 0
+
+
+def test_modes_without_curvature_need_friction():
+    """At l = 0 the one-step matrix has the eigenvalue 1 - d: stable modes need 0 < d < 2."""
+    one = np.ones(1)
+    for d in (-0.1, 2.1):
+        assert linear_margin(one, 0.5 * one, d * one, 0.9 * one)[0] < 0
+        assert radii(one, 0.5 * one, d * one, 1e-6 * one)[0] > 1
 
 
 def test_margins_work_in_jax_and_have_finite_derivatives(x64):
@@ -194,6 +204,7 @@ def test_margins_work_in_jax_and_have_finite_derivatives(x64):
             lambda: convergence(Default(alpha=60.0), T),
             "beta is negative at t = 1: the theory needs beta >= 0",
         ),
+        (lambda: convergence(Table(T, T, T).fit_to(lambda t: t, lambda t: t), T * 0), "positive"),
     ],
 )
 def test_bad_input_is_named(call, said):

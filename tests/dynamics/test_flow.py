@@ -7,7 +7,7 @@ import pytest
 from scipy.special import jv, yv
 
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, solve
-from ode2opt.dynamics import Default, Spline, Table, flow, stack, to_jax
+from ode2opt.dynamics import Default, Spline, Table, double, flow, stack, to_jax
 from ode2opt.dynamics.sequence import sequence
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -120,6 +120,18 @@ def test_a_norm_that_is_not_reached_is_said():
     assert not bool(failed.succeeded)
 
 
+def test_a_norm_that_is_reached_already_stops_at_once():
+    found = flow(Default(1.0), to_jax(logistic()), np.ones(5), t1=6.0, until=100.0)
+    assert (float(found.t), bool(found.reached)) == (1.0, True)
+    np.testing.assert_array_equal(found.x, 1.0)
+
+
+def test_a_flow_that_overflows_did_not_succeed():
+    steep = to_jax(Quadratic(np.diag([100.0, 1.0]), np.zeros(2)))
+    found = flow(Default(4.0), steep, np.ones(2), t1=30.0, solver="euler", h=0.04)
+    assert not bool(found.succeeded)
+
+
 def test_it_works_under_vmap_and_grad():
     problems = [logistic(seed) for seed in range(3)]
     batch, x0 = stack(problems), jnp.ones(5)
@@ -170,6 +182,9 @@ def test_problems_of_all_kinds_become_jax_problems(rng):
         (lambda p: flow(Default(), p, np.ones(5), t1=2.0, solver="tsit"), "did you mean 'tsit5'"),
         (lambda p: flow(Default(), p, np.ones(5), t1=2.0, solver="euler"), "give it a step h"),
         (lambda p: flow(Default(), p, np.ones(5), t1=0.5), "t1 > t0 > 0"),
+        (lambda p: flow(Default(), p, np.ones(4), t1=2.0), r"x0 has shape \(4,\)"),
+        (lambda p: flow(Default(), p, np.ones(5), t1=2.0, h=-1.0), "h is -1"),
+        (lambda p: flow(Default(), p, np.ones(5), t1=2.0, ts=[1.5, 1.2]), "must rise from 1 to 2"),
         (lambda p: flow(Default(), p, np.ones(5), t1=2.0, until=-1), "until is -1"),
         (lambda p: flow(Default(), p, np.ones(5), t1=2.0)(1.5), "without dense=True"),
         (lambda p: stack([logistic(), logistic(n=4)]), "cannot be stacked"),
@@ -182,3 +197,13 @@ def test_problems_of_all_kinds_become_jax_problems(rng):
 def test_bad_input_is_named(call, said):
     with pytest.raises(InputError, match=said):
         call(to_jax(logistic()))
+
+
+def test_precision_does_not_depend_on_a_global_switch():
+    with jax.enable_x64(False):
+        found = flow(Default(1.0), logistic(), np.ones(5), t1=2.0, dense=True)
+        assert found.x.dtype == found(1.5).x.dtype == np.float64
+        end = lambda x: flow(Default(1.0), logistic(), x, t1=2.0).x.sum()  # noqa: E731
+        with pytest.raises(InputError, match="wrap the function that you transform"):
+            jax.grad(end)(np.ones(5))
+        assert double(jax.grad(end))(np.ones(5)).dtype == np.float64

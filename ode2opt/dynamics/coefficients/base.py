@@ -14,6 +14,7 @@ import numpy as np
 from ode2opt.dynamics.jaxed import double
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count
 
 Array = Any
 Curve = Callable[[Array], Array]
@@ -39,6 +40,11 @@ class Coefficients(eqx.Module):
     """
 
     alpha: Array
+
+    @property
+    def smooth(self) -> bool:
+        """Whether beta has a continuous second derivative, as Theorem 1 needs it to."""
+        return True
 
     @abstractmethod
     def beta(self, t: Array) -> Array:
@@ -72,7 +78,7 @@ class Coefficients(eqx.Module):
         """Return the Euler discretisation: ``K`` iterations for curvature ``scale``."""
         alpha = float(self.alpha)
         check_times(alpha, h, t0)
-        t = jnp.asarray(t0 + h * np.arange(K), dtype=jnp.float64)
+        t = jnp.asarray(t0 + h * np.arange(as_count(K, "K")), dtype=jnp.float64)
         a, c, d = _numbers(self, t, jnp.asarray(float(h)))
         return Schedule(np.asarray(a), np.asarray(c), np.asarray(d)).scaled(float(scale))
 

@@ -7,7 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import (
+    Array,
+    Coefficients,
+    Curve,
+    as_alpha,
+    check_times,
+    samples,
+)
 from ode2opt.dynamics.coefficients.log_time import KNOTS, SplineCurve
 from ode2opt.dynamics.default import ALPHA, H
 from ode2opt.errors import InputError
@@ -39,6 +46,7 @@ class Feasible(Coefficients):
         if knots < 3:
             raise InputError(f"A spline needs at least 3 knots, not {knots}.")
         self.alpha, self.margin, self.h = as_alpha(alpha), margin, h
+        check_times(float(self.alpha), h, t0)
         self.shape = SplineCurve(np.full(knots, 4.0), t0, t1)
         self.log_curvature = SplineCurve(np.zeros(knots), t0, t1)
 

@@ -73,7 +73,8 @@ class PolynomialCurve(LogTimeCurve):
     def basis(self, position: Array) -> Array:
         """T_0..T_m by their recurrence, with straight lines outside."""
         z = 2 * position - 1
-        inside = jnp.clip(z, -1, 1)
+        end = 1 + 1e-12  # the ends belong to the inside, rounding or not
+        inside = jnp.where(z < -end, -1.0, jnp.where(z > end, 1.0, z))
         values, slopes = [jnp.ones_like(inside), inside], [jnp.zeros_like(inside), jnp.ones_like(z)]
         for _ in range(self.parameters.shape[-1] - 2):
             values.append(2 * inside * values[-1] - values[-2])

@@ -58,7 +58,8 @@ class Network(eqx.Module):
         """Return the network whose last layer fits values at times ``t`` by least squares."""
         with jax.enable_x64(True):
             hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
-        unit = float(np.abs(values).mean()) or 1.0
+        size = float(np.abs(values).mean())
+        unit = 2.0 ** round(np.log2(size)) if size else 1.0  # a power of 2: few compilations
         design = np.column_stack([hidden, np.ones(len(t))])
         weights = np.linalg.lstsq(design, values / unit, rcond=1e-10)[0]
         return Network(
@@ -99,6 +100,10 @@ class Neural(Coefficients):
 
     def gamma(self, t: Array) -> Array:
         return self.gamma_network(t)
+
+    @property
+    def smooth(self) -> bool:
+        return self.beta_network.activation == "softplus"
 
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Neural:
         networks = (

@@ -36,6 +36,10 @@ class Table(Coefficients):
     def gamma(self, t: Array) -> Array:
         return jnp.interp(t, self.times, self.gammas)
 
+    @property
+    def smooth(self) -> bool:
+        return False
+
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Table:
         t, b = samples(beta, t0, t1, "beta", positive=False)
         _, g = samples(gamma, t0, t1, "gamma", positive=False)
