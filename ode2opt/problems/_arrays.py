@@ -43,7 +43,7 @@ def as_matrix(A: Array, name: str = "A") -> Array:
 
 def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
     """Return ``b`` as a finite vector of ``length`` in the array library and dtype of ``like``."""
-    xp = namespace(like)
+    xp, like = namespace(like), like.data if is_sparse(like) else like
     refuse_complex(b, name)
     try:
         b = xp.asarray(b, dtype=like.dtype)

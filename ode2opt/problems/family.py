@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
+from ode2opt.problems._arrays import Array, as_matrix, as_vector
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
@@ -110,7 +110,7 @@ class Family:
         Without ``test`` arrays the last 40% of the rows are kept for it.
         """
         A = as_matrix(A)
-        whole = Rows(A, as_vector(b, _like(A), "b", A.shape[0]))
+        whole = Rows(A, as_vector(b, A, "b", A.shape[0]))
         if test is None:
             cut = int(0.6 * len(whole))
             rows = {"train": whole.take(slice(0, cut)), "test": whole.take(slice(cut, None))}
@@ -120,7 +120,7 @@ class Family:
                 raise InputError(f"Train has {A.shape[1]} columns, test {other.shape[1]}.")
             rows = {
                 "train": whole,
-                "test": Rows(other, as_vector(test[1], _like(other), "b", other.shape[0])),
+                "test": Rows(other, as_vector(test[1], other, "b", other.shape[0])),
             }
         return cls(problem, _RowSampler(kind_of(problem), rows, size, options), size)
 
@@ -132,10 +132,6 @@ class Family:
             return sampler(rng)
 
         return cls("sampler", draw)
-
-
-def _like(A: Array) -> Array:
-    return A.data if is_sparse(A) else A
 
 
 class _RowSampler:

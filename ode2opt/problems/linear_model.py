@@ -39,7 +39,7 @@ class LinearModel(Problem):
 
     def __init__(self, A: Array, b: Array, *, l2: float = 0.0) -> None:
         A = as_matrix(A)
-        self._set(A, as_vector(b, _sample(A), "b", A.shape[0]), as_ridge(l2))
+        self._set(A, as_vector(b, A, "b", A.shape[0]), as_ridge(l2))
 
     def _set(self, A: Array, b: Array, l2: float) -> None:
         self.A, self.b, self.l2 = A, b, l2
@@ -196,8 +196,3 @@ def integer_power(r: Array, k: int) -> Array:
         if not k:
             return result
         r = r * r
-
-
-def _sample(A: Array) -> Array:
-    """Return an array whose library and dtype the vectors that meet ``A`` must have."""
-    return A.data if is_sparse(A) else A

@@ -1,7 +1,7 @@
 """The quadratic f(x) = 1/2 x.Qx - b.x + l2/2 |x|^2."""
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_ridge, as_vector, is_sparse, namespace
+from ode2opt.problems._arrays import Array, as_matrix, as_ridge, as_vector, namespace
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 
@@ -22,7 +22,7 @@ class Quadratic(Problem):
         if Q.shape[0] != Q.shape[1]:
             raise InputError(f"Q must be square, not {Q.shape[0]} x {Q.shape[1]}.")
         self.Q, self.l2, self.n = Q, as_ridge(l2), Q.shape[0]
-        self.b = as_vector(b, Q.data if is_sparse(Q) else Q, "b", self.n)
+        self.b = as_vector(b, Q, "b", self.n)
         self.dtype, self.xp = self.b.dtype, namespace(self.b)
         asymmetry, size = abs(Q - Q.T).max(), abs(Q).max()
         if float(asymmetry) > 1e-5 * float(size):
