@@ -167,6 +167,16 @@ def test_handovers_that_overflowed_are_still_json(run_cli, tmp_path, rng):
     assert json.loads(out)["success"] is False
 
 
+def test_handovers_are_told_in_words(run_cli, tmp_path, classification):
+    np.savez(tmp_path / "data.npz", A=classification[0], b=classification[1])
+    code, out, _ = run_cli(
+        "solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1, "--tol", 1e-12
+    )
+    assert code == 0
+    assert "to nesterov at iteration" in out
+    assert "{" not in out
+
+
 def test_names_with_brackets_are_shown_as_they_are(run_cli):
     for name in ("no[/foo].csv", "no[red].csv"):
         code, _, err = run_cli("solve", name, "--problem", "logistic")

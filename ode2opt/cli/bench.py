@@ -8,12 +8,15 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import (
+    DatasetArgument,
     HandoverChoice,
     HandoverOption,
     JsonOption,
     LabelOption,
     PowerOption,
+    ProblemArgument,
     RidgeOption,
+    SeedOption,
     SizeOption,
     SplitOption,
     load_family,
@@ -26,8 +29,8 @@ from ode2opt.terminal import bar, check_writable, fail, out, write_json
     epilog="Example: [bold]ode2opt bench logistic a5a --methods nag,eigac-c4 --instances 20[/bold]"
 )
 def bench(
-    problem: Annotated[str, typer.Argument(help="logistic, lpp or leastsquares")],
-    dataset: Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")],
+    problem: ProblemArgument,
+    dataset: DatasetArgument,
     methods: Annotated[
         str, typer.Option(help="Built-in methods, separated by commas.")
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs",
@@ -36,7 +39,7 @@ def bench(
     split: SplitOption = None,
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
-    seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
+    seed: SeedOption = 0,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
     handover: HandoverOption = HandoverChoice.guard,
     p: PowerOption = 4,

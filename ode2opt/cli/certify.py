@@ -9,11 +9,14 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import (
+    DatasetArgument,
     EstimatorChoice,
     JsonOption,
     LabelOption,
     PowerOption,
+    ProblemArgument,
     RidgeOption,
+    SeedOption,
     SizeOption,
     SplitOption,
     load_family,
@@ -26,13 +29,13 @@ from ode2opt.terminal import bar, check_writable, fail, out, write_atomically, w
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
 def certify(
     method: Annotated[str, typer.Argument(help="a built-in method with a schedule")],
-    problem: Annotated[str, typer.Argument(help="logistic, lpp or leastsquares")],
-    dataset: Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")],
+    problem: ProblemArgument,
+    dataset: DatasetArgument,
     instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
     size: SizeOption = None,
     split: SplitOption = None,
     max_iter: Annotated[int, typer.Option(help="Iterations to follow.")] = 500,
-    seed: Annotated[int, typer.Option(help="Drives which rows make a problem.")] = 0,
+    seed: SeedOption = 0,
     estimator: Annotated[
         EstimatorChoice, typer.Option(help="How the curvature along the way is found.")
     ] = EstimatorChoice.power,

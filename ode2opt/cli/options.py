@@ -33,14 +33,16 @@ class EstimatorChoice(StrEnum):
     l0l1 = "l0l1"
 
 
+PROBLEM_NAMES = "logistic, lpp or leastsquares"
+ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
+DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
+SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.")]
 JsonOption = Annotated[
     str | None,
     typer.Option(
         "--json", metavar="FILE|-", help="Write the result as JSON; - is standard output."
     ),
 ]
-
-
 SizeOption = Annotated[
     int | None, typer.Option(help="Rows a problem; by default the paper's.", show_default=False)
 ]

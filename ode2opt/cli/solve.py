@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
-from ode2opt.cli.options import JsonOption, LabelOption, PowerOption, RidgeOption, model_options
+from ode2opt.cli.options import (
+    PROBLEM_NAMES,
+    JsonOption,
+    LabelOption,
+    PowerOption,
+    RidgeOption,
+    model_options,
+)
 from ode2opt.errors import InputError
 from ode2opt.terminal import (
     check_writable,
@@ -26,7 +33,7 @@ from ode2opt.terminal import (
 )
 def solve(
     file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file")],
-    problem: Annotated[str, typer.Option(help="logistic, lpp or leastsquares")],
+    problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
     method: Annotated[str, typer.Option(help="A built-in method.")] = "eigac-c2",
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
@@ -67,9 +74,7 @@ def solve(
     if out_file is not None:
         write_atomically(out_file, result.save)
     if json_file != "-":
-        out.print(
-            facts_table(result.summary() | {"status": result.message}, f"{method} on {file.name}")
-        )
+        out.print(facts_table(_told(result), f"{method} on {file.name}"))
     write_json(result.summary(), json_file)
     if not result.success:
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)

@@ -30,7 +30,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.sequence import Numbers, sequence
 from ode2opt.dynamics.worst_cases import WorstCase
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.problems.base import Problem
 
 Array = Any
@@ -234,10 +234,7 @@ def certify(
         fine = np.linspace(t0, t0 + K * h, FINER * K + 1)
         flow, smooth = _best_convergence(method, fine), method.smooth
         pair, grown = (flow.kappa, flow.lam), growth(method, fine, h)
-        k = int(flow.at_each_time.argmin())
-        held = len(problems) * (flow.margin > 0 and smooth)
-        where = float(fine[k])
-        conditions["convergence"] = Condition(flow.margin, where, None, held, len(problems))
+        conditions["convergence"] = _flow_condition(flow, smooth, len(problems))
     return Certificate(
         name, len(problems), conditions, pair, grown, estimator.stated_error(),
         tuple(traces), (t0, t0 + K * h), smooth,
@@ -253,8 +250,7 @@ def _check_instances(
         if given is not None and len(given) != len(problems):
             raise InputError(f"There are {len(problems)} problems but {len(given)} {name}.")
     for scale in () if scales is None else scales:
-        if not 0 < as_number(scale, "A scale") < np.inf:
-            raise InputError(f"A scale is {scale}: it must be a positive number.")
+        as_positive(scale, "A scale")
     for problem, start in zip(problems, () if starts is None else starts, strict=False):
         if np.shape(start) != (problem.n,):
             raise InputError(f"A start has shape {np.shape(start)}; it must be ({problem.n},).")
@@ -264,6 +260,12 @@ def _best_convergence(coefficients: Coefficients, t: np.ndarray) -> Convergence:
     """Return a pair with kappa < 1 where one holds, else the paper's kappa = 1, lam = alpha - 1."""
     strict = best_pair(coefficients, t)
     return strict if strict.margin > 0 else convergence(coefficients, t)
+
+
+def _flow_condition(flow: Convergence, smooth: bool, total: int) -> Condition:
+    k = int(flow.at_each_time.argmin())
+    held = total * (flow.margin > 0 and smooth)
+    return Condition(flow.margin, float(flow.t[k]), None, held, total)
 
 
 def _follow(

@@ -21,6 +21,7 @@ from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.default import T0
 from ode2opt.dynamics.jaxed import double, refuse_single_precision, to_jax
 from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems._arrays import as_positive
 from ode2opt.problems.base import Problem
 
 Array = Any
@@ -123,10 +124,10 @@ def flow(
         raise InputError("Euler's method has no error estimate: give it a step h.")
     if not t1 > t0 > 0:
         raise InputError(f"A flow needs t1 > t0 > 0, not t0 = {t0:g} and t1 = {t1:g}.")
-    if until is not None and not until > 0:
-        raise InputError(f"until is {until:g}: it must be a positive gradient norm.")
-    if h is not None and not h > 0:
-        raise InputError(f"h is {h:g}: the step must be positive.")
+    if until is not None:
+        as_positive(until, "until")
+    if h is not None:
+        as_positive(h, "h")
     if np.shape(x0) != (problem.n,):
         raise InputError(f"x0 has shape {np.shape(x0)}; it must be ({problem.n},).")
     if ts is not None and not isinstance(ts, jax.core.Tracer):

@@ -57,7 +57,6 @@ def to_jax(problem: Problem) -> Problem:
     _register(type(problem))
     twin = object.__new__(type(problem))
     vars(twin).update({k: v for k, v in vars(problem).items() if k not in _NOT_STATIC})
-    twin._sparse_transposed = None  # type: ignore[attr-defined]
     for name in problem.arrays:
         setattr(twin, name, _dense(getattr(problem, name)))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
@@ -92,7 +91,6 @@ def _register(kind: type[Problem]) -> None:
         problem = object.__new__(kind)
         vars(problem).update(dict(static))
         vars(problem).update(zip(kind.arrays, leaves, strict=True))
-        problem._sparse_transposed = None  # type: ignore[attr-defined]
         return problem
 
     jax.tree_util.register_pytree_node(kind, flatten, unflatten)
@@ -121,13 +119,4 @@ class _JaxFunction(Problem):
         return jax.jvp(jax.grad(self.fun), (x,), (v,))[1]
 
 
-jax.tree_util.register_pytree_node(
-    _JaxFunction,
-    lambda problem: ((), tuple(sorted(vars(problem).items()))),
-    lambda static, _: _with(object.__new__(_JaxFunction), dict(static)),
-)
-
-
-def _with(problem: _JaxFunction, attributes: dict[str, Any]) -> _JaxFunction:
-    vars(problem).update({k: v for k, v in attributes.items() if k != "_start"})
-    return problem
+_register(_JaxFunction)

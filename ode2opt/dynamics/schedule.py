@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count, as_number, refuse_complex
+from ode2opt.problems._arrays import as_count, as_positive, refuse_complex
 
 CHUNK = 1024  # rows turned into plain numbers at a time
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -60,9 +60,7 @@ class Schedule:
 
     def scaled(self, L: float) -> Schedule:
         """Return the schedule for problems whose curvature is ``L`` times larger."""
-        L = as_number(L, "The scale")
-        if not 0 < L < np.inf:
-            raise InputError(f"The scale is {L}: it must be a positive number.")
+        L = as_positive(L, "The scale")
         return Schedule(self.a / L, self.c / L, self.d)
 
     @classmethod

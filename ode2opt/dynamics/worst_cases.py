@@ -8,7 +8,7 @@ from typing import Any
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, Ode2OptError, needing
-from ode2opt.problems._arrays import as_count
+from ode2opt.problems._arrays import as_count, as_positive
 
 LONGEST = 30
 
@@ -41,8 +41,7 @@ def worst_case(schedule: Schedule, L: float, N: int) -> WorstCase:
         N: iterations, 1 to 30.
     """
     N = check_worst_case(N, len(schedule))
-    if not 0 < L < float("inf"):
-        raise InputError(f"L is {L}: it must be a positive number.")
+    L = as_positive(L, "L")
     # With y = x sqrt(L) the function is 1-smooth and the schedule that of curvature 1.
     unit = schedule.scaled(1 / L)
     value, value_gap = _solve(unit, N, gradient=False)

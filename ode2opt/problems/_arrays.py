@@ -92,6 +92,14 @@ def as_number(value: Any, name: str) -> float:
         raise InputError(f"{name} is {value!r}: it must be a number.") from None
 
 
+def as_positive(value: Any, name: str) -> float:
+    """Return an option as a positive, finite float."""
+    number = as_number(value, name)
+    if not 0 < number < float("inf"):
+        raise InputError(f"{name} is {number:g}: it must be a positive number.")
+    return number
+
+
 def as_ridge(l2: Any) -> float:
     """Return the weight of l2/2 |x|^2."""
     weight = as_number(l2, "l2")

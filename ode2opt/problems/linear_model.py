@@ -34,6 +34,7 @@ class LinearModel(Problem):
     """
 
     arrays = ("A", "b")
+    _sparse_transposed: Array = None
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
 
@@ -45,7 +46,8 @@ class LinearModel(Problem):
         self.A, self.b, self.l2 = A, b, l2
         self.N, self.n = A.shape
         self.dtype, self.xp = b.dtype, namespace(b)
-        self._sparse_transposed = A.T if is_sparse(A) else None
+        if is_sparse(A):
+            self._sparse_transposed = A.T
 
     @property
     def _transposed(self) -> Array:

@@ -11,11 +11,19 @@ import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_count, as_number, as_vector, copy, epsilon
+from ode2opt.problems._arrays import (
+    Array,
+    as_count,
+    as_number,
+    as_positive,
+    as_vector,
+    copy,
+    epsilon,
+)
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.methods import Policy, built_in, follow
+from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.run import Callback, HandOver, Run, Stop
@@ -70,10 +78,9 @@ def solve(
     policy = _policy(handover)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
-    if isinstance(method, str):
-        built_in(method)
-    elif not isinstance(method, Schedule):
+    if not isinstance(method, str | Schedule):
         raise InputError(f"method must be a name or a Schedule, not {type(method).__name__}.")
+    chosen = built_in(method) if isinstance(method, str) else method
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
     run = Run(
@@ -86,11 +93,13 @@ def solve(
         callback=callback,
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        status = _minimise(run, x0, method, policy)
+        status = _minimise(run, x0, chosen, policy)
         return _result(run, status)
 
 
-def _minimise(run: Run, x0: Array | Start | None, method: str | Schedule, policy: Policy) -> Status:
+def _minimise(
+    run: Run, x0: Array | Start | None, method: BuiltIn | Schedule, policy: Policy
+) -> Status:
     """Run the method until it stops, and say why it did."""
     x = run.problem.xp.zeros(run.problem.n, dtype=run.problem.dtype)
     try:
@@ -99,9 +108,8 @@ def _minimise(run: Run, x0: Array | Start | None, method: str | Schedule, policy
         if isinstance(method, Schedule):
             follow(method, run, x, policy)
         else:
-            entry = built_in(method)
-            L = _step_constant(run, start) if entry.needs_scale else math.nan
-            entry.minimise(run, x, L, policy)
+            L = _step_constant(run, start) if method.needs_scale else math.nan
+            method.minimise(run, x, L, policy)
     except Stop as stop:
         return stop.status
     except KeyboardInterrupt:
@@ -208,9 +216,7 @@ def _policy(handover: str | Guard | Relay) -> Policy:
 
 
 def _tolerance(task: Problem, tol: float) -> float:
-    tol = as_number(tol, "tol")
-    if not 0 < tol < math.inf:
-        raise InputError(f"tol is {tol:g}: it must be a positive number.")
+    tol = as_positive(tol, "tol")
     reach = epsilon(task.xp, task.dtype)
     if tol < reach:
         raise InputError(
@@ -222,7 +228,7 @@ def _tolerance(task: Problem, tol: float) -> float:
 
 def _limit(max_seconds: float | None) -> float:
     seconds = math.inf if max_seconds is None else as_number(max_seconds, "max_seconds")
-    if not seconds > 0:
+    if not seconds > 0:  # infinity is no limit
         raise InputError(f"max_seconds is {max_seconds}: it must be positive.")
     return seconds
 

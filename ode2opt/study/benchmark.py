@@ -18,6 +18,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems import Family, Quadratic
+from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Status, solve
 from ode2opt.solvers.methods import built_in
 
@@ -57,12 +58,9 @@ class Settings:
             if self.methods.count(name) > 1:
                 raise InputError(f"The method {name} is named twice.")
         for name in ("instances", "max_iter", "jobs"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 1.")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}: it must be 0 or more.")
-        if not 0 < self.tol < math.inf:
-            raise InputError(f"tol is {self.tol}: it must be a positive number.")
+            as_count(getattr(self, name), name)
+        as_count(self.seed, "seed", least=0)
+        as_positive(self.tol, "tol")
 
 
 @dataclass

@@ -15,6 +15,7 @@ from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError, Ode2OptError, unknown_name
 from ode2opt.problems import Family, Problem
+from ode2opt.problems._arrays import as_count
 from ode2opt.solvers.methods import METHODS, built_in
 from ode2opt.study.smoothness import fit_l0l1
 
@@ -69,8 +70,7 @@ def certify_family(
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
     """Certify along fresh test problems; an (L0, L1) estimator is fitted on training problems."""
-    if instances < 1:
-        raise InputError(f"instances is {instances}: it must be at least 1.")
+    as_count(instances, "instances")
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)
     _subject(method, K)
@@ -83,8 +83,7 @@ def certify_family(
 
 def _subject(method: str | Coefficients | Schedule, K: int) -> tuple[str, Coefficients | Schedule]:
     """Return a method's name and what there is to certify about it."""
-    if K < 1:
-        raise InputError(f"max_iter is {K}: it must be at least 1.")
+    as_count(K, "max_iter")
     if not isinstance(method, str):
         return type(method).__name__.lower(), method
     entry = built_in(method)
