@@ -5,9 +5,10 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import visited
 
 import ode2opt
-from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, solve
+from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certify
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
@@ -47,12 +48,8 @@ def test_the_smallest_margin_is_where_it_is_said_to_be():
     K, h = 60, 0.04
     found = certify(Default(2.0), problems, K=K, scales=[400.0] * 2, starts=[np.zeros(4)] * 2)
     worst = found.conditions["linear"]
-    points = []
-    solve(
-        problems[worst.instance], np.zeros(4), method=Default(2.0).schedule(h, 1.0, K, 400.0),
-        tol=1e-12,
-        max_iter=K, handover="none", callback=lambda p: points.append(p.x.copy()) and None,
-    )  # fmt: skip
+    schedule = Default(2.0).schedule(h, 1.0, K, 400.0)
+    points = visited(problems[worst.instance], np.zeros(4), schedule, K)
     k = round((worst.t - 1) / h)
     curvature = np.linalg.eigvalsh(problems[worst.instance].hessian(points[k]))[-1]
     assert found.traces[worst.instance].curvature[k] == pytest.approx(1.01 * curvature, rel=5e-3)

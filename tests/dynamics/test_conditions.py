@@ -3,8 +3,9 @@
 import jax
 import numpy as np
 import pytest
+from support import visited
 
-from ode2opt import InputError, Quadratic, Schedule, solve
+from ode2opt import InputError, Quadratic, Schedule
 from ode2opt.dynamics import (
     Default,
     Spline,
@@ -107,12 +108,8 @@ def test_with_a_margin_the_same_sequence_decays():
 
 def sizes(schedule, K):
     """|x_k| on f = x^2/2; the largest of neighbours, as the sequence oscillates."""
-    points = []
-    solve(
-        Quadratic(np.eye(1), np.zeros(1)), np.ones(1), method=schedule, tol=1e-15, max_iter=K,
-        handover="none", callback=lambda p: points.append(abs(float(p.x[0]))) and None,
-    )  # fmt: skip
-    x = np.array(points)[:K]
+    points = visited(Quadratic(np.eye(1), np.zeros(1)), np.ones(1), schedule, K)
+    x = np.abs(np.array(points)[:K, 0])
     return np.maximum(x, np.roll(x, 1))
 
 

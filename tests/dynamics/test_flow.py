@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import jv, yv
+from support import visited
 
-from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, solve
+from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.dynamics import Default, Spline, Table, double, flow, stack, to_jax
 from ode2opt.dynamics.sequence import sequence
 
@@ -82,11 +83,7 @@ def test_the_jax_sequence_is_the_solvers():
     problem = logistic()
     rng = np.random.default_rng(2)
     schedule = Schedule(rng.random(40), rng.random(40) / 2, rng.random(40))
-    points = []
-    solve(
-        problem, np.ones(5), method=schedule, tol=1e-15, max_iter=40, handover="none",
-        callback=lambda progress: points.append(progress.x.copy()) and None,
-    )  # fmt: skip
+    points = visited(problem, np.ones(5), schedule, 40)
     tables = (schedule.a, schedule.c, schedule.d)
     np.testing.assert_allclose(
         sequence(tables, to_jax(problem), jnp.ones(5)), points, rtol=1e-10, atol=1e-12

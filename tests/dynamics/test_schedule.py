@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from support import visited
 
-from ode2opt import InputError, Logistic, Schedule, solve
+from ode2opt import InputError, Logistic, Schedule
 from ode2opt.solvers import DefaultCoefficients
 
 K = 60
@@ -17,17 +18,8 @@ def problem():
 
 
 def iterates(problem, schedule, x0):
-    """The points x_0, x_1, ... at which EIGAC asks for gradients (x_1 = x_0 is not repeated)."""
-    points = []
-    solve(
-        problem,
-        x0,
-        method=schedule,
-        tol=1e-15,
-        max_iter=len(schedule),
-        handover="none",
-        callback=lambda progress: points.append(progress.x.copy()) and None,
-    )
+    """The points x_0, x_1, ... of a schedule, of which the first two are the same."""
+    points = visited(problem, x0, schedule, len(schedule))
     np.testing.assert_array_equal(points[0], points[1])
     return np.array(points)
 

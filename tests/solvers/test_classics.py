@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+from support import visited
 
 from ode2opt import Logistic, Quadratic, Status, solve
 from ode2opt.solvers import METHODS
@@ -14,32 +15,20 @@ def problem():
     return Logistic(rng.standard_normal((80, 10)), rng.integers(0, 2, 80), l2=0.05)
 
 
-def visited(problem, method, iterations):
-    points = []
-    solve(
-        problem,
-        problem.start(),
-        method=method,
-        tol=1e-15,
-        max_iter=iterations,
-        handover="none",
-        callback=lambda progress: points.append(progress.x.copy()) and None,
-    )
-    return points
-
-
 def test_gradient_descent_contracts_each_mode_of_a_quadratic():
     w = np.array([1.0, 0.3, 0.01])
     problem = Quadratic(np.diag(w), np.zeros(3))
     x0, L = problem.start()
     assert pytest.approx(1.0) == L
-    np.testing.assert_allclose(visited(problem, "gd", 30)[30], (1 - w / L) ** 30 * x0, atol=1e-14)
+    np.testing.assert_allclose(
+        visited(problem, problem.start(), "gd", 30)[30], (1 - w / L) ** 30 * x0, atol=1e-14
+    )
 
 
 def test_nesterov_is_the_printed_recursion(problem):
     x, L = problem.start()
     y = x
-    for k, point in enumerate(visited(problem, "nag", 50), 1):
+    for k, point in enumerate(visited(problem, problem.start(), "nag", 50), 1):
         np.testing.assert_allclose(point, x, rtol=1e-11)
         new = x - problem.gradient(x) / L
         x, y = new + (k - 1) / (k + 2) * (new - y), new
@@ -49,7 +38,7 @@ def test_igahd_is_the_printed_recursion(problem):
     x, L = problem.start()
     s, alpha = 1 / L, 6
     beta, previous = np.sqrt(s), x
-    for k, point in enumerate(visited(problem, "igahd", 50), alpha):
+    for k, point in enumerate(visited(problem, problem.start(), "igahd", 50), alpha):
         np.testing.assert_allclose(point, x, rtol=1e-10)
         g, old = problem.gradient(x), problem.gradient(previous)
         y = x + (1 - alpha / k) * (x - previous) - beta * np.sqrt(s) * (g - old)
