@@ -1,11 +1,12 @@
 """ode2opt learns optimisation methods from differential equations, and solves with them."""
 
+from importlib import import_module
 from importlib.metadata import version as _version
 from typing import Any
 
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.problems import Family, LeastSquares, Logistic, Lpp, Problem, Quadratic, load_dataset
-from ode2opt.solvers import Guard, Relay, Result, Schedule, Status, solve
+from ode2opt.solvers import Guard, Method, Relay, Result, Schedule, Status, solve
 
 __version__ = _version("ode2opt")
 
@@ -16,6 +17,7 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Lpp",
+    "Method",
     "Ode2OptError",
     "Problem",
     "Quadratic",
@@ -24,16 +26,17 @@ __all__ = [
     "Schedule",
     "Status",
     "certify",
+    "learn",
     "load_dataset",
     "solve",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "certify":  # needs JAX: loaded when it is asked for
-        from ode2opt.errors import needing
+_LAZY = {"certify": "ode2opt.study.certification", "learn": "ode2opt.learning"}  # these need JAX
 
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
         with needing("learn"):
-            from ode2opt.study.certification import certify
-        return certify
+            return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'ode2opt' has no attribute '{name}'")

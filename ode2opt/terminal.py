@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
 out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
@@ -62,6 +62,37 @@ def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
                 )
 
         yield show
+
+
+@contextmanager
+def live_training(description: str, steps: int) -> Iterator[Callable[[Any], None] | None]:
+    """A bar with stopping time, P, Q and validation on a terminal; no callback in a pipe."""
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[seen]}"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=err) as progress:
+        task = progress.add_task(escape(description), total=steps, seen="compiling")
+        last = "-"
+
+        def show(step: Any) -> None:
+            nonlocal last
+            line = step.line
+            if step.validation is not None:
+                mark = "" if step.validation.feasible else ", infeasible"
+                last = f"{step.validation.complexity:.1f} (best {step.best:.1f}{mark})"
+            T, P, Q = (_short(line[name]) for name in ("stopping_time", "P", "Q"))
+            seen = f"T {T}  P {P}  Q {Q}  validation {last}"
+            progress.update(task, completed=line["step"] + 1, seen=seen)
+
+        yield show
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 class _DownloadBar:
@@ -133,33 +164,6 @@ def write_json(document: Any, file: str | None) -> None:
         sys.stdout.flush()
     else:
         write_atomically(Path(file), lambda stream: stream.write(text.encode()))
-
-
-def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write beside the file, then rename: a full disk leaves what was there.
-
-    A link keeps pointing where it points; a pipe or a device is written to as it is.
-    """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            write(stream)
-        return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def fail(sentence: str, code: int) -> NoReturn:

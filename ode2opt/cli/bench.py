@@ -20,13 +20,15 @@ from ode2opt.cli.options import (
     SizeOption,
     SplitOption,
     load_family,
+    load_methods,
     model_options,
 )
 from ode2opt.terminal import bar, check_writable, fail, out, write_json
 
 
 @app.command(
-    epilog="Example: [bold]ode2opt bench logistic a5a --methods nag,eigac-c4 --instances 20[/bold]"
+    epilog="Example: [bold]ode2opt bench logistic a5a --methods nag,lbfgs "
+    "--method mine=runs/logistic-a5a/method.safetensors[/bold]"
 )
 def bench(
     problem: ProblemArgument,
@@ -34,6 +36,10 @@ def bench(
     methods: Annotated[
         str, typer.Option(help="Built-in methods, separated by commas.")
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs",
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]FILE", help="A learned method; may be given several times."),
+    ] = None,
     instances: Annotated[int, typer.Option(help="Test problems.")] = 100,
     size: SizeOption = None,
     split: SplitOption = None,
@@ -52,6 +58,7 @@ def bench(
 
     settings = Settings(
         methods=tuple(name.strip() for name in methods.split(",") if name.strip()),
+        learned=load_methods(method or []),
         instances=instances,
         tol=tol,
         max_iter=max_iter,

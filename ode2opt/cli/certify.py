@@ -20,15 +20,19 @@ from ode2opt.cli.options import (
     SizeOption,
     SplitOption,
     load_family,
+    load_method,
     model_options,
 )
 from ode2opt.errors import needing
-from ode2opt.terminal import bar, check_writable, fail, out, write_atomically, write_json
+from ode2opt.storage import write_atomically
+from ode2opt.terminal import bar, check_writable, fail, out, write_json
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
 def certify(
-    method: Annotated[str, typer.Argument(help="a built-in method with a schedule")],
+    method: Annotated[
+        str, typer.Argument(help="a learned method's file, or a built-in with a schedule")
+    ],
     problem: ProblemArgument,
     dataset: DatasetArgument,
     instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
@@ -61,7 +65,7 @@ def certify(
     family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certification.certify_family(
-            method, family, instances=instances, seed=seed, K=max_iter,
+            load_method(method), family, instances=instances, seed=seed, K=max_iter,
             estimator=estimator.value, worst_case=worst_case, advance=advance,
         )  # fmt: skip
     if figure is not None:
@@ -74,7 +78,10 @@ def certify(
         for sentence in certificate.words():
             out.print(sentence, highlight=False)
     write_json(
-        {"problem": problem, "dataset": dataset} | certificate.summary() | _details(certificate),
+        {"problem": problem, "dataset": dataset}
+        | certificate.summary()
+        | {"method": method}
+        | _details(certificate),
         json_file,
     )
     if certificate.refused:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.terminal import downloads
 
 
@@ -33,6 +34,7 @@ class EstimatorChoice(StrEnum):
     l0l1 = "l0l1"
 
 
+METHOD_SUFFIX = ".safetensors"
 PROBLEM_NAMES = "logistic, lpp or leastsquares"
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
 DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
@@ -80,6 +82,30 @@ def load_family(
             progress=progress,
             **options,
         )
+
+
+def load_methods(given: list[str]) -> dict[str, Any]:
+    """Read the files of ``[NAME=]FILE``; the name is the file's stem where none is given."""
+    methods: dict[str, Any] = {}
+    for text in given:
+        name, sign, file = text.partition("=")
+        if not sign or not name or "/" in name:
+            name, file = Path(text).stem, text
+        if name in methods:
+            raise InputError(f"The method {name} is named twice: give --method NAME=FILE.")
+        methods[name] = load_method(file)
+    return methods
+
+
+def load_method(name: str) -> Any:
+    """Return a built-in method's name as it is, or the method of a file."""
+    from ode2opt.solvers import METHODS, Method
+
+    if name in METHODS:
+        return name
+    if not Path(name).exists() and Path(name).suffix != METHOD_SUFFIX:
+        raise unknown_name("method", name, METHODS)
+    return Method.load(name)
 
 
 def model_options(problem: str, p: int, l2: float) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from ode2opt.cli.options import (
     LabelOption,
     PowerOption,
     RidgeOption,
+    load_method,
     model_options,
 )
 from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
 from ode2opt.terminal import (
     check_writable,
     facts_table,
     fail,
     out,
     spinner,
-    write_atomically,
     write_json,
 )
 
@@ -34,7 +35,9 @@ from ode2opt.terminal import (
 def solve(
     file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file")],
     problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
-    method: Annotated[str, typer.Option(help="A built-in method.")] = "eigac-c2",
+    method: Annotated[
+        str, typer.Option(metavar="FILE|NAME", help="A learned method's file, or a built-in name.")
+    ] = "eigac-c2",
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
     max_seconds: Annotated[
@@ -65,7 +68,7 @@ def solve(
     with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
         result = minimise(
             model,
-            method=method,
+            method=load_method(method),
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems.base import Problem
+from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 
 Array = Any
 
@@ -40,6 +42,12 @@ class Estimator(eqx.Module):
     def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
         """Return the estimate at ``x``, warm-started from ``z``."""
 
+    def along(self, problem: Problem, here: Point, there: Point, z: Array) -> Estimate:
+        """Return the estimate averaged over the segment between two points (two nodes)."""
+        nodes = [(1 - tau) * here.x + tau * there.x for tau in SEGMENT_NODES]
+        first, last = (self(problem, node, z) for node in nodes)
+        return Estimate(0.5 * (first.curvature + last.curvature), last.z)
+
     @abstractmethod
     def stated_error(self) -> str:
         """Say in words how far off the estimate may be."""
@@ -48,10 +56,12 @@ class Estimator(eqx.Module):
 class PowerIteration(Estimator):
     """z <- Hz/|Hz| until z changes by less than ``tol``, at most ``steps`` times; Lam = z.Hz.
 
-    z is held fixed in differentiation, so the derivative is D^3 f[z, z, .]. Never above the true
-    value before it is multiplied by ``safety``. The warm start is stirred with ``stir`` parts of a
-    fixed random direction: where two eigenvalues change places along the way, an unstirred z would
-    stay with the one that was largest before.
+    That last product makes the vector for the next point: with ``steps=0`` an estimate costs one
+    product, good enough where points are close and the warm start is too. z is held fixed in
+    differentiation, so the derivative is D^3 f[z, z, .]. Never above the true value before it is
+    multiplied by ``safety``. The warm start is stirred with ``stir`` parts of a fixed random
+    direction: where two eigenvalues change places along the way, an unstirred z would stay with
+    the one that was largest before.
     """
 
     steps: int = eqx.field(default=10, static=True)
@@ -60,29 +70,40 @@ class PowerIteration(Estimator):
     stir: float = eqx.field(default=0.3, static=True)
 
     def __check_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"steps is {self.steps}: power iteration needs at least one.")
+        if self.steps < 0:
+            raise InputError(f"steps is {self.steps}: it cannot be negative.")
         if not self.safety >= 1:
             raise InputError(f"safety is {self.safety:g}: a factor below 1 is no safety.")
 
     def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
+        return self._estimate(problem, problem.hvp, (x,), z)
+
+    def along(self, problem: Problem, here: Point, there: Point, z: Array) -> Estimate:
+        """Return the largest curvature of the Hessian averaged over the segment."""
+        return self._estimate(problem, problem.mean_hvp, (here, there), z)
+
+    def _estimate(
+        self, problem: Problem, hvp: Callable[..., Array], points: tuple[Any, ...], z: Array
+    ) -> Estimate:
         check_hvp(problem, "PowerIteration")
         z = z + self.stir * self.start(problem)
-        z = jax.lax.stop_gradient(self._direction(problem, jax.lax.stop_gradient(x), z))
-        return Estimate(self.safety * (z @ problem.hvp(x, z)), z)
+        fixed = jax.lax.stop_gradient(points)
+        z = jax.lax.stop_gradient(self._direction(partial(hvp, *fixed), z / _norm(z)))
+        product = hvp(*points, z)
+        return Estimate(self.safety * (z @ product), _unit(jax.lax.stop_gradient(product), z))
 
-    def _direction(self, problem: Problem, x: Array, z: Array) -> Array:
+    def _direction(self, hvp: Callable[[Array], Array], z: Array) -> Array:
         def go_on(state: tuple[Array, Array, Array]) -> Array:
             count, _, change = state
             return (count < self.steps) & (change > self.tol)
 
         def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             count, old, _ = state
-            product = problem.hvp(x, old)
-            norm = jnp.sqrt(jnp.sum(product**2))
-            new = jnp.where(norm > 0, product / jnp.where(norm > 0, norm, 1.0), old)
-            return count + 1, new, jnp.sqrt(jnp.sum((new - old) ** 2))
+            new = _unit(hvp(old), old)
+            return count + 1, new, _norm(new - old)
 
+        if not self.steps:
+            return z
         return jax.lax.while_loop(go_on, step, (0, z, jnp.inf))[1]
 
     def stated_error(self) -> str:
@@ -91,6 +112,16 @@ class PowerIteration(Estimator):
             f"power iteration, at most {self.steps} warm-started steps, an estimate from below"
             f"{measured}; times {self.safety:g}"
         )
+
+
+def _norm(z: Array) -> Array:
+    return jnp.sqrt(jnp.sum(z**2))
+
+
+def _unit(product: Array, old: Array) -> Array:
+    """Return the product at length 1; a null product changes nothing."""
+    norm = _norm(product)
+    return jnp.where(norm > 0, product / jnp.where(norm > 0, norm, 1.0), old)
 
 
 class Global(Estimator):

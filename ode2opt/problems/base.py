@@ -7,12 +7,22 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, Namespace
 from ode2opt.problems.curvature import largest_curvature
 
 LARGEST_DENSE_HESSIAN = 5_000
+SEGMENT_NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
+"""The Gauss-Legendre nodes on [0, 1] of the two-point rule; both weights are 1/2."""
+
+
+class Point(NamedTuple):
+    """A point, and its image under the linear part of the function (itself where there is none)."""
+
+    x: Array
+    scores: Array
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,22 @@ class Problem(ABC):
             f"{type(self).__name__} has no Hessian-vector product: give one, or use an estimator "
             f"that needs gradients only."
         )
+
+    def at(self, x: Array) -> Point:
+        """Return the point with what several evaluations there would compute alike."""
+        return Point(x, x)
+
+    def gradient_at(self, point: Point) -> Array:
+        """Return the gradient at a point made by ``at``."""
+        return self.gradient(point.x)
+
+    def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
+        """Return the Hessian averaged over the segment between two points, times ``v``.
+
+        By two Gauss-Legendre nodes: exact where the Hessian is a cubic along the segment.
+        """
+        nodes = [(1 - tau) * here.x + tau * there.x for tau in SEGMENT_NODES]
+        return 0.5 * (self.hvp(nodes[0], v) + self.hvp(nodes[1], v))
 
     def hessian(self, x: Array) -> Array:
         """Return the dense n x n Hessian at ``x`` (for small n)."""

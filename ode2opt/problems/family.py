@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_matrix, as_vector
+from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
@@ -61,6 +62,10 @@ class Family:
         except (TypeError, ValueError) as error:
             raise InputError(f"{rng!r} is no seed: {error}.") from None
         return self._sampler(generator, part)
+
+    def fingerprint(self) -> str | None:
+        """Return a hash of what problems are made of; None for a sampler of your own."""
+        return self._sampler.fingerprint() if isinstance(self._sampler, _RowSampler) else None
 
     @classmethod
     def from_dataset(
@@ -144,6 +149,16 @@ class _RowSampler:
         if size != int(size) or not 1 <= size <= fewest:
             raise InputError(f"A problem of {size} rows cannot be drawn from {fewest} rows.")
         self.kind, self.rows, self.size, self.options = kind, rows, size, options
+
+    def fingerprint(self) -> str:
+        """Return a hash of kind, options and all rows."""
+        digest = hashlib.sha256(f"{self.kind.__name__} {sorted(self.options.items())}".encode())
+        for part in PARTS:
+            A, b = self.rows[part].A, self.rows[part].b
+            arrays = (A.data, A.indices, A.indptr) if is_sparse(A) else (A,)
+            for array in (*arrays, b):
+                digest.update(np.ascontiguousarray(np.asarray(array)).tobytes())
+        return digest.hexdigest()
 
     def __call__(self, rng: np.random.Generator, part: str) -> Problem:
         rows = self.rows[part]

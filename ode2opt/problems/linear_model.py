@@ -20,7 +20,7 @@ from ode2opt.problems._arrays import (
     is_sparse,
     namespace,
 )
-from ode2opt.problems.base import Problem
+from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 from ode2opt.problems.curvature import gram_eigenvalue
 
 
@@ -91,6 +91,17 @@ class LinearModel(Problem):
     def hvp(self, x: Array, v: Array) -> Array:
         product = self._transposed @ (self.bend(self.A @ x) * (self.A @ v) / self.N)
         return product + self.l2 * v
+
+    def at(self, x: Array) -> Point:
+        return Point(x, self.A @ x)
+
+    def gradient_at(self, point: Point) -> Array:
+        return self._gradient(*point)
+
+    def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
+        scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
+        bend = 0.5 * (self.bend(scores[0]) + self.bend(scores[1]))
+        return self._transposed @ (bend * (self.A @ v) / self.N) + self.l2 * v
 
     def hessian(self, x: Array) -> Array:
         self._check_hessian_size()

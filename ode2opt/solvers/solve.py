@@ -23,6 +23,7 @@ from ode2opt.problems._arrays import (
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.method import Method
 from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
@@ -37,7 +38,7 @@ def solve(
     *,
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
-    method: str | Schedule = "eigac-c2",
+    method: str | Schedule | Method = "eigac-c2",
     tol: float = 1e-6,
     max_iter: int = 100_000,
     max_seconds: float | None = None,
@@ -54,14 +55,14 @@ def solve(
             constant along. By default the best of the paper's start, 1/n and 0 (a Problem only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
-        method: a built-in name (see ``ode2opt.solvers.METHODS``) or a :class:`Schedule`, which is
-            taken as it is.
+        method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method`, or a
+            :class:`Schedule`, which is taken as it is.
         tol: the Euclidean gradient norm to reach.
         max_iter: at most this many iterations.
         max_seconds: at most this much wall time.
-        handover: what watches a schedule: "guard" (always converges), "relay" (the paper's) or
-            "none"; or a :class:`Guard` or :class:`Relay` with settings of your own. The classical
-            methods run as they are.
+        handover: what watches a schedule: "guard" (always converges; with a learned method's own
+            settings), "relay" (the paper's) or "none"; or a :class:`Guard` or :class:`Relay` with
+            settings of your own. The classical methods run as they are.
         stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` tells when ``tol`` was met.
         history: keep norms, calls and seconds of every iteration.
         callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
@@ -75,11 +76,13 @@ def solve(
         >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))
     """
     task = _as_problem(problem, x0, fun, jac)
-    policy = _policy(handover)
+    policy = _policy(handover, method)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
-    if not isinstance(method, str | Schedule):
-        raise InputError(f"method must be a name or a Schedule, not {type(method).__name__}.")
+    if not isinstance(method, str | Schedule | Method):
+        raise InputError(
+            f"method must be a name, a Method or a Schedule, not {type(method).__name__}."
+        )
     chosen = built_in(method) if isinstance(method, str) else method
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
@@ -98,7 +101,7 @@ def solve(
 
 
 def _minimise(
-    run: Run, x0: Array | Start | None, method: BuiltIn | Schedule, policy: Policy
+    run: Run, x0: Array | Start | None, method: BuiltIn | Schedule | Method, policy: Policy
 ) -> Status:
     """Run the method until it stops, and say why it did."""
     x = run.problem.xp.zeros(run.problem.n, dtype=run.problem.dtype)
@@ -107,6 +110,10 @@ def _minimise(
         x = copy(start.x0 if isinstance(start, Start) else start)
         if isinstance(method, Schedule):
             follow(method, run, x, policy)
+        elif isinstance(method, Method):
+            scale, calls = method.scale_of(run.problem, x)
+            run.charge(calls, 0.0)
+            follow(method.schedule.scaled(scale), run, x, policy)
         else:
             L = _step_constant(run, start) if method.needs_scale else math.nan
             method.minimise(run, x, L, policy)
@@ -207,7 +214,9 @@ class _Remembering:
         return self.answer
 
 
-def _policy(handover: str | Guard | Relay) -> Policy:
+def _policy(handover: str | Guard | Relay, method: str | Schedule | Method) -> Policy:
+    if handover == "guard" and isinstance(method, Method):
+        return method.guard
     if isinstance(handover, Guard | Relay):
         return handover
     if not isinstance(handover, str) or handover not in HANDOVERS:

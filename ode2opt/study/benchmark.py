@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems import Family, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
-from ode2opt.solvers import Status, solve
+from ode2opt.solvers import Method, Status, solve
 from ode2opt.solvers.methods import built_in
 
 SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
@@ -40,9 +40,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a benchmark is run with."""
+    """What a benchmark is run with: built-in methods by name, and learned ones under theirs."""
 
     methods: tuple[str, ...]
+    learned: Mapping[str, Method] = field(default_factory=dict)
     instances: int = 100
     tol: float = 3e-4
     max_iter: int = 500
@@ -51,16 +52,22 @@ class Settings:
     jobs: int = 2
 
     def __post_init__(self) -> None:
-        if not self.methods:
+        if not self.names:
             raise InputError("No method to compare: name at least one.")
         for name in self.methods:
             built_in(name)
-            if self.methods.count(name) > 1:
+        for name in self.names:
+            if self.names.count(name) > 1:
                 raise InputError(f"The method {name} is named twice.")
         for name in ("instances", "max_iter", "jobs"):
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
         as_positive(self.tol, "tol")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All methods, in the order of the table."""
+        return (*self.methods, *self.learned)
 
 
 @dataclass
@@ -93,10 +100,10 @@ def run_benchmark(
 
     Ctrl-C ends the benchmark early: what is done is returned.
     """
-    benchmark = Benchmark(settings, {name: [] for name in settings.methods})
+    benchmark = Benchmark(settings, {name: [] for name in settings.names})
     try:
         for outcomes in _instances(family, settings):
-            for name, outcome in zip(settings.methods, outcomes, strict=True):
+            for name, outcome in zip(settings.names, outcomes, strict=True):
                 benchmark.outcomes[name].append(outcome)
             advance()
     except KeyboardInterrupt:
@@ -128,7 +135,8 @@ def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]
     with threadpool_limits(1):
         _warm_up(settings.methods)
         problem = family.sample([settings.seed, instance], part="test")
-        return [_outcome(problem, name, settings) for name in settings.methods]
+        methods = (settings.learned.get(name, name) for name in settings.names)
+        return [_outcome(problem, method, settings) for method in methods]
 
 
 @cache
@@ -139,7 +147,7 @@ def _warm_up(methods: tuple[str, ...]) -> None:
         solve(problem, problem.start(), method=method, max_iter=3)
 
 
-def _outcome(problem: Any, method: str, settings: Settings) -> Outcome:
+def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
     result = solve(
         problem,
         problem.start(),

@@ -8,22 +8,24 @@ from typing import Any
 
 from ode2opt.dynamics.certificate import Certificate
 from ode2opt.dynamics.certificate import certify as certify_along
-from ode2opt.dynamics.coefficients import Coefficients, Default
+from ode2opt.dynamics.coefficients import Coefficients, Default, restored
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError, Ode2OptError, unknown_name
+from ode2opt.learning.smoothness import fit_l0l1
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
+from ode2opt.solvers import Method
 from ode2opt.solvers.methods import METHODS, built_in
-from ode2opt.study.smoothness import fit_l0l1
 
 ESTIMATORS = ("power", "l0l1")
+Certifiable = str | Method | Coefficients | Schedule
 
 
 def certify(
-    method: str | Coefficients | Schedule,
+    method: Certifiable,
     problems: Sequence[Problem],
     *,
     K: int = 500,
@@ -33,9 +35,9 @@ def certify(
     """Say what theory and instances promise about a method.
 
     Args:
-        method: a built-in name, coefficients, or a schedule for curvature 1.
+        method: a built-in name, a learned method, coefficients, or a schedule for curvature 1.
         problems: instances of one kind and shape.
-        K: iterations to follow on each.
+        K: iterations to follow on each; a learned method is followed to its horizon at most.
         worst_case: add the exact worst case of this many iterations (needs the extra ``proofs``).
         options: those of :func:`ode2opt.dynamics.certify`: ``scales``, ``starts``, ``estimator``.
 
@@ -43,9 +45,11 @@ def certify(
         >>> certificate = certify("eigac-c4", [problem])
         >>> print(*certificate.words(), sep="\\n")
     """
-    name, subject = _subject(method, K)
+    name, subject, K = _subject(method, K)
     if worst_case is not None:
         check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)
+    if isinstance(method, Method):
+        options = _as_learned(method, problems) | options
     certificate = certify_along(subject, problems, K=K, name=name, **options)
     if worst_case is None:
         return certificate
@@ -59,7 +63,7 @@ def certify(
 
 
 def certify_family(
-    method: str | Coefficients | Schedule,
+    method: Certifiable,
     family: Family,
     *,
     instances: int,
@@ -81,15 +85,31 @@ def certify_family(
     return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
 
 
-def _subject(method: str | Coefficients | Schedule, K: int) -> tuple[str, Coefficients | Schedule]:
-    """Return a method's name and what there is to certify about it."""
+def _as_learned(method: Method, problems: Sequence[Problem]) -> dict[str, Any]:
+    """Return scales, starts and mesh as a solve with a learned method would have them."""
+    starts = [problem.start().x0 for problem in problems]
+    pairs = zip(problems, starts, strict=True)
+    options: dict[str, Any] = {"starts": starts}
+    options["scales"] = [method.scale_of(problem, x0)[0] for problem, x0 in pairs]
+    if method.formula is not None:
+        options |= {"h": method.formula.h, "t0": method.formula.t0}
+    return options
+
+
+def _subject(method: Certifiable, K: int) -> tuple[str, Any, int]:
+    """Return a method's name, what there is to certify about it, and how many iterations of it."""
     as_count(K, "max_iter")
+    if isinstance(method, Method):
+        formula, K = method.formula, min(K, method.horizon)
+        if formula is None:
+            return "learned", method.schedule, K
+        return "learned", restored(formula.kind, formula.settings, formula.parameters), K
     if not isinstance(method, str):
-        return type(method).__name__.lower(), method
+        return type(method).__name__.lower(), method, K
     entry = built_in(method)
     if entry.coefficients is not None:
-        return method, Default(entry.coefficients.C)
+        return method, Default(entry.coefficients.C), K
     if entry.schedule is not None:
-        return method, entry.schedule(K)
+        return method, entry.schedule(K), K
     able = ", ".join(name for name, entry in METHODS.items() if entry.schedule is not None)
     raise InputError(f"{method} has no schedule of three numbers to certify; these have: {able}.")

@@ -1,11 +1,17 @@
 """Kinds of coefficients. A new kind is a class and a line here."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
 from ode2opt.dynamics.coefficients.base import Coefficients, Curves
 from ode2opt.dynamics.coefficients.default import Default
 from ode2opt.dynamics.coefficients.feasible import Feasible
 from ode2opt.dynamics.coefficients.log_time import Polynomial, Spline
 from ode2opt.dynamics.coefficients.neural import Neural
 from ode2opt.dynamics.coefficients.table import Table
+from ode2opt.errors import InputError, unknown_name
 
 KINDS: dict[str, type[Coefficients]] = {
     "default": Default,
@@ -15,6 +21,25 @@ KINDS: dict[str, type[Coefficients]] = {
     "feasible": Feasible,
     "table": Table,
 }
+
+
+def kind_of(coefficients: Coefficients) -> str:
+    """Return the name of a kind."""
+    return next(name for name, kind in KINDS.items() if type(coefficients) is kind)
+
+
+def restored(
+    kind: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+) -> Coefficients:
+    """Return coefficients from plain values, as a method file holds them."""
+    if kind not in KINDS:
+        raise unknown_name("kind of coefficients", kind, KINDS)
+    try:
+        blank = KINDS[kind].blank(**settings)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The settings of the {kind} coefficients are wrong: {error}") from None
+    return blank.with_parameters(parameters)
+
 
 __all__ = [
     "KINDS",
@@ -26,4 +51,6 @@ __all__ = [
     "Polynomial",
     "Spline",
     "Table",
+    "kind_of",
+    "restored",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
@@ -32,6 +32,11 @@ class Curves(NamedTuple):
     d2beta: Array
 
 
+def derivative(curve: Curve) -> Curve:
+    """Return a curve's derivative; forward mode, which nests well."""
+    return lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
+
+
 class Coefficients(eqx.Module):
     """A kind of coefficients: a subclass gives ``alpha``, ``beta``, ``gamma`` and ``fit_to``.
 
@@ -58,9 +63,36 @@ class Coefficients(eqx.Module):
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Self:
         """Return coefficients of this kind close to the given curves on [t0, t1]."""
 
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What :meth:`blank` needs to make coefficients of the same shape; plain values."""
+
+    @classmethod
+    def blank(cls, **settings: Any) -> Self:
+        """Return coefficients of a given shape, whose parameters are to be filled in."""
+        return cls(**settings)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return all arrays by name."""
+        return {name: np.asarray(leaf) for name, leaf in named_arrays(self)}
+
+    def with_parameters(self, values: Mapping[str, np.ndarray]) -> Self:
+        """Return a copy with other arrays of the same names and shapes."""
+        own = named_arrays(self)
+        if (names := {name for name, _ in own}) != set(values):
+            raise InputError(f"Parameters {sorted(names)} are due, not {sorted(values)}.")
+        for name, leaf in own:
+            if np.shape(values[name]) != np.shape(leaf):
+                shapes = f"{np.shape(values[name])}, not {np.shape(leaf)}"
+                raise InputError(f"The parameter {name} has the shape {shapes}.")
+        arrays, rest = eqx.partition(self, eqx.is_inexact_array)
+        filled = [np.asarray(values[name], dtype=np.float64) for name, _ in own]
+        return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), filled), rest)
+
     def dbeta(self, t: Array) -> Array:
         """Return the derivative of beta at time ``t``."""
-        return jax.grad(self.beta)(t)
+        return derivative(self.beta)(t)
 
     @double
     def curves(self, t: Array) -> Curves:
@@ -83,9 +115,15 @@ class Coefficients(eqx.Module):
         return Schedule(np.asarray(a), np.asarray(c), np.asarray(d)).scaled(float(scale))
 
 
+def named_arrays(tree: Any) -> list[tuple[str, Array]]:
+    """Return the floating arrays of a tree with the names of their places."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
+    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]
+
+
 @eqx.filter_jit
 def _curves(coefficients: Coefficients, t: Array) -> tuple[Array, ...]:
-    dgamma, d2beta = jax.grad(coefficients.gamma), jax.grad(coefficients.dbeta)
+    dgamma, d2beta = derivative(coefficients.gamma), derivative(coefficients.dbeta)
     functions = (coefficients.beta, coefficients.gamma, coefficients.dbeta, dgamma, d2beta)
     return (t, *(jax.vmap(f)(t) for f in functions))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 
@@ -33,6 +35,10 @@ class Default(Coefficients):
     def gamma(self, t: Array) -> Array:
         formula = self._formula()
         return formula.gamma(t) + formula.dbeta(t) if self.corrected else formula.gamma(t)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"h": self.h, "corrected": self.corrected}
 
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Default:
         """Fit C to beta by least squares; gamma follows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -62,6 +64,14 @@ class Feasible(Coefficients):
 
     def gamma(self, t: Array) -> Array:
         return self.ratio(t) * self.beta(t) / self.h + self.dbeta(t)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        knots = self.shape.parameters.shape[-1]
+        return {
+            "margin": self.margin, "h": self.h, "knots": knots,
+            "t0": self.shape.t0, "t1": self.shape.t1,
+        }  # fmt: skip
 
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Feasible:
         """Invert the formulas: s from gamma where it lies in (d, 1), then Lam from beta."""

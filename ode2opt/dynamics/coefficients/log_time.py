@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
@@ -24,6 +25,11 @@ class LogTimeCurve(eqx.Module):
     parameters: Array
     t0: float = eqx.field(static=True)
     t1: float = eqx.field(static=True)
+
+    @property
+    def count(self) -> int:
+        """What says how fine the curve is."""
+        return int(self.parameters.shape[-1])
 
     @abstractmethod
     def basis(self, position: Array) -> Array:
@@ -49,26 +55,36 @@ class SplineCurve(LogTimeCurve):
     """A natural cubic spline; its parameters are the values at knots even in log t."""
 
     def basis(self, position: Array) -> Array:
-        """Each cardinal spline: a cubic on every interval, straight lines outside."""
-        count = self.parameters.shape[-1]
-        cubics = _cardinal_cubics(count)  # (4, intervals, knots)
+        """Return the cardinal splines as sums of 1, u and the cubes (u - k)_+^3."""
+        count = self.count
         u = position * (count - 1)
-        interval = jnp.clip(jnp.floor(u), 0, count - 2).astype(int)
-        start = jnp.clip(u, 0, count - 1) - interval
-        c3, c2, c1, c0 = (cubics[i][interval] for i in range(4))
-        value = ((c3 * start + c2) * start + c1) * start + c0
-        slope = (3 * c3 * start + 2 * c2) * start + c1
-        outside = u - jnp.clip(u, 0, count - 1)
-        return value + slope * outside
+        cubes = jnp.maximum(u - np.arange(count), 0.0) ** 3
+        ones, linear, cubic = np.split(_cardinal_splines(count), [1, 2], axis=1)
+        return ones[:, 0] + linear[:, 0] * u + cubic @ cubes
 
 
-def _cardinal_cubics(count: int) -> Array:
-    knots = np.arange(count)
-    return jnp.asarray(CubicSpline(knots, np.eye(count), bc_type="natural").c)
+@functools.cache
+def _cardinal_splines(count: int) -> np.ndarray:
+    """Return the weights of 1, u and the cubes in each spline that is 1 at its own knot only.
+
+    Beyond the last knot a natural spline is straight: the cubes' weights and their first moment
+    sum to zero.
+    """
+    knots = np.arange(count, dtype=float)
+    cubes = np.maximum(knots[:, None] - knots, 0.0) ** 3
+    at_knots = np.column_stack([np.ones(count), knots, cubes])
+    straight = np.column_stack([np.zeros((2, 2)), np.stack([np.ones(count), knots])])
+    system, values = np.vstack([at_knots, straight]), np.eye(count + 2, count)
+    return np.linalg.solve(system, values).T
 
 
 class PolynomialCurve(LogTimeCurve):
     """A Chebyshev series."""
+
+    @property
+    def count(self) -> int:
+        """The degree."""
+        return int(self.parameters.shape[-1]) - 1
 
     def basis(self, position: Array) -> Array:
         """T_0..T_m by their recurrence, with straight lines outside."""
@@ -96,6 +112,13 @@ class LogTime(Coefficients):
     def gamma(self, t: Array) -> Array:
         return jnp.exp(self.log_gamma(t))
 
+    count_name: ClassVar[str]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        curve = self.log_beta
+        return {self.count_name: curve.count, "t0": curve.t0, "t1": curve.t1}
+
     def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> LogTime:
         fitted = []
         for curve, target, name in (
@@ -117,6 +140,8 @@ class LogTime(Coefficients):
 class Spline(LogTime):
     """Natural cubic splines in log t, started at the default coefficients."""
 
+    count_name = "knots"
+
     def __init__(
         self, alpha: float = ALPHA, *, knots: int = KNOTS, t0: float = 1.0, t1: float = 21.0,
         C: float = 1.0,
@@ -128,6 +153,8 @@ class Spline(LogTime):
 
 class Polynomial(LogTime):
     """Polynomials in log t, started at the default coefficients."""
+
+    count_name = "degree"
 
     def __init__(
         self, alpha: float = ALPHA, *, degree: int = DEGREE, t0: float = 1.0, t1: float = 21.0,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -100,6 +102,24 @@ class Neural(Coefficients):
 
     def gamma(self, t: Array) -> Array:
         return self.gamma_network(t)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        networks = (self.beta_network, self.gamma_network)
+        return {
+            "width": self.beta_network.W1.shape[-1],
+            "activation": self.beta_network.activation,
+            "units": [network.unit for network in networks],
+        }
+
+    @classmethod
+    def blank(cls, *, units: Sequence[float] = (1.0, 1.0), **settings: Any) -> Neural:
+        made = cls(**settings)
+        networks = (
+            replace(network, unit=float(unit))
+            for network, unit in zip((made.beta_network, made.gamma_network), units, strict=True)
+        )
+        return eqx.tree_at(lambda c: (c.beta_network, c.gamma_network), made, tuple(networks))
 
     @property
     def smooth(self) -> bool:

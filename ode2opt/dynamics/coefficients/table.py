@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -35,6 +37,14 @@ class Table(Coefficients):
 
     def gamma(self, t: Array) -> Array:
         return jnp.interp(t, self.times, self.gammas)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"count": len(self.times)}
+
+    @classmethod
+    def blank(cls, *, count: int = 2) -> Table:  # type: ignore[override]
+        return cls(np.arange(1.0, count + 1), np.ones(count), np.ones(count))
 
     @property
     def smooth(self) -> bool:

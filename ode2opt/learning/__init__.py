@@ -1,0 +1,7 @@
+"""Choosing coefficients: stopping time, penalties, StoPM, checkpoints and logs (needs JAX)."""
+
+from ode2opt.learning.options import Options
+from ode2opt.learning.stopping_time import Rules, StoppingTime, stopping_time
+from ode2opt.learning.training import Step, Training, learn
+
+__all__ = ["Options", "Rules", "Step", "StoppingTime", "Training", "learn", "stopping_time"]

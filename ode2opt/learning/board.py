@@ -1,0 +1,60 @@
+"""TensorBoard: scalars as training goes, figures at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.coefficients import Coefficients
+from ode2opt.solvers.method import Method
+
+SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
+
+
+class Board:
+    """Event files in a run directory; without one, nothing."""
+
+    def __init__(self, folder: Path | None, step: int = 0) -> None:
+        self._writer = None
+        if folder is not None:
+            from tensorboardX import SummaryWriter
+
+            self._writer = SummaryWriter(str(folder), purge_step=step or None)
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Write the scalars of one line of metrics."""
+        if self._writer is None:
+            return
+        for name in SCALARS:
+            if line[name] is not None:
+                self._writer.add_scalar(name, line[name], line["step"])
+
+    def add_method(self, method: Method, coefficients: Coefficients, step: int) -> None:
+        """Draw coefficients and schedule, where matplotlib is installed."""
+        if self._writer is None:
+            return
+        try:
+            from matplotlib.figure import Figure
+        except ModuleNotFoundError:  # the extra study; the scalars are there all the same
+            return
+        assert method.formula is not None
+        t = method.formula.t0 + method.formula.h * np.arange(method.horizon)
+        curves = coefficients.curves(t)
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.loglog(t, curves.beta, label="beta(t)")
+        left.loglog(t, curves.gamma, label="gamma(t)", linestyle="--")
+        left.set_xlabel("t")
+        for name, style in zip("acd", ("-", "--", ":"), strict=True):
+            right.semilogy(getattr(method.schedule, name), label=name, linestyle=style)
+        right.set_xlabel("iteration k")
+        left.legend()
+        right.legend()
+        self._writer.add_figure("method", figure, step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,72 @@
+"""Problems as training sees them: on JAX arrays, with start point and curvature scale."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.estimators import Estimator, Global, PowerIteration
+from ode2opt.dynamics.jaxed import double, to_jax
+from ode2opt.errors import Ode2OptError
+from ode2opt.learning.options import Options
+from ode2opt.learning.smoothness import fit_l0l1
+from ode2opt.problems.base import Problem
+from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.family import Family
+
+Array = Any
+VALIDATION, TEST = 1, 2  # streams of seeds beside the training problems' 0
+
+
+class Instance(NamedTuple):
+    """A problem to follow the flow on."""
+
+    problem: Problem
+    x0: Array
+    scale: Array
+
+
+class Source:
+    """Draws instances of a family: the same for the same seed, stream and number."""
+
+    def __init__(self, family: Family, options: Options) -> None:
+        self.family, self.options = family, options
+        self.family_scale: float | None = None
+        if options.scale == "family":
+            self.family_scale = max(self._curvatures())
+
+    def problem(self, stream: int, i: int) -> Problem:
+        """Return the i-th problem of a stream; only the test stream sees test rows."""
+        part = "test" if stream == TEST else "train"
+        return self.family.sample([self.options.seed, stream, i], part=part)
+
+    def instance(self, stream: int, i: int) -> Instance:
+        """Return the i-th instance of a stream."""
+        return self.of(self.problem(stream, i))
+
+    @double
+    def of(self, problem: Problem) -> Instance:
+        """Return a problem as an instance."""
+        x0 = problem.start().x0
+        scale = self.family_scale
+        if scale is None:
+            scale = largest_curvature(problem, x0)[0]
+        if not np.isfinite(scale) or scale < 0:
+            raise Ode2OptError(f"A problem of {self.family.name} has the curvature {scale}.")
+        x0 = jnp.asarray(np.asarray(x0), dtype=jnp.float64)
+        return Instance(to_jax(problem), x0, jnp.asarray(scale or 1.0, dtype=jnp.float64))
+
+    def estimator(self) -> Estimator:
+        """Return the curvature estimator of the options, fitted where it has constants."""
+        if self.options.estimator == "global":
+            return Global(max(self._curvatures()))
+        if self.options.estimator == "l0l1":
+            return fit_l0l1(self.family, seed=self.options.seed)
+        return PowerIteration(0, stir=0.02)
+
+    def _curvatures(self) -> list[float]:
+        """Return the curvatures at the starts of the held-out problems."""
+        problems = (self.problem(VALIDATION, i) for i in range(self.options.validation))
+        return [largest_curvature(problem, problem.start().x0)[0] for problem in problems]

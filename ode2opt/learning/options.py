@@ -1,0 +1,136 @@
+"""What a training run is made with: every option, its default and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ode2opt.dynamics.coefficients import Coefficients, Feasible, Neural, Polynomial, Spline
+from ode2opt.dynamics.coefficients.base import check_times
+from ode2opt.dynamics.coefficients.neural import ACTIVATIONS
+from ode2opt.dynamics.conditions import check_pair
+from ode2opt.dynamics.default import ALPHA, T0, DefaultCoefficients, H
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems._arrays import as_count, as_number, as_positive
+from ode2opt.solvers.method import SCALES
+
+TARGETS = ("flow",)
+OPTIMIZERS = ("sgd", "adam", "adamw")
+DECAYS = ("constant", "cosine", "exponential")
+ESTIMATORS = ("power", "global", "l0l1")
+
+LEARNABLE: dict[str, Callable[[Options], Coefficients]] = {
+    "feasible": lambda o: Feasible(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
+    "spline": lambda o: Spline(o.alpha, t0=o.t0, t1=o.t1),
+    "polynomial": lambda o: Polynomial(o.alpha, t0=o.t0, t1=o.t1),
+    "neural": lambda o: Neural(o.alpha, activation=o.activation, seed=o.seed, t1=o.t1),
+}
+"""Kinds of coefficients that can be learned: the options make an empty one."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of :func:`ode2opt.learn`; the defaults serve all problems of the paper.
+
+    Attributes:
+        target: whose stopping time is minimised: the flow's.
+        coefficients: feasible, spline, polynomial or neural.
+        activation: of the neural ones: softplus, elu or relu.
+        tol: the gradient norm to reach.
+        steps: updates of the parameters.
+        batch: problems a step.
+        seed: drives which problems are drawn.
+        optimizer: adam, adamw, or sgd with momentum as in the paper.
+        lr: its step size; by default 3e-2, but 1e-3 for neural coefficients and for sgd.
+        momentum: of sgd.
+        decay: how the step size falls: constant, cosine or exponential (to a hundredth).
+        clip: the largest norm of one problem's gradient.
+        penalty: the coefficient rho of P + Q.
+        penalty_growth: its growth at each validation that finds a violation; 1 keeps it.
+        alpha, learn_alpha: the damping at the start, and whether it is learned.
+        h, t0: step and first time of the discretisation.
+        C: the default coefficients to start from.
+        kappa, lam: the pair of Theorem 1; lam is alpha - 1 by default.
+        scale: divide by each instance's curvature at the start, or by one number for the family.
+        estimator: curvature along the way by power, global or l0l1.
+        safety: the factor by which training takes it to be larger.
+        horizon: iterations after which a problem counts as not reached.
+        validate_every: steps between validations.
+        validation: held-out problems of the training split.
+        patience: validations without progress after which training stops early.
+    """
+
+    target: str = "flow"
+    coefficients: str = "feasible"
+    activation: str = "softplus"
+    tol: float = 3e-4
+    steps: int = 150
+    batch: int = 2
+    seed: int = 0
+    optimizer: str = "adam"
+    lr: float | None = None
+    momentum: float = 0.9
+    decay: str = "cosine"
+    clip: float = 3.0
+    penalty: float = 10.0
+    penalty_growth: float = 2.0
+    alpha: float = ALPHA
+    learn_alpha: bool = False
+    h: float = H
+    t0: float = T0
+    C: float = 2.0
+    kappa: float = 1.0
+    lam: float | None = None
+    scale: str = "instance"
+    estimator: str = "power"
+    safety: float = 1.2
+    horizon: int = 600
+    validate_every: int = 10
+    validation: int = 8
+    patience: int = 8
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("target", TARGETS), ("coefficients", LEARNABLE), ("activation", ACTIVATIONS),
+            ("optimizer", OPTIMIZERS), ("decay", DECAYS), ("scale", SCALES),
+            ("estimator", ESTIMATORS),
+        ):  # fmt: skip
+            if (value := getattr(self, name)) not in known:
+                raise unknown_name(name, str(value), known)
+        for name in ("steps", "batch", "horizon", "validate_every", "validation", "patience"):
+            as_count(getattr(self, name), name)
+        as_count(self.seed, "seed", least=0)
+        for name in ("tol", "clip", "penalty", "C", "h", "t0"):
+            as_positive(getattr(self, name), name)
+        if self.lr is not None:
+            as_positive(self.lr, "lr")
+        if not 0 <= as_number(self.momentum, "momentum") < 1:
+            raise InputError(f"momentum is {self.momentum:g}: it must be at least 0 and below 1.")
+        for name in ("penalty_growth", "safety"):
+            if not as_number(getattr(self, name), name) >= 1:
+                raise InputError(f"{name} is {getattr(self, name):g}: it must be at least 1.")
+        check_times(as_number(self.alpha, "alpha"), self.h, self.t0)
+        check_pair(self.kappa, self.alpha - 1 if self.lam is None else self.lam, self.alpha)
+
+    @property
+    def t1(self) -> float:
+        """The time of the horizon."""
+        return self.t0 + self.h * self.horizon
+
+    @property
+    def learning_rate(self) -> float:
+        """The step size: as given, or what suits optimiser and coefficients."""
+        if self.lr is not None:
+            return self.lr
+        return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
+
+    def start(self) -> Coefficients:
+        """Return the coefficients to start from, close to the default ones."""
+        default = DefaultCoefficients(self.C, self.alpha, self.h, self.t0)
+        blank = LEARNABLE[self.coefficients](self)
+        return blank.fit_to(default.beta, default.gamma, t0=self.t0, t1=self.t1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)

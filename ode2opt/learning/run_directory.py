@@ -1,0 +1,193 @@
+"""The run directory: configuration, metrics, checkpoints and the method of one training run.
+
+    config.json  metrics.jsonl  checkpoints/step-000010.safetensors  method.safetensors
+
+A checkpoint holds all that training needs to go on bit for bit, and how long the metrics were.
+Everything is written beside its place, flushed and renamed; metrics are cut back on resuming.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.jaxed import double
+from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.storage import write_atomically
+
+Tree = TypeVar("Tree")
+KEPT = 3  # checkpoints
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far training is, beside its arrays.
+
+    ``best`` is the complexity of the best point so far, ``feasible`` whether that point is;
+    ``stale`` counts validations without progress.
+    """
+
+    step: int = 0
+    penalty: float = 0.0
+    best: float | None = None
+    feasible: bool = False
+    stale: int = 0
+    over: bool = False
+    seconds: float = 0.0
+    metrics_bytes: int = 0
+
+
+class RunDirectory:
+    """The folder of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def method(self) -> Path:
+        """The best method so far."""
+        return self.path / "method.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """One line a step."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def config(self) -> Path:
+        """What the run is made with."""
+        return self.path / "config.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Make the folder for a new run; one that is in use is refused."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; --out names a folder.")
+        if self.config.exists():
+            raise InputError(
+                f"{self.path} holds a run already: go on with it (--resume), or name another --out."
+            )
+        with self._writing():
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self.metrics.write_bytes(b"")
+            text = json.dumps(config, indent=1) + "\n"
+            write_atomically(self.config, lambda stream: stream.write(text.encode()))
+
+    def check(self, config: dict[str, Any]) -> None:
+        """Refuse to resume a run that was begun with another configuration."""
+        old = read_config(self.path)
+        for section in config.keys() | old.keys():
+            was, now = old.get(section), config.get(section)
+            if was == now:
+                continue
+            if isinstance(was, dict) and isinstance(now, dict):
+                key = next(k for k in {**was, **now} if was.get(k) != now.get(k))
+                section, was, now = key, was.get(key), now.get(key)
+            raise InputError(
+                f"{self.path} belongs to another configuration: {section} is {was!r} there and "
+                f"{now!r} here."
+            )
+
+    def add_metrics(self, line: dict[str, Any]) -> int:
+        """Append one line; returns the length of the file."""
+        with self._writing(), self.metrics.open("ab") as stream:
+            stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+            stream.flush()
+            return stream.tell()
+
+    @double
+    def save(self, progress: Progress, tree: Any) -> None:
+        """Write a checkpoint, then forget the oldest ones."""
+        from safetensors.numpy import save
+
+        arrays = {f"{i:04}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+        with self._writing():
+            with self.metrics.open("rb") as stream:
+                os.fsync(stream.fileno())
+            blob = save(arrays, metadata={"progress": json.dumps(asdict(progress))})
+            path = self.checkpoints / f"step-{progress.step:06}.safetensors"
+            write_atomically(path, lambda stream: stream.write(blob))
+        for old in self._saved()[:-KEPT]:
+            old.unlink(missing_ok=True)
+
+    @double
+    def load(self, like: Tree) -> tuple[Progress, Tree]:
+        """Return the last checkpoint, its arrays in the places of ``like``; cuts the metrics."""
+        from safetensors import SafetensorError, safe_open
+
+        if not self._saved():
+            raise InputError(f"There is nothing to resume in {self.path}: it has no checkpoint.")
+        path = self._saved()[-1]
+        leaves, structure = jax.tree.flatten(like)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                progress = Progress(**json.loads((file.metadata() or {})["progress"]))
+                arrays = [file.get_tensor(f"{i:04}") for i in range(len(leaves))]
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise Ode2OptError(
+                f"The checkpoint {path} cannot be read ({error}): delete it to go on from the one "
+                f"before."
+            ) from None
+        for array, leaf in zip(arrays, leaves, strict=True):
+            if array.shape != np.shape(leaf):
+                raise Ode2OptError(f"The checkpoint {path} does not fit the run's configuration.")
+        self._cut_metrics(progress.metrics_bytes)
+        return progress, jax.tree.unflatten(structure, [jnp.asarray(a) for a in arrays])
+
+    def _cut_metrics(self, length: int) -> None:
+        if not self.metrics.is_file() or self.metrics.stat().st_size < length:
+            raise Ode2OptError(f"{self.metrics} is shorter than its checkpoint says.")
+        with self.metrics.open("r+b") as stream:
+            stream.truncate(length)
+
+    def _saved(self) -> list[Path]:
+        pattern = re.compile(r"step-\d+\.safetensors")
+        return sorted(p for p in self.checkpoints.glob("step-*") if pattern.fullmatch(p.name))
+
+    def _writing(self) -> _Writing:
+        return _Writing(self)
+
+
+class _Writing:
+    """Turns a failed write into a sentence that says what is left."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if not isinstance(error, OSError):
+            return
+        saved = self.run._saved()
+        kept = f"{saved[-1].name} stays; go on with --resume" if saved else "nothing is lost"
+        raise Ode2OptError(
+            f"{self.run.path} cannot be written ({error.strerror or error}): {kept}."
+        ) from None
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Return the configuration of the run in a folder."""
+    file = RunDirectory(path).config
+    if not file.is_file():
+        raise InputError(f"There is nothing to resume in {path}: it has no config.json.")
+    try:
+        config = json.loads(file.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is damaged: {error}.") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{file} is damaged: it is not a JSON object.")
+    return config

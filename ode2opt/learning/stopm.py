@@ -1,0 +1,138 @@
+"""StoPM, the stochastic penalty method (SPEC.md section 7, the paper's Algorithm 2).
+
+theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ode2opt.dynamics.coefficients import Coefficients
+from ode2opt.dynamics.jaxed import double
+from ode2opt.learning.instances import Instance
+from ode2opt.learning.options import Options
+from ode2opt.learning.stopping_time import Rules, StoppingTime, stopping_time
+
+Array = Any
+FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
+
+
+class State(NamedTuple):
+    """What a step changes: the learned arrays, the optimiser's memory, rho."""
+
+    parameters: Any
+    memory: Any
+    penalty: float
+
+
+class Batch(NamedTuple):
+    """What a step saw: means over the problems where they are known, else None."""
+
+    stopping_time: float | None
+    P: float | None
+    Q: float | None
+    loss: float | None
+    reached: int
+    failed: int
+    turns: tuple[float, ...]
+
+
+class StoPM:
+    """The training step for one set of options and rules."""
+
+    def __init__(self, coefficients: Coefficients, options: Options, rules: Rules) -> None:
+        self.options, self.rules = options, rules
+        self._optimizer = _optimizer(options)
+        learned = jax.tree.map(eqx.is_inexact_array, coefficients)
+        if not options.learn_alpha:
+            learned = eqx.tree_at(lambda c: c.alpha, learned, False)
+        start, self._rest = eqx.partition(coefficients, learned)
+        self.start = State(start, self._optimizer.init(start), options.penalty)
+        self._pool = ThreadPoolExecutor(os.cpu_count())
+
+    def coefficients(self, state: State) -> Coefficients:
+        """Return the coefficients of a state."""
+        return eqx.combine(state.parameters, self._rest)
+
+    @double
+    def step(self, state: State, instances: Sequence[Instance]) -> tuple[State, Batch]:
+        """Update the parameters on a batch.
+
+        Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
+        gradient is not finite is left out altogether.
+        """
+        rho = jnp.asarray(state.penalty)
+        seen = list(self._pool.map(lambda one: self._slope(state, one, rho), instances))
+        slopes = [slope for _, slope in seen if slope is not None]
+        if slopes:
+            mean = jax.tree.map(lambda *parts: sum(parts) / len(parts), *slopes)
+            change, memory = self._optimizer.update(mean, state.memory, state.parameters)
+            new = optax.apply_updates(state.parameters, change)
+            state = state._replace(parameters=new, memory=memory)
+        return state, _summary([found for found, _ in seen], float(rho))
+
+    @double
+    def _slope(self, state: State, one: Instance, rho: Array) -> tuple[StoppingTime, Any]:
+        found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
+        norm = float(optax.global_norm(slope))
+        if not math.isfinite(norm):
+            return found, None
+        shrink = min(1.0, self.options.clip / norm) if norm else 1.0
+        return found, jax.tree.map(lambda part: shrink * part, slope)
+
+    @double
+    def measure(self, state: State, one: Instance) -> StoppingTime:
+        """Return T, P and Q of one instance, P without the safety factor."""
+        rules = eqx.tree_at(lambda rules: rules.safety, self.rules, np.float64(1.0))
+        rho = jnp.asarray(state.penalty)
+        return _value_and_slope(state.parameters, self._rest, one, rho, rules)[0]
+
+
+@eqx.filter_jit
+def _value_and_slope(
+    parameters: Any, rest: Any, one: Instance, rho: Array, rules: Rules
+) -> tuple[StoppingTime, Any]:
+    def loss(parameters: Any) -> tuple[Array, StoppingTime]:
+        found = stopping_time(eqx.combine(parameters, rest), *one, rules)
+        return jnp.where(found.reached, found.T, 0.0) + rho * (found.P + found.Q), found
+
+    slope, found = jax.grad(loss, has_aux=True)(parameters)
+    return found, slope
+
+
+def _optimizer(options: Options) -> Any:
+    lr, steps = options.learning_rate, options.steps
+    schedule = {
+        "constant": optax.constant_schedule(lr),
+        "cosine": optax.cosine_decay_schedule(lr, steps),
+        "exponential": optax.exponential_decay(lr, steps, FINAL_SHARE),
+    }[options.decay]
+    return {
+        "sgd": lambda: optax.sgd(schedule, momentum=options.momentum),
+        "adam": lambda: optax.adam(schedule),
+        "adamw": lambda: optax.adamw(schedule),
+    }[options.optimizer]()
+
+
+def _summary(found: list[StoppingTime], rho: float) -> Batch:
+    reached = [bool(one.reached) for one in found]
+    P, Q = _mean([float(one.P) for one in found]), _mean([float(one.Q) for one in found])
+    T = _mean([float(one.T) for one, met in zip(found, reached, strict=True) if met])
+    loss = None if T is None or P is None or Q is None else T + rho * (P + Q)
+    turns = tuple(float(one.turn) for one in found)
+    return Batch(T, P, Q, loss, sum(reached), sum(bool(one.failed) for one in found), turns)
+
+
+def _mean(values: list[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return sum(finite) / len(finite) if finite else None

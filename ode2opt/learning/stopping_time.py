@@ -1,0 +1,309 @@
+"""Stopping time and constraint violation of one instance, differentiable (SPEC.md section 6).
+
+    T = inf { t >= t0 : |g(X(t))| <= eps },   P = int_t0^T p dt,   Q = int_t0^T q dt
+
+The flow is solved by Heun's method on the mesh of the sequence, or on a finer one: stable wherever
+the sequence is, two gradients a step, and its first stage is the event's test as well. The sequence
+is simulated beside it (one more gradient) and the curvature is estimated once a mesh point (one
+product). T is found inside the last step by the flow's cubic interpolant. Nothing is computed after
+T, forwards or backwards; derivatives are those of automatic differentiation, with the event's by
+the implicit function theorem.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ode2opt.dynamics.coefficients import Coefficients
+from ode2opt.dynamics.coefficients.base import derivative
+from ode2opt.dynamics.conditions import safe_sqrt
+from ode2opt.dynamics.default import T0, H
+from ode2opt.dynamics.estimators import Estimator, PowerIteration, as_double
+from ode2opt.dynamics.flows import log_norm
+from ode2opt.learning.walk import row_of, walk
+from ode2opt.problems.base import Point, Problem
+
+Array = Any
+NEWTON_STEPS = 6
+COLD_STEPS = 20
+BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
+ROUNDING = 1e-6  # a change of gradient smaller than this share of it says nothing
+
+
+class Rules(eqx.Module):
+    """What a stopping time is measured by.
+
+    Attributes:
+        eps: the gradient norm to reach.
+        h, t0: the sequence's step and first time.
+        K: give up after this many steps of h.
+        kappa, lam: the pair of Theorem 1; lam is alpha - 1 where it is None.
+        substeps: steps of the flow in each step of the sequence.
+        estimator: the curvature along the way.
+        safety: the factor by which P takes it to be larger.
+    """
+
+    eps: Array
+    safety: Array = eqx.field(default=1.0, converter=as_double)
+    h: float = eqx.field(default=H, static=True)
+    t0: float = eqx.field(default=T0, static=True)
+    K: int = eqx.field(default=600, static=True)
+    kappa: float = eqx.field(default=1.0, static=True)
+    lam: float | None = eqx.field(default=None, static=True)
+    substeps: int = eqx.field(default=1, static=True)
+    estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
+
+    @property
+    def step(self) -> float:
+        """The flow's step."""
+        return self.h / self.substeps
+
+    @property
+    def count(self) -> int:
+        """How many of them at most."""
+        return self.K * self.substeps
+
+
+class StoppingTime(NamedTuple):
+    """The stopping time of an instance.
+
+    Attributes:
+        T: the time, or that at which the flow was given up.
+        P, Q: the violations until then, dimensionless: those of SPEC.md times h sqrt(scale) and
+            h^2 scale.
+        reached: whether the gradient norm came down to eps.
+        failed: whether flow or sequence blew up.
+        turn: the smallest cosine between a step and its change of gradient: never below zero for
+            a convex function, up to rounding.
+    """
+
+    T: Array
+    P: Array
+    Q: Array
+    reached: Array
+    failed: Array
+    turn: Array
+
+
+class _Row(NamedTuple):
+    """Coefficients for curvature 1 at one time: alpha/t, beta and s = gamma - beta'."""
+
+    damping: Array
+    beta: Array
+    s: Array
+
+
+class _State(NamedTuple):
+    """The flow (x, v) with its gradient g, the sequence (x_bar, u) with its own, and p and P.
+
+    ``e`` is the sequence's last move and ``z`` the estimator's vector. Gradients are divided by
+    the scale.
+    """
+
+    x: Array
+    v: Array
+    g: Array
+    x_bar: Array
+    u: Array
+    g_bar: Array
+    e: Array
+    z: Array
+    part: Array
+    p: Array
+    P: Array
+    turn: Array
+
+
+class _Constants(NamedTuple):
+    """What nobody differentiates by."""
+
+    problem: Problem
+    scale: Array
+    rules: Rules
+    limit: Array
+
+    @property
+    def enough(self) -> Array:
+        """The square of the scaled gradient norm at which all is done."""
+        return (self.rules.eps / self.scale) ** 2
+
+
+@eqx.filter_jit
+def stopping_time(
+    coefficients: Coefficients, problem: Problem, x0: Array, scale: Array, rules: Rules
+) -> StoppingTime:
+    """Follow flow and sequence of one instance until the tolerance is met.
+
+    Args:
+        coefficients: for curvature 1.
+        problem: the instance, by :func:`ode2opt.dynamics.to_jax`.
+        x0: the start.
+        scale: the instance's curvature scale.
+        rules: tolerance, mesh and estimator.
+    """
+    at = partial(_row_at, coefficients)
+    t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
+    rows = jax.vmap(at)(t)
+    start, constants = _start(at(t[0]), problem, x0, scale, rules)
+    state, i, over = walk(_step, start, rows, constants)
+    return _finish(coefficients, state, i, over, rows, constants)
+
+
+def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
+    """Return q at one time, for curvature 1 and times h^2."""
+    alpha, kappa, h = coefficients.alpha, rules.kappa, rules.h
+    lam = alpha - 1 if rules.lam is None else rules.lam
+
+    def delta(t: Array) -> Array:
+        beta, gamma, dbeta = (
+            f(t) for f in (coefficients.beta, coefficients.gamma, coefficients.dbeta)
+        )
+        return t**2 * (gamma - kappa * dbeta) + (kappa * (alpha - 2) - lam) * t * beta
+
+    beta, gamma, dbeta = coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t)
+    s = gamma - dbeta
+    w = s - beta / t
+    slope = derivative(delta)(t)
+    terms = (
+        s - beta / h, alpha * beta / t - s, slope - lam * t * w, -delta(t), -w, -beta, -gamma,
+    )  # fmt: skip
+    return h**2 * sum(jax.nn.relu(term) for term in terms)
+
+
+def _row_at(coefficients: Coefficients, t: Array) -> _Row:
+    s = coefficients.gamma(t) - coefficients.dbeta(t)
+    return _Row(coefficients.alpha / t, coefficients.beta(t), s)
+
+
+def _start(
+    row: _Row, problem: Problem, x0: Array, scale: Array, rules: Rules
+) -> tuple[_State, _Constants]:
+    point = problem.at(x0)
+    g = problem.gradient_at(point) / scale
+    square = jnp.sum(g**2)
+    constants = _Constants(problem, scale, rules, square * BLOWUP**2)
+    z = rules.estimator.start(problem)
+    if isinstance(rules.estimator, PowerIteration):
+        z = PowerIteration(COLD_STEPS)(problem, x0, z).z
+    p, z = _p(row, point, point, z, constants)
+    v, zero = row.beta * g, jnp.asarray(0.0)
+    rest = jnp.zeros_like(x0)
+    state = _State(x0, v, g, x0, rules.h * v, g, rest, z, zero, p, zero, jnp.asarray(1.0))
+    return state, constants
+
+
+def _step(here: _Row, there: _Row, state: _State, constants: _Constants) -> tuple[_State, Array]:
+    """Take one step of the flow by Heun's method, and one of the sequence where it is due."""
+    problem, scale, rules, limit = constants
+    step, m = rules.step, rules.substeps
+    move = partial(_sequence_move, rules, here, state)
+    if m == 1:
+        u, e = move()
+    else:
+        u, e = jax.lax.cond(state.part == 0, move, lambda: (state.u, state.e))
+    x_bar = problem.at(state.x_bar + e / m)
+    dx1, dv1 = _velocity(here, state.v, state.g)
+    middle = problem.gradient(state.x + step * dx1) / scale
+    dx2, dv2 = _velocity(there, state.v + step * dv1, middle)
+    x = problem.at(state.x + 0.5 * step * (dx1 + dx2))
+    v = state.v + 0.5 * step * (dv1 + dv2)
+    g, g_bar = (problem.gradient_at(point) / scale for point in (x, x_bar))
+    p, z = _p(there, x, x_bar, state.z, constants)
+    part = (state.part + 1) % m
+    P = state.P + 0.5 * step * (state.p + p)
+    square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
+    over = ~((square > constants.enough) & (square < limit) & (other < limit))
+    turn = jnp.minimum(state.turn, _turn(x.x - state.x, g, state.g))
+    return _State(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, turn), over
+
+
+def _turn(move: Array, new: Array, old: Array) -> Array:
+    """Return the cosine of a move and the change of gradient; one near rounding counts little."""
+    move, new, old = jax.lax.stop_gradient((move, new, old))
+    change = new - old
+    size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), ROUNDING**2 * jnp.sum(old**2)))
+    length = jnp.sqrt(jnp.sum(move**2)) * size
+    return jnp.sum(move * change) / jnp.where(length > 0, length, 1.0)
+
+
+def _velocity(row: _Row, v: Array, g: Array) -> tuple[Array, Array]:
+    """Return (x', v') (SPEC.md section 1)."""
+    moved = v - row.beta * g
+    return moved, -row.damping * moved - row.s * g
+
+
+def _sequence_move(rules: Rules, row: _Row, state: _State) -> tuple[Array, Array]:
+    """Return the sequence's next u and its move e (SPEC.md section 2)."""
+    h, g = rules.h, state.g_bar
+    e = state.u - h * row.beta * g
+    return state.u - h * row.damping * e - h**2 * row.s * g, e
+
+
+def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:
+    """Return p, for curvature 1 and times h, and the estimator's next vector."""
+    rules = constants.rules
+    curvature, z = rules.estimator.along(constants.problem, x, x_bar, z)
+    edge = safe_sqrt(row.s) + safe_sqrt(row.s - row.damping * row.beta)
+    root = safe_sqrt(rules.safety * curvature / constants.scale)
+    return rules.h * jax.nn.relu(row.beta * root - edge), z
+
+
+def _finish(
+    coefficients: Coefficients,
+    state: _State,
+    i: Array,
+    over: Array,
+    rows: _Row,
+    constants: _Constants,
+) -> StoppingTime:
+    """Find T inside the step that was not taken, and add the rest of the integrals."""
+    problem, rules = constants.problem, constants.rules
+    i = jnp.minimum(i, rules.count - 1)
+    here, there = row_of(rows, i), row_of(rows, i + 1)
+    new, _ = _step(here, there, state, constants)
+    ends = (state.x, new.x, _velocity(here, state.v, state.g)[0], _velocity(there, new.v, new.g)[0])
+    flow = partial(_hermite, rules.step, *ends)
+    begun = jnp.sum(state.g**2) <= constants.enough  # perhaps there was nothing to do
+    reached = begun | (over & (jnp.sum(new.g**2) <= constants.enough))
+    target = jnp.log(rules.eps)
+    share = _crossing(lambda r: log_norm(problem, flow(r)) - target)
+    share = jnp.where(reached & ~begun, share, 0.0)
+    now = rules.t0 + rules.step * i
+    T = now + share * rules.step
+    x_bar = problem.at(state.x_bar + share * (new.x_bar - state.x_bar))
+    p, _ = _p(_row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
+    P = state.P + 0.5 * (T - now) * (state.p + p)
+    turn = jnp.minimum(state.turn, new.turn)
+    return StoppingTime(T, P, _Q(coefficients, T, rules), reached, over & ~reached, turn)
+
+
+def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
+    """Integrate q to T by the trapezoidal rule on the mesh."""
+    t = jnp.minimum(rules.t0 + rules.step * jnp.arange(rules.count + 1), T)
+    q = jax.vmap(lambda t: violation(coefficients, t, rules))(t)
+    return jnp.sum(0.5 * (q[1:] + q[:-1]) * (t[1:] - t[:-1]))
+
+
+def _hermite(step: float, x0: Array, x1: Array, dx0: Array, dx1: Array, r: Array) -> Array:
+    """Return the cubic through both ends with their slopes, at a share ``r`` of the step."""
+    rise = x1 - x0
+    bow = (1 - 2 * r) * rise + step * ((r - 1) * dx0 + r * dx1)
+    return x0 + r * rise + r * (r - 1) * bow
+
+
+def _crossing(excess: Any) -> Array:
+    """Return where a falling function on [0, 1] is zero, with the derivative of the root."""
+
+    def newton(r: Array, _: None) -> tuple[Array, None]:
+        value, slope = jax.jvp(excess, (r,), (jnp.ones_like(r),))
+        return jnp.clip(r - value / jnp.where(slope < 0, slope, -jnp.inf), 0.0, 1.0), None
+
+    start = jnp.asarray(0.5)
+    root = jax.lax.stop_gradient(jax.lax.scan(newton, start, None, length=NEWTON_STEPS)[0])
+    value, slope = jax.jvp(excess, (root,), (jnp.ones_like(root),))
+    return root - value / jax.lax.stop_gradient(jnp.where(slope < 0, slope, -jnp.inf))

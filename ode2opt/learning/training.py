@@ -1,0 +1,293 @@
+"""``ode2opt.learn``: from a family of problems to a method."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.certificate import certify
+from ode2opt.dynamics.coefficients import Coefficients, kind_of
+from ode2opt.dynamics.jaxed import double
+from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.learning.board import Board
+from ode2opt.learning.instances import TEST, VALIDATION, Source
+from ode2opt.learning.options import Options
+from ode2opt.learning.run_directory import Progress, RunDirectory
+from ode2opt.learning.stopm import Batch, State, StoPM
+from ode2opt.learning.stopping_time import Rules
+from ode2opt.learning.validation import Validation, Validator
+from ode2opt.problems.family import Family
+from ode2opt.solvers.method import Formula, Method
+
+TRAINING = 0  # the stream of seeds of the training problems
+TESTED = 20  # fresh test problems for the statistics in the file
+CERTIFIED = 5  # held-out problems for the certificate
+BEYOND = 1.25  # the method's horizon, in worst validation complexities
+NOT_CONVEX = -1e-4
+LARGEST_PENALTY = 1e6
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a callback sees after each step; a true answer ends training.
+
+    ``line`` is the step's line of metrics.jsonl; ``best`` the best complexity so far.
+    """
+
+    line: dict[str, Any]
+    validation: Validation | None
+    best: float | None
+    steps: int
+
+
+Callback = Callable[[Step], object]
+
+
+def learn(
+    family: Family,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Method:
+    """Learn a method for a family of problems.
+
+    Args:
+        family: problems to learn from; see :class:`ode2opt.Family`.
+        out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
+        resume: go on with the run in ``out``, bit for bit.
+        callback: called with a :class:`Step` after every step; a true answer ends training.
+        options: the fields of :class:`ode2opt.learning.Options`.
+
+    Returns:
+        The best feasible method by validation on held-out training problems.
+
+    Example:
+        >>> family = Family.from_dataset("logistic", "digits")
+        >>> method = learn(family, steps=50, out="runs/digits")
+        >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
+    """
+    return Training(family, make_options(options), out, resume).run(callback)
+
+
+def make_options(given: dict[str, Any]) -> Options:
+    """Return options from keywords, with a clear word about unknown ones."""
+    known = Options.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise InputError(f"learn() has no option {name}; it has {', '.join(known)}.")
+    return Options(**given)
+
+
+class Training:
+    """One run, from its start or from its last checkpoint."""
+
+    @double
+    def __init__(
+        self, family: Family, options: Options, out: str | Path | None, resume: bool
+    ) -> None:
+        if resume and out is None:
+            raise InputError("To resume, name the run's folder: out.")
+        self.family, self.options = family, options
+        self.directory = None if out is None else RunDirectory(out)
+        config = configuration(family, options)
+        if self.directory is not None:
+            (self.directory.check if resume else self.directory.begin)(config)
+        self.source = Source(family, options)
+        rules = Rules(
+            jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
+            K=options.horizon, kappa=options.kappa, lam=options.lam,
+            estimator=self.source.estimator(),
+        )  # fmt: skip
+        self.stopm = StoPM(options.start(), options, rules)
+        self.state = self.stopm.start
+        self.best = self.state.parameters
+        self.progress = Progress(penalty=self.state.penalty)
+        if resume:
+            assert self.directory is not None
+            self._resume(self.directory)
+        problems = [self.source.problem(VALIDATION, i) for i in range(options.validation)]
+        self.validator = Validator(problems, [self.source.of(problem) for problem in problems])
+        self.warned = False
+
+    def _resume(self, directory: RunDirectory) -> None:
+        like = (self.state.parameters, self.state.memory, self.best)
+        self.progress, (parameters, memory, self.best) = directory.load(like)
+        self.state = State(parameters, memory, self.progress.penalty)
+        if directory.method.exists() and Method.load(directory.method).provenance.get("finished"):
+            raise InputError(f"There is nothing to resume in {directory.path}: it is finished.")
+
+    def run(self, callback: Callback | None = None) -> Method:
+        """Train to the end, Ctrl-C, or the callback's word; returns the best method."""
+        folder = None if self.directory is None else self.directory.path
+        board = Board(folder, self.progress.step)
+        try:
+            if self.progress.step == 0:
+                self._first_validation()
+            while self.progress.step < self.options.steps and not self.progress.over:
+                line, validation = self._step()
+                board.add(line)
+                if callback is not None and callback(
+                    Step(line, validation, self.progress.best, self.options.steps)
+                ):
+                    break
+            else:
+                method = self._finish()
+                board.add_method(method, self._best_coefficients(), self.progress.step)
+                return method
+            self._checkpoint()
+            return self._method()
+        except KeyboardInterrupt:
+            self._checkpoint()
+            raise
+        finally:
+            board.close()
+
+    def _first_validation(self) -> None:
+        """Judge the coefficients at the start; a family that cannot be learned is told here."""
+        validation = self.validator(self.stopm, self.state)
+        if not validation.flows:
+            raise Ode2OptError(
+                f"No flow of {validation.total} held-out problems of {self.family.name} reaches "
+                f"the gradient norm {self.options.tol:g} within {self.options.horizon} iterations: "
+                f"raise the tolerance or the horizon, or add l2 to the problem."
+            )
+        self._judge(validation)
+        self._checkpoint()
+
+    def _step(self) -> tuple[dict[str, Any], Validation | None]:
+        began, options, k = time.perf_counter(), self.options, self.progress.step
+        numbers = [k * options.batch + i for i in range(options.batch)]
+        instances = [self.source.instance(TRAINING, i) for i in numbers]
+        penalty = self.state.penalty
+        self.state, batch = self.stopm.step(self.state, instances)
+        self._warn_once(batch, numbers)
+        done, validation = k + 1, None
+        if done % options.validate_every == 0 or done == options.steps:
+            validation = self.validator(self.stopm, self.state)
+            self._judge(validation)
+        seconds = self.progress.seconds + time.perf_counter() - began
+        line = {
+            "step": k, "stopping_time": batch.stopping_time, "P": batch.P, "Q": batch.Q,
+            "loss": batch.loss, "validation": validation and validation.complexity,
+            "feasible": validation and validation.feasible, "reached": batch.reached,
+            "failed": batch.failed, "penalty": penalty, "seconds": round(seconds, 3),
+        }  # fmt: skip
+        length = 0 if self.directory is None else self.directory.add_metrics(line)
+        self.progress = replace(self.progress, step=done, seconds=seconds, metrics_bytes=length)
+        if validation is not None:
+            self._checkpoint()
+        return line, validation
+
+    def _judge(self, validation: Validation) -> None:
+        """Keep the best point: feasible before infeasible, then the least complexity."""
+        old, new = self.progress, validation
+        better = (new.feasible, -new.complexity) > (old.feasible, -(old.best or math.inf))
+        growth = 1.0 if new.feasible else self.options.penalty_growth
+        penalty = min(self.state.penalty * growth, LARGEST_PENALTY)
+        self.state = self.state._replace(penalty=penalty)
+        stale = 0 if better else old.stale + 1
+        self.progress = replace(
+            old, penalty=penalty, stale=stale, over=stale >= self.options.patience
+        )
+        if better:
+            self.best = self.state.parameters
+            self.progress = replace(self.progress, best=new.complexity, feasible=new.feasible)
+            if self.directory is not None:
+                self._method().save(self.directory.method)
+
+    def _warn_once(self, batch: Batch, numbers: list[int]) -> None:
+        for number, turn in zip(numbers, batch.turns, strict=True):
+            if turn < NOT_CONVEX and not self.warned:
+                self.warned = True
+                warnings.warn(
+                    f"Training problem {number} of {self.family.name}, seed {self.options.seed}, "
+                    f"is not convex: its gradient turns against a step (cosine {turn:.2g}); "
+                    f"what is learned may not hold.",
+                    stacklevel=2,
+                )
+
+    def _checkpoint(self) -> None:
+        if self.directory is not None:
+            tree = (self.state.parameters, self.state.memory, self.best)
+            self.directory.save(self.progress, tree)
+
+    def _best_coefficients(self) -> Coefficients:
+        return self.stopm.coefficients(self.state._replace(parameters=self.best))
+
+    def _method(self) -> Method:
+        """Return the best point as a method, without certificate and test statistics."""
+        options, coefficients = self.options, self._best_coefficients()
+        results = self.validator.run(coefficients, options)
+        worst = max(result.iterations for result in results)
+        horizon = min(options.horizon, math.ceil(BEYOND * worst))
+        return Method(
+            schedule=coefficients.schedule(options.h, options.t0, horizon),
+            family=self.family.name,
+            tol=options.tol,
+            scale=options.scale,
+            family_scale=self.source.family_scale,
+            formula=Formula(
+                kind_of(coefficients), coefficients.settings, coefficients.parameters(),
+                options.h, options.t0,
+            ),
+            provenance=configuration(self.family, options) | {"finished": False},
+            statistics={"validation": _statistics(results) | {"feasible": self.progress.feasible}},
+        )  # fmt: skip
+
+    def _finish(self) -> Method:
+        """Certify the best point and measure it on fresh test problems."""
+        method, coefficients = self._method(), self._best_coefficients()
+        held_out = self.validator.problems[:CERTIFIED]
+        instances = self.validator.instances[:CERTIFIED]
+        certificate = certify(
+            coefficients, held_out, name=kind_of(coefficients), K=method.horizon,
+            h=self.options.h, t0=self.options.t0,
+            scales=[float(one.scale) for one in instances],
+            starts=[np.asarray(one.x0) for one in instances],
+        )  # fmt: skip
+        tests = [self.source.problem(TEST, i) for i in range(TESTED)]
+        tested = Validator(tests, [self.source.of(problem) for problem in tests])
+        measured = tested(self.stopm, self.state._replace(parameters=self.best))
+        method = method.replace(
+            certificate=certificate.summary() | {"verdict": certificate.words()},
+            provenance=dict(method.provenance) | {"finished": True},
+            statistics=dict(method.statistics) | {"test": asdict(measured)},
+        )
+        if self.directory is not None:
+            method.save(self.directory.method)
+        return method
+
+
+def _statistics(results: list[Any]) -> dict[str, Any]:
+    counts = [result.iterations for result in results]
+    return {
+        "complexity": float(np.mean(counts)),
+        "worst": max(counts),
+        "reached": sum(result.success for result in results),
+        "handovers": sum(len(result.handovers) for result in results),
+        "total": len(results),
+    }
+
+
+def configuration(family: Family, options: Options) -> dict[str, Any]:
+    """Return what a run is made with: its options, its data, the versions of the packages."""
+    packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
+    return {
+        "options": options.as_dict(),
+        "family": {
+            "name": family.name, "split": family.split, "size": family.size,
+            "hash": family.fingerprint(),
+        },
+        "versions": {name: version(name) for name in packages},
+    }  # fmt: skip
