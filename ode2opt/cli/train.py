@@ -110,6 +110,9 @@ def train(
         bool, typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Drives which problems are drawn.")] = 0,
+    blocks: Annotated[
+        bool, typer.Option(help="Every second problem of rows that follow each other.")
+    ] = True,
     optimizer: Annotated[Optimizer, typer.Option(help="sgd is the paper's.")] = Optimizer.adam,
     lr: Annotated[
         float | None,
@@ -124,7 +127,7 @@ def train(
     penalty: Annotated[float, typer.Option(help="The coefficient rho of P + Q.")] = 10.0,
     penalty_growth: Annotated[
         float, typer.Option(help="Its growth while validation finds a violation; 1 keeps it.")
-    ] = 2.0,
+    ] = 1.1,
     alpha: Annotated[float, typer.Option(help="The damping, at the start.")] = 6.0,
     learn_alpha: Annotated[
         bool, typer.Option("--learn-alpha", help="Learn the damping, too.")

@@ -38,9 +38,14 @@ class Source:
             self.family_scale = max(self._curvatures())
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return the i-th problem of a stream; only the test stream sees test rows."""
-        part = "test" if stream == TEST else "train"
-        return self.family.sample([self.options.seed, stream, i], part=part)
+        """Return the i-th problem of a stream; only the test stream sees test rows.
+
+        With ``blocks`` every second problem is made of rows that follow each other.
+        """
+        seed = [self.options.seed, stream, i]
+        if stream == TEST:
+            return self.family.sample(seed, part="test")
+        return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
 
     def instance(self, stream: int, i: int) -> Instance:
         """Return the i-th instance of a stream."""

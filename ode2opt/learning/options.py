@@ -41,6 +41,8 @@ class Options:
         steps: updates of the parameters.
         batch: problems a step.
         seed: drives which problems are drawn.
+        blocks: make every second training and validation problem of rows that follow each other,
+            so that what is learned holds for sub-populations of an ordered file as well.
         optimizer: adam, adamw, or sgd with momentum as in the paper.
         lr: its step size; by default 3e-2, but 1e-3 for neural coefficients and for sgd.
         momentum: of sgd.
@@ -68,13 +70,14 @@ class Options:
     steps: int = 150
     batch: int = 2
     seed: int = 0
+    blocks: bool = True
     optimizer: str = "adam"
     lr: float | None = None
     momentum: float = 0.9
     decay: str = "cosine"
     clip: float = 3.0
     penalty: float = 10.0
-    penalty_growth: float = 2.0
+    penalty_growth: float = 1.1
     alpha: float = ALPHA
     learn_alpha: bool = False
     h: float = H

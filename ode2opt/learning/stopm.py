@@ -84,7 +84,7 @@ class StoPM:
     @double
     def _slope(self, state: State, one: Instance, rho: Array) -> tuple[StoppingTime, Any]:
         found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
-        norm = float(optax.global_norm(slope))
+        norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
             return found, None
         shrink = min(1.0, self.options.clip / norm) if norm else 1.0

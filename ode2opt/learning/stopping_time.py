@@ -91,10 +91,11 @@ class StoppingTime(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Coefficients for curvature 1 at one time: alpha/t, beta and s = gamma - beta'."""
+    """Coefficients for curvature 1 at one time: alpha/t, beta, gamma and s = gamma - beta'."""
 
     damping: Array
     beta: Array
+    gamma: Array
     s: Array
 
 
@@ -176,8 +177,9 @@ def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
 
 
 def _row_at(coefficients: Coefficients, t: Array) -> _Row:
-    s = coefficients.gamma(t) - coefficients.dbeta(t)
-    return _Row(coefficients.alpha / t, coefficients.beta(t), s)
+    gamma = coefficients.gamma(t)
+    s = gamma - coefficients.dbeta(t)
+    return _Row(coefficients.alpha / t, coefficients.beta(t), gamma, s)
 
 
 def _start(
@@ -207,9 +209,10 @@ def _step(here: _Row, there: _Row, state: _State, constants: _Constants) -> tupl
     else:
         u, e = jax.lax.cond(state.part == 0, move, lambda: (state.u, state.e))
     x_bar = problem.at(state.x_bar + e / m)
-    dx1, dv1 = _velocity(here, state.v, state.g)
+    slope = (there.beta - here.beta) / step
+    dx1, dv1 = _velocity(here, slope, state.v, state.g)
     middle = problem.gradient(state.x + step * dx1) / scale
-    dx2, dv2 = _velocity(there, state.v + step * dv1, middle)
+    dx2, dv2 = _velocity(there, slope, state.v + step * dv1, middle)
     x = problem.at(state.x + 0.5 * step * (dx1 + dx2))
     v = state.v + 0.5 * step * (dv1 + dv2)
     g, g_bar = (problem.gradient_at(point) / scale for point in (x, x_bar))
@@ -231,10 +234,14 @@ def _turn(move: Array, new: Array, old: Array) -> Array:
     return jnp.sum(move * change) / jnp.where(length > 0, length, 1.0)
 
 
-def _velocity(row: _Row, v: Array, g: Array) -> tuple[Array, Array]:
-    """Return (x', v') (SPEC.md section 1)."""
+def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array]:
+    """Return (x', v') (SPEC.md section 1).
+
+    beta' is the mean slope over the step: where a network with kinks bends inside a step, the
+    derivative by its parameters is right nevertheless.
+    """
     moved = v - row.beta * g
-    return moved, -row.damping * moved - row.s * g
+    return moved, -row.damping * moved + (slope - row.gamma) * g
 
 
 def _sequence_move(rules: Rules, row: _Row, state: _State) -> tuple[Array, Array]:
@@ -266,7 +273,7 @@ def _finish(
     i = jnp.minimum(i, rules.count - 1)
     here, there = row_of(rows, i), row_of(rows, i + 1)
     new, _ = _step(here, there, state, constants)
-    ends = (state.x, new.x, _velocity(here, state.v, state.g)[0], _velocity(there, new.v, new.g)[0])
+    ends = (state.x, new.x, state.v - here.beta * state.g, new.v - there.beta * new.g)
     flow = partial(_hermite, rules.step, *ends)
     begun = jnp.sum(state.g**2) <= constants.enough  # perhaps there was nothing to do
     reached = begun | (over & (jnp.sum(new.g**2) <= constants.enough))

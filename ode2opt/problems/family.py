@@ -48,12 +48,14 @@ class Family:
         self.name, self.size, self.split = name, size, split
         self._sampler = sampler
 
-    def sample(self, rng: Seed, part: str = "train") -> Problem:
+    def sample(self, rng: Seed, part: str = "train", *, block: bool = False) -> Problem:
         """Return one problem.
 
         Args:
             rng: a seed, a list of seeds, or a generator (which moves on).
             part: "train", or "test" for the rows that training never sees.
+            block: take rows that follow each other instead of rows at random: in an ordered file
+                a sub-population of its own. A sampler of your own knows no blocks.
         """
         if part not in PARTS:
             raise unknown_name("part", part, PARTS)
@@ -61,6 +63,8 @@ class Family:
             generator = np.random.default_rng(rng)
         except (TypeError, ValueError) as error:
             raise InputError(f"{rng!r} is no seed: {error}.") from None
+        if block and isinstance(self._sampler, _RowSampler):
+            return self._sampler.block(generator, part)
         return self._sampler(generator, part)
 
     def fingerprint(self) -> str | None:
@@ -161,6 +165,13 @@ class _RowSampler:
         return digest.hexdigest()
 
     def __call__(self, rng: np.random.Generator, part: str) -> Problem:
-        rows = self.rows[part]
-        chosen = rows.take(rng.choice(len(rows), self.size, replace=False))
+        return self._problem(part, rng.choice(len(self.rows[part]), self.size, replace=False))
+
+    def block(self, rng: np.random.Generator, part: str) -> Problem:
+        """Make a problem of rows that follow each other, wherever they begin."""
+        first = int(rng.integers(len(self.rows[part]) - self.size + 1))
+        return self._problem(part, np.arange(first, first + self.size))
+
+    def _problem(self, part: str, index: np.ndarray) -> Problem:
+        chosen = self.rows[part].take(index)
         return self.kind(chosen.A, chosen.b, **self.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,12 +16,14 @@ from ode2opt.solvers.run import Run
 class Relay:
     """Latches at the first rise of a gradient norm that was below the tolerance.
 
-    From there on beta = (C/h - C alpha/(2t))/Lam with Lam the curvature at the latch, and
-    gamma = beta/h; the velocity is kept. C = 3.9 needs the converged Lam that it is given here.
+    From there on beta = (C/h - C alpha/(2t))/Lam and gamma = beta/h; the velocity is kept. Lam is
+    the curvature at the latch, or where that velocity would coast to if it is larger there: where
+    the curvature falls fast, the iterates overshoot into a region that a Lam of the latch alone
+    is too small for. C = 3.5 leaves room below the edge of stability at 3.96.
     """
 
     successor: ClassVar[str] = "relay"
-    coefficients: DefaultCoefficients = field(default_factory=lambda: DefaultCoefficients(3.9))
+    coefficients: DefaultCoefficients = field(default_factory=lambda: DefaultCoefficients(3.5))
 
     def reason(self, run: Run) -> str | None:
         """Say whether to latch now."""
@@ -30,12 +33,17 @@ class Relay:
 
     def take_over(self, run: Run, eigac: Eigac) -> None:
         """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
-        curvature, calls = largest_curvature(run.problem, eigac.x)
-        run.calls += calls
         k, old = eigac.done, eigac.schedule
+        a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
+        move = eigac.u - a * eigac.g
+        curvature = 0.0
+        for x in (eigac.x, eigac.x + move / d):
+            found, calls = largest_curvature(run.problem, x)
+            run.calls += calls
+            curvature = max(curvature, found if math.isfinite(found) else 0.0)
         horizon = k + min(max(1, run.max_iter - k), LONGEST)
         schedule = self.coefficients.schedule(horizon, curvature or 1.0)
         # v <- v + (beta_new - beta_old) g keeps x'; in u = h v that is the difference of a.
-        eigac.u += float(schedule.a[k] - old.a[min(k, len(old) - 1)]) * eigac.g
+        eigac.u += (float(schedule.a[k]) - a) * eigac.g
         eigac.schedule = schedule
         eigac.go()

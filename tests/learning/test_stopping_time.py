@@ -1,0 +1,244 @@
+"""T, P and Q and their derivatives: against an independent adjoint, and against differences."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from adjoint import Adjoint, Curves
+from jax.flatten_util import ravel_pytree
+
+from ode2opt import Logistic, Lpp
+from ode2opt.dynamics import (
+    DefaultCoefficients,
+    Feasible,
+    Neural,
+    PowerIteration,
+    Spline,
+    to_jax,
+)
+from ode2opt.learning import Rules, stopping_time
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+H, T0, EPS = 0.1, 1.0, 5e-3
+X0 = np.full(3, 0.5)
+SAFETY = 16.0  # so large that p > 0 all the way: a kink would cost the quadrature an order
+DEFAULT = DefaultCoefficients(1.3, alpha=4.0, h=H)
+CONVERGED = PowerIteration(100, tol=1e-14)
+
+
+def boosted(t):
+    """A gamma above beta/h, so that Q is not zero."""
+    return 1.1 * DEFAULT.gamma(t)
+
+
+def fitted(blank, gamma=boosted):
+    return blank.fit_to(DEFAULT.beta, gamma, t1=7.0)
+
+
+KINDS = {
+    "softplus": lambda: fitted(Neural(4.0, width=8, t1=7.0)),
+    "relu": lambda: fitted(Neural(4.0, width=8, t1=7.0, activation="relu")),
+    "spline": lambda: fitted(Spline(4.0, knots=5, t1=7.0)),
+    "feasible": lambda: fitted(Feasible(4.0, h=H, knots=5, t1=7.0), DEFAULT.gamma),
+}
+PROBLEMS = {
+    "logistic": (Logistic, lambda z: _sigmoid(z) * (1 - _sigmoid(z)) * (1 - 2 * _sigmoid(z))),
+    "lpp": (Lpp, None),
+}
+
+
+QUICK = {("softplus", "logistic"), ("relu", "lpp"), ("spline", "lpp"), ("feasible", "logistic")}
+
+
+def _sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def make(name):
+    rng = np.random.default_rng(3)
+    kind, third = PROBLEMS[name]
+    A = rng.standard_normal((30, 3)) * [1.0, 0.6, 0.3]
+    b = rng.integers(0, 2, 30).astype(float)
+    problem = kind(A, b, l2=0.01)
+    if third is None:
+        third = lambda z: 6 * (z - b)  # noqa: E731
+    return problem, third
+
+
+def scale_of(problem):
+    return float(np.linalg.eigvalsh(problem.hessian(X0))[-1])
+
+
+def rules(substeps=1, **options):
+    return Rules(jnp.asarray(EPS), SAFETY, h=H, t0=T0, K=35, substeps=substeps, **options)
+
+
+def along(coefficients, direction):
+    """The coefficients' curves and their derivatives along a direction of the parameters."""
+    arrays, rest = eqx.partition(coefficients, eqx.is_inexact_array)
+    flat, unravel = ravel_pytree(arrays)
+
+    @jax.jit
+    def values(t):
+        def at(step):
+            c = eqx.combine(unravel(flat + step * direction), rest)
+            return jnp.stack([c.beta(t), c.gamma(t), c.dbeta(t)])
+
+        return jnp.concatenate(jax.jvp(at, (0.0,), (1.0,)))
+
+    remembered = {}
+
+    def curve(i):
+        def read(t):
+            if t not in remembered:
+                remembered[t] = np.asarray(values(jnp.asarray(float(t))))
+            return remembered[t][i]
+
+        return read
+
+    return Curves(float(coefficients.alpha), *(curve(i) for i in range(6)))
+
+
+def steepest(coefficients, slopes, moves_kinks=False):
+    """The direction of a gradient in which alpha stays.
+
+    (The adjoint's curves are functions of t alone.) The kinks of a ReLU network stay as well,
+    unless asked for: where they move, P jumps.
+    """
+    relu = not coefficients.smooth and not moves_kinks
+    free = {
+        name: np.full_like(values, not (name == "alpha" or (relu and "W3" not in name)))
+        for name, values in coefficients.parameters().items()
+    }
+    arrays = eqx.filter(coefficients.with_parameters(free), eqx.is_inexact_array)
+    direction = np.asarray(slopes) * np.asarray(ravel_pytree(arrays)[0])
+    return direction / np.linalg.norm(direction)
+
+
+def jacobian(coefficients, problem, scale, rules):
+    """The parameters, and a function of them that returns (T, P, Q) and the Jacobian."""
+    arrays, rest = eqx.partition(coefficients, eqx.is_inexact_array)
+    flat, unravel = ravel_pytree(arrays)
+
+    @jax.jit
+    def both(flat):
+        def numbers(flat):
+            found = stopping_time(
+                eqx.combine(unravel(flat), rest), problem, jnp.asarray(X0), scale, rules
+            )
+            return jnp.stack([found.T, found.P, found.Q])
+
+        return numbers(flat), jax.jacrev(numbers)(flat)
+
+    return flat, both
+
+
+def q_of(coefficients, t, kappa=1.0):
+    """q times h^2, written out with the curves' derivatives (SPEC.md section 6)."""
+    _, b, g, db, dg, d2b = coefficients.curves(t)
+    alpha = float(coefficients.alpha)
+    lam = alpha - 1
+    s, w = g - db, g - db - b / t
+    delta = t**2 * (g - kappa * db) + (kappa * (alpha - 2) - lam) * t * b
+    slope = 2 * t * (g - kappa * db) + t**2 * (dg - kappa * d2b)
+    slope += (kappa * (alpha - 2) - lam) * (b + t * db)
+    terms = [s - b / H, alpha * b / t - s, slope - lam * t * w, -delta, -w, -b, -g]
+    return H**2 * sum(np.maximum(term, 0) for term in terms)
+
+
+def dQ(coefficients, direction, T, dT):
+    """int q_theta dt + q(T) dT, the first by differences of the curves."""
+    arrays, rest = eqx.partition(coefficients, eqx.is_inexact_array)
+    flat, unravel = ravel_pytree(arrays)
+    t = np.linspace(T0, T, 40_001)
+    steps = (1e-6, -1e-6)
+    up, down = (
+        np.trapezoid(q_of(eqx.combine(unravel(flat + e * direction), rest), t), t) for e in steps
+    )
+    return (up - down) / 2e-6 + q_of(coefficients, np.array([T]))[0] * dT
+
+
+EVERY = [
+    pytest.param(kind, name, marks=[] if (kind, name) in QUICK else pytest.mark.exhaustive)
+    for kind in KINDS
+    for name in PROBLEMS
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY)
+def test_derivatives_agree_with_the_adjoint(kind, name):
+    (problem, third), coefficients = make(name), KINDS[kind]()
+    scale = scale_of(problem)
+    finer = 3200 if kind == "relu" else 400  # kinks cost an order
+    flat, both = jacobian(
+        coefficients, to_jax(problem), jnp.asarray(scale), rules(finer, estimator=CONVERGED)
+    )
+    (T, P, Q), slopes = both(flat)
+
+    def checked(slope):
+        direction = steepest(coefficients, slope)
+        curves = along(coefficients, direction)
+        return direction, Adjoint(problem, third, curves, X0, scale, EPS, H, T0, SAFETY)
+
+    direction, adjoint = checked(slopes[0])
+    assert float(T) == pytest.approx(adjoint.T, rel=1e-6)
+    assert slopes[0] @ direction == pytest.approx(adjoint.dT(), rel=1e-5)
+    if kind == "relu":
+        return  # p jumps where beta bends: no quadrature is exact to 1e-5; see the differences
+    direction, adjoint = checked(slopes[1])
+    assert float(P) == pytest.approx(adjoint.P(), rel=1e-5)
+    assert float(P) > 1e-2
+    assert slopes[1] @ direction == pytest.approx(adjoint.dP(), rel=1e-5)
+    expected = dQ(coefficients, direction, adjoint.T, adjoint.dT())
+    assert slopes[2] @ direction == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    assert (float(Q) > 1e-3) == (kind != "feasible")
+
+
+def test_the_start_velocitys_dependence_matters():
+    problem, third = make("logistic")
+    coefficients = KINDS["spline"]()
+    curves = along(coefficients, np.arange(11.0) / 10)
+    adjoint = Adjoint(problem, third, curves, X0, scale_of(problem), EPS, H, T0, SAFETY)
+    assert abs(adjoint.dT() - adjoint.dT(with_start=False)) > 1e-2 * abs(adjoint.dT())
+
+
+def test_the_sequences_dependence_matters():
+    """The formula for dP/dtheta needs what the parameters do to x_bar."""
+    problem, third = make("lpp")
+    coefficients = KINDS["spline"]()
+    curves = along(coefficients, np.arange(11.0) / 10)
+    adjoint = Adjoint(problem, third, curves, X0, scale_of(problem), EPS, H, T0, SAFETY)
+    assert abs(adjoint.dP() - adjoint.dP(sequence_part=False)) > 1e-3 * abs(adjoint.dP())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives_agree_with_differences(kind):
+    """On the mesh that training uses."""
+    problem, _ = make("lpp")
+    coefficients, exact = KINDS[kind](), rules(estimator=CONVERGED)
+    flat, both = jacobian(coefficients, to_jax(problem), jnp.asarray(scale_of(problem)), exact)
+    slopes = np.asarray(both(flat)[1])
+    direction = steepest(coefficients, slopes[0] + slopes[1])
+    slopes = slopes @ direction
+    up, down = (np.asarray(both(flat + e * direction)[0]) for e in (1e-5, -1e-5))
+    np.testing.assert_allclose(slopes, (up - down) / 2e-5, rtol=1e-4, atol=1e-8)
+
+
+def test_moving_kinks_are_differentiated():
+    """beta' jumps where a ReLU bends; T does not, and its derivative knows where the bend goes."""
+    problem, third = make("lpp")
+    coefficients = KINDS["relu"]()
+    scale = scale_of(problem)
+    flat, both = jacobian(coefficients, to_jax(problem), jnp.asarray(scale), rules(400))
+    slopes = np.asarray(both(flat)[1])
+    direction = steepest(coefficients, slopes[0], moves_kinks=True)
+    slope = slopes[0] @ direction
+    arrays, rest = eqx.partition(coefficients, eqx.is_inexact_array)
+    _, unravel = ravel_pytree(arrays)
+    ends = []
+    for step in (1e-4, -1e-4):
+        moved = eqx.combine(unravel(flat + step * direction), rest)
+        ends.append(Adjoint(problem, third, along(moved, direction), X0, scale, EPS, H, T0, 1.0).T)
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=3e-4)
