@@ -21,9 +21,13 @@ $(VENV)/.lint: $(BIN)/python pyproject.toml
 $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,learn,study,proofs,torch]'
-	touch $@ $(VENV)/.lint $(VENV)/.core
+	touch $@ $(VENV)/.lint $(VENV)/.study $(VENV)/.core
 
-demo: $(VENV)/.core
+$(VENV)/.study: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[learn,study]'
+	touch $@ $(VENV)/.core
+
+demo: $(VENV)/.study
 	$(BIN)/ode2opt demo
 
 test: $(VENV)/.test
@@ -35,7 +39,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.core
+bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py
 
 clean:

@@ -1,0 +1,89 @@
+"""What one StoPM step costs, in the gradients that the method itself would need.
+
+lpp with 1,024 rows and 123 columns (a5a where its files are, else random rows of that shape), one
+problem, tolerance 1e-4. The yardstick is (T - t0)/h plain gradients of the solver, timed in the
+same process right beside each step; parts and compile time are printed separately.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import scipy.sparse
+
+from ode2opt import Family
+from ode2opt.dynamics import Global
+from ode2opt.dynamics.jaxed import double
+from ode2opt.learning import Options, Rules, stopping_time
+from ode2opt.learning.instances import Source
+from ode2opt.learning.stopm import StoPM
+
+EPS, ROUNDS = 1e-4, 15
+
+
+def family() -> Family:
+    """Return a5a as in the paper, or something of its shape."""
+    if os.environ.get("ODE2OPT_DATA"):
+        return Family.from_dataset("lpp", "a5a")
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((4_000, 123), density=0.11, rng=rng, format="csr")
+    A.data[:] = 1.0
+    return Family.from_arrays("lpp", A, rng.integers(0, 2, 4_000).astype(float), size=1_024)
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """Return how long one call takes."""
+    began = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - began
+
+
+@double
+def main() -> dict[str, float]:
+    """Print the ratio and its parts; return the ratio."""
+    options = Options(tol=EPS, batch=1)
+    source = Source(family(), options)
+    problem = source.problem(0, 0)
+    one = source.of(problem)
+    rules = Rules(jax.numpy.asarray(EPS), options.safety, K=options.horizon)
+    stopm = StoPM(options.start(), options, rules)
+    coefficients, state = stopm.coefficients(stopm.start), stopm.start
+    forward = eqx.filter_jit(lambda rules: stopping_time(coefficients, *one, rules))
+    flat = eqx.tree_at(lambda rules: rules.estimator, rules, Global(float(one.scale)))
+    works: dict[str, Callable[[], Any]] = {
+        "step": lambda: stopm.step(state, [one])[1],
+        "forward": lambda: forward(rules),
+        "forward without curvature": lambda: forward(flat),
+    }
+    compile_times = {name: seconds_of(work) for name, work in works.items()}
+    found = forward(rules)
+    count = int((float(found.T) - rules.t0) / rules.h)
+    x0 = np.asarray(one.x0)
+
+    def gradients() -> None:
+        for _ in range(count):
+            problem.gradient(x0)
+
+    ratios: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        plain = seconds_of(gradients)
+        for name, work in works.items():
+            ratios[name].append(seconds_of(work) / plain)
+    middle = {name: median(values) for name, values in ratios.items()}
+    print(f"StoPM step, flow, (T - t0)/h = {count}: {middle['step']:.1f} times {count} gradients")
+    print(f"  forward {middle['forward']:.1f}, of which curvature "
+          f"{middle['forward'] - middle['forward without curvature']:.1f}; "
+          f"backward and update {middle['step'] - middle['forward']:.1f}")  # fmt: skip
+    print("  compile: " + ", ".join(f"{k} {v:.1f} s" for k, v in compile_times.items()))
+    return {"stopm_flow_ratio": round(middle["step"], 2)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Training: what it writes, that it can be broken off and taken up, what it says when it cannot."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ode2opt import Family, InputError, Method, Ode2OptError, Problem, learn, solve
+from ode2opt.learning import Options, Training
+
+SHORT = {
+    "coefficients": "spline", "steps": 6, "validate_every": 2, "validation": 2, "horizon": 80,
+    "tol": 1e-2,
+}  # fmt: skip
+FIELDS = {"step", "stopping_time", "P", "Q", "loss", "validation", "seconds"}
+
+
+def small(l2=0.02):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 5)) * [1, 0.8, 0.6, 0.4, 0.2]
+    b = (A @ np.arange(5) + rng.standard_normal(400) > 0).astype(float)
+    return Family.from_arrays("logistic", A, b, size=100, l2=l2)
+
+
+def metrics(folder):
+    """All lines but for the time they took."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    method = learn(small(), out=folder, **SHORT)
+    return folder, method
+
+
+def test_the_run_directory_keeps_its_contract(unbroken):
+    folder, _ = unbroken
+    names = {path.name for path in folder.iterdir()}
+    assert {"method.safetensors", "config.json", "metrics.jsonl", "checkpoints"} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(6))
+    assert all(set(line) >= FIELDS for line in lines)
+    assert [line["validation"] is not None for line in lines] == [False, True] * 3
+
+
+def test_learning_shortens_the_stopping_time(unbroken):
+    folder, method = unbroken
+    lines = metrics(folder)
+    assert lines[-1]["stopping_time"] < lines[0]["stopping_time"]
+    assert method.statistics["validation"]["feasible"]
+    assert method.certificate["levels"]["guarded"]
+
+
+def test_the_saved_method_is_the_returned_one_and_solves(unbroken):
+    folder, method = unbroken
+    saved = Method.load(folder / "method.safetensors")
+    np.testing.assert_array_equal(saved.schedule.a, method.schedule.a)
+    assert saved.provenance["finished"]
+    assert len(saved.provenance["family"]["hash"]) == 64
+    problem = small().sample(5, part="test")
+    learned = solve(problem, problem.start(), method=saved, tol=1e-2)
+    default = solve(problem, problem.start(), method="eigac-c1", tol=1e-2)
+    assert learned.success
+    assert learned.iterations < default.iterations
+
+
+def test_a_run_that_was_broken_off_ends_like_an_unbroken_one(unbroken, tmp_path):
+    folder, whole = unbroken
+    broken = tmp_path / "run"
+    learn(small(), out=broken, callback=lambda step: step.line["step"] == 2, **SHORT)
+    assert len(metrics(broken)) == 3
+    with (broken / "metrics.jsonl").open("a") as stream:
+        stream.write('{"step": 3, "half a li')  # a crash in the middle of a line
+    method = learn(small(), out=broken, resume=True, **SHORT)
+    assert metrics(broken) == metrics(folder)
+    np.testing.assert_array_equal(method.schedule.a, whole.schedule.a)
+
+
+def test_ctrl_c_keeps_what_was_earned(unbroken, tmp_path):
+    def interrupt(step):
+        if step.line["step"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(small(), out=tmp_path / "run", callback=interrupt, **SHORT)
+    learn(small(), out=tmp_path / "run", resume=True, **SHORT)
+    assert metrics(tmp_path / "run") == metrics(unbroken[0])
+
+
+def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
+    script = (
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "from test_training import SHORT, learn, small\n"
+        f"learn(small(), out={str(tmp_path / 'run')!r}, **SHORT)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script])
+    log = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 300
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    learn(small(), out=tmp_path / "run", resume=True, **SHORT)
+    assert metrics(tmp_path / "run") == metrics(unbroken[0])
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(unbroken, tmp_path, monkeypatch):
+    from ode2opt.learning import run_directory
+
+    real, saved = run_directory.write_atomically, []
+
+    def full(path, write):
+        if path.parent.name == "checkpoints" and len(saved) == 2:
+            raise OSError(28, "No space left on device")
+        saved.append(path) if path.parent.name == "checkpoints" else None
+        real(path, write)
+
+    monkeypatch.setattr(run_directory, "write_atomically", full)
+    with pytest.raises(Ode2OptError, match=r"No space left.*step-000002.*--resume"):
+        learn(small(), out=tmp_path / "run", **SHORT)
+    monkeypatch.setattr(run_directory, "write_atomically", real)
+    learn(small(), out=tmp_path / "run", resume=True, **SHORT)
+    assert metrics(tmp_path / "run") == metrics(unbroken[0])
+
+
+def test_what_cannot_be_resumed_is_said(unbroken, tmp_path):
+    folder, _ = unbroken
+    with pytest.raises(InputError, match="nothing to resume"):
+        learn(small(), out=tmp_path, resume=True, **SHORT)
+    with pytest.raises(InputError, match="it is finished"):
+        learn(small(), out=folder, resume=True, **SHORT)
+    with pytest.raises(
+        InputError, match="belongs to another configuration: steps is 6 there and 9"
+    ):
+        learn(small(), out=folder, resume=True, **SHORT | {"steps": 9})
+    with pytest.raises(InputError, match="belongs to another configuration: hash"):
+        learn(small(l2=0.5), out=folder, resume=True, **SHORT)
+    with pytest.raises(InputError, match="holds a run already"):
+        learn(small(), out=folder, **SHORT)
+    with pytest.raises(InputError, match="name the run's folder"):
+        learn(small(), resume=True, **SHORT)
+
+
+def test_a_family_that_never_reaches_the_tolerance_is_told_at_once(tmp_path):
+    with pytest.raises(Ode2OptError, match=r"within 80 iterations: raise the tolerance"):
+        learn(small(l2=0.0), **SHORT | {"tol": 1e-13})
+
+
+def test_a_function_that_is_not_convex_is_named_once():
+
+    def hill(x):
+        """Two valleys along the second variable; the start is on the hill between them."""
+        y = x[1] - 0.4
+        return 2 * x[0] ** 2 + y**4 / 4 - y**2 / 2
+
+    def sampler(rng):
+        return Problem.from_function(hill, n=2)
+
+    with pytest.warns(UserWarning, match="Training problem 0 of sampler.*is not convex") as seen:
+        learn(Family.from_sampler(sampler), **SHORT | {"steps": 2, "tol": 1e-1})
+    assert len([w for w in seen if "not convex" in str(w.message)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"coefficients": "magic"}, "Unknown coefficients 'magic'"),
+        ({"optimizer": "adamm"}, "did you mean 'adam'"),
+        ({"steps": 0}, "steps is 0"),
+        ({"lr": -1}, "lr is -1"),
+        ({"alpha": 0.5}, "alpha is 0.5"),
+        ({"alpha": 30.0}, "t0 = 1 must exceed"),
+        ({"kappa": 2.0}, "kappa is 2"),
+        ({"lam": 9.0}, "lam is 9"),
+        ({"safety": 0.5}, "safety is 0.5"),
+        ({"momentum": 1.0}, "momentum is 1"),
+        ({"epochs": 3}, "has no option epochs"),
+    ],
+)
+def test_wrong_options_are_named(options, said):
+    with pytest.raises(InputError, match=said):
+        learn(small(), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "sgd", "decay": "constant", "estimator": "global", "scale": "family"},
+        {"optimizer": "adamw", "decay": "exponential", "coefficients": "neural",
+         "activation": "relu", "learn_alpha": True, "estimator": "l0l1"},
+    ],
+)  # fmt: skip
+def test_every_way_of_training_makes_a_method(options):
+    training = Training(small(), Options(**SHORT | {"steps": 2} | options), None, False)
+    before = training.stopm.coefficients(training.state).parameters()
+    method = training.run()
+    after = training.stopm.coefficients(training.state).parameters()
+    moved = {name for name in before if np.any(before[name] != after[name])}
+    assert ("alpha" in moved) == options.get("learn_alpha", False)
+    assert len(moved) >= 2
+    assert (method.family_scale is not None) == (options.get("scale") == "family")
