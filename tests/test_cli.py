@@ -200,11 +200,15 @@ def test_data_commands(run_cli):
     assert (code, "digits is ready" in out) == (0, True)
 
 
-def test_demo_compares_all_methods(run_cli, monkeypatch):
+def test_demo_learns_compares_and_reports(run_cli, monkeypatch, tmp_path):
     monkeypatch.setattr("ode2opt.study.demo.INSTANCES", 2)
-    code, out, _ = run_cli("demo")
+    monkeypatch.setattr("ode2opt.study.demo.STEPS", 2)
+    code, out, _ = run_cli("demo", "--out", tmp_path / "demo")
     assert code == 0
-    assert all(name in out for name in ("gd", "nag-restart", "igahd", "eigac-c4", "lbfgs"))
+    assert all(name in out for name in ("gd", "nag-restart", "igahd", "lbfgs", "learned"))
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == {
+        "method.safetensors", "report.html",
+    }  # fmt: skip
 
 
 def write(path, text):
@@ -303,6 +307,9 @@ def test_a_full_disk_leaves_the_old_file(run_cli, tmp_path, monkeypatch, classif
 
 def test_every_command_has_help_with_an_example(run_cli):
     for command in (
+        ["train"],
+        ["report"],
+        ["reproduce"],
         ["bench"],
         ["solve"],
         ["demo"],

@@ -122,7 +122,7 @@ def test_the_scatter_follows_the_papers_four_methods():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: PowerIteration(steps=0), "steps is 0"),
+        (lambda: PowerIteration(steps=-1), "steps is -1"),
         (lambda: PowerIteration(safety=0.9), "safety is 0.9"),
         (lambda: L0L1.fit([1.0], [1.0, 2.0]), "as many gradient norms as curvatures"),
         (lambda: L0L1.fit([np.nan], [1.0]), "finite"),

@@ -8,13 +8,16 @@ import pytest
 from adjoint import Adjoint, Curves
 from jax.flatten_util import ravel_pytree
 
-from ode2opt import Logistic, Lpp
+from ode2opt import Logistic, Lpp, Problem, solve
 from ode2opt.dynamics import (
+    L0L1,
     DefaultCoefficients,
     Feasible,
     Neural,
     PowerIteration,
     Spline,
+    flow,
+    stack,
     to_jax,
 )
 from ode2opt.learning import Rules, stopping_time
@@ -242,3 +245,101 @@ def test_moving_kinks_are_differentiated():
         moved = eqx.combine(unravel(flat + step * direction), rest)
         ends.append(Adjoint(problem, third, along(moved, direction), X0, scale, EPS, H, T0, 1.0).T)
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=3e-4)
+
+
+def found_by(coefficients, problem, scale, **options):
+    return stopping_time(coefficients, to_jax(problem), jnp.asarray(X0), scale, rules(**options))
+
+
+def test_the_stopping_time_converges_to_the_flows():
+    """Second order in the step, against an adaptive solver."""
+    problem, _ = make("lpp")
+    scale = scale_of(problem)
+    exact = flow(KINDS["spline"](), problem, X0, t1=8.0, t0=T0, scale=scale, until=EPS).t
+    errors = [
+        abs(float(found_by(KINDS["spline"](), problem, jnp.asarray(scale), substeps=m).T - exact))
+        for m in (4, 8, 16)
+    ]
+    assert errors[-1] < 1e-4
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(orders, 2.0, atol=0.4)
+
+
+def test_a_batch_agrees_with_its_problems_whatever_becomes_of_them():
+    """vmap and grad over problems that reach the tolerance, do not, blow up, or were there."""
+    rng = np.random.default_rng(0)
+    problems = [
+        Logistic(rng.standard_normal((30, 3)), rng.integers(0, 2, 30).astype(float), l2=0.05)
+        for _ in range(4)
+    ]
+    scales = [scale_of(problem) for problem in problems]
+    scales[1] *= 400.0  # so slow that the horizon ends it
+    scales[2] /= 40.0  # so fast that it blows up
+    starts = np.tile(X0, (4, 1))
+    starts[3] = solve(problems[3], X0, tol=1e-8, method="lbfgs").x
+    coefficients = KINDS["spline"]()
+    together = jax.vmap(
+        lambda problem, x0, scale: stopping_time(coefficients, problem, x0, scale, rules())
+    )(stack(problems), jnp.asarray(starts), jnp.asarray(scales))
+    assert together.reached.tolist() == [True, False, False, True]
+    assert together.failed.tolist() == [False, False, True, False]
+    assert float(together.T[3]) == T0
+    for i, problem in enumerate(problems):
+        alone = stopping_time(
+            coefficients, to_jax(problem), jnp.asarray(starts[i]), jnp.asarray(scales[i]), rules()
+        )
+        for batched, single in zip(together, alone, strict=True):
+            np.testing.assert_allclose(batched[i], single, rtol=1e-9)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def slope(coefficients, batch, starts, scales):
+        found = jax.vmap(
+            lambda problem, x0, scale: stopping_time(coefficients, problem, x0, scale, rules())
+        )(batch, starts, scales)
+        return jnp.sum(jnp.where(found.reached, found.T, 0.0))
+
+    slopes = slope(coefficients, stack(problems), jnp.asarray(starts), jnp.asarray(scales))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
+
+
+def test_other_data_of_the_same_shape_does_not_recompile():
+    counted = eqx.filter_jit(eqx.debug.assert_max_traces(found_by_arrays, max_traces=1))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        problem = Lpp(rng.standard_normal((20, 3)), rng.standard_normal(20), l2=0.1)
+        counted(KINDS["spline"](), to_jax(problem), jnp.asarray(X0), jnp.asarray(2.0 + seed))
+
+
+def found_by_arrays(coefficients, problem, x0, scale):
+    return stopping_time(coefficients, problem, x0, scale, rules())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_averaged_hessian_is_the_integral(name):
+    """Two Gauss-Legendre nodes against a fine quadrature; exact for lpp, whose H is quadratic."""
+    problem, _ = make(name)
+    y, v = X0 + np.array([0.3, -0.2, 0.1]), np.array([1.0, 2.0, -1.0])
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    exact = sum(
+        w / 2 * problem.hessian(X0 + (1 + t) / 2 * (y - X0)) @ v
+        for t, w in zip(nodes, weights, strict=True)
+    )
+    found = problem.mean_hvp(problem.at(X0), problem.at(y), v)
+    np.testing.assert_allclose(found, exact, rtol=1e-12 if name == "lpp" else 1e-3)
+    plain = Problem.mean_hvp(problem, problem.at(X0), problem.at(y), v)
+    np.testing.assert_allclose(found, plain, rtol=1e-12)
+
+
+def test_estimates_along_a_segment_average_those_at_its_points():
+    problem, _ = make("lpp")
+    twin, y = to_jax(problem), jnp.asarray(X0 + 0.2)
+    ends = (twin.at(jnp.asarray(X0)), twin.at(y))
+    taus = (np.polynomial.legendre.leggauss(2)[0] + 1) / 2
+    points = [X0 + tau * 0.2 for tau in taus]
+    top = np.linalg.eigvalsh(np.mean([problem.hessian(p) for p in points], axis=0))[-1]
+    power = CONVERGED.along(twin, *ends, CONVERGED.start(twin))
+    assert float(power.curvature) == pytest.approx(top, rel=1e-10)
+    norm = L0L1(0.5, 2.0)
+    expected = 0.5 + 2.0 * np.mean([np.linalg.norm(problem.gradient(p)) for p in points])
+    assert float(norm.along(twin, *ends, None).curvature) == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,338 @@
+"""The report of a run: its contents, its refusals, and how a browser shows it."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ode2opt import Family, InputError, learn
+from ode2opt.solvers import Method
+from ode2opt.study.run_report import run_report
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
+TOL = 1e-2
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short real run."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((200, 5))
+    b = (A @ rng.standard_normal(5) + rng.standard_normal(200) > 0).astype(float)
+    folder = tmp_path_factory.mktemp("report") / "run"
+    learn(
+        Family.from_arrays("logistic", A, b, size=40, l2=0.05), out=folder, steps=4, horizon=60,
+        validation=2, validate_every=2, tol=TOL,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def copied(run, tmp_path):
+    return shutil.copytree(run, tmp_path / "copy")
+
+
+def row(reached, complexity):
+    return {
+        "measure_mean": -3.456, "measure_std": 0.1, "complexity_mean": complexity,
+        "complexity_std": 2.0, "complexity_max": 50, "oracle_calls_mean": 12.4,
+        "seconds_mean": 0.0123, "reached": reached, "diverged": 0, "handovers": 0,
+    }  # fmt: skip
+
+
+BENCHMARK = {"instances": 4, "methods": {"nag": row(3, 41.04), "learned": row(4, 20.0)}}
+CURVES = {"nag": 0.9 ** np.arange(80), "learned": 0.8 ** np.arange(60), "gd": [1.0, np.inf]}
+
+
+def test_statistics_certificate_and_provenance_are_those_of_the_method(run):
+    text = run_report(run).html()
+    method = Method.load(run / "method.safetensors")
+    config = json.loads((run / "config.json").read_text())
+    for sentence in method.certificate["verdict"]:
+        assert sentence.replace("'", "&#x27;") in text
+    assert f"{method.certificate['margins']['linear']:.4g}</td>" in text
+    for part in ("validation", "test"):
+        found = method.statistics[part]
+        assert f"{found['complexity']:.4g}</td>" in text
+        assert f"{found['reached']}/{found['total']}</td>" in text
+    assert config["family"]["hash"] in text
+    assert config["versions"]["jax"] in text
+    for name in config["options"]:
+        assert f"<dt>{name.replace('_', ' ')}</dt>" in text
+    assert "not finished" not in text
+
+
+def figures_of(page):
+    text = page.html()
+    begin = text.index('id="figures">') + len('id="figures">')
+    return json.loads(text[begin : text.index("</script>", begin)])
+
+
+def test_the_plots_show_the_schedule_and_the_metrics(run):
+    figures = figures_of(run_report(run))
+    method = Method.load(run / "method.safetensors")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    by_label = {figure["y"]["title"]: figure["curves"] for figure in figures}
+    for curve in by_label["a, c, d"]:
+        np.testing.assert_allclose(curve["y"], getattr(method.schedule, curve["name"]), rtol=1e-5)
+    h = method.formula.h
+    np.testing.assert_allclose(
+        h * np.array(by_label["beta(t)"][0]["y"]), method.schedule.a, rtol=1e-5
+    )
+    for name in ("stopping_time", "P", "Q", "loss", "penalty"):
+        curve = by_label[name.replace("_", " ")][0]
+        assert curve["x"] == [0, 1, 2, 3]
+        np.testing.assert_allclose(curve["y"], [line[name] for line in lines], rtol=1e-5)
+    validated = by_label["validation"][0]
+    assert validated["x"] == [1, 3]
+    assert validated["y"] == pytest.approx([lines[1]["validation"], lines[3]["validation"]])
+
+
+def test_a_comparison_marks_what_was_not_reached(run):
+    text = run_report(run, benchmark=BENCHMARK).html()
+    for cell in ("&gt;41.0 (2.0)", "&gt;50", "&gt;12", "&gt;12.3", "3/4", "20.0 (2.0)", "4/4"):
+        assert f"<td class=number>{cell}</td>" in text
+
+
+def test_gradient_norms_are_drawn_with_the_tolerance(run):
+    figure = figures_of(run_report(run, curves=CURVES))[0]
+    assert figure["threshold"] == TOL
+    assert figure["y"]["log"]
+    assert [curve["name"] for curve in figure["curves"]] == ["learned", "nag", "gd"]
+    assert figure["curves"][2]["y"] == [1, None]
+
+
+def test_an_unfinished_run_says_so(copied):
+    method = Method.load(copied / "method.safetensors")
+    method.replace(
+        certificate={}, provenance={**method.provenance, "finished": False},
+        statistics={"validation": method.statistics["validation"]},
+    ).save(copied / "method.safetensors")  # fmt: skip
+    (copied / "metrics.jsonl").write_text("")
+    text = run_report(copied).html()
+    assert "Training is not finished" in text
+    assert "certified when training is finished" in text
+    assert "No step is done yet" in text
+    assert "fresh test problems" not in text
+
+
+def test_a_schedule_without_coefficients_is_reported_too(copied):
+    method = Method.load(copied / "method.safetensors").replace(formula=None)
+    method.save(copied / "method.safetensors")
+    labels = {figure["y"]["title"] for figure in figures_of(run_report(copied))}
+    assert "a, c, d" in labels
+    assert "beta(t)" not in labels
+
+
+def damage_options(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    config["options"] |= changes
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+DAMAGES = {
+    "no folder": (shutil.rmtree, "There is no folder"),
+    "no config": (lambda f: (f / "config.json").unlink(), "is no training run"),
+    "no method": (lambda f: (f / "method.safetensors").unlink(), "has no method yet"),
+    "no metrics": (lambda f: (f / "metrics.jsonl").unlink(), "metrics.jsonl is missing"),
+    "config": (lambda f: (f / "config.json").write_text("{"), "config.json is damaged"),
+    "sections": (lambda f: (f / "config.json").write_text("{}"), "its options is None"),
+    "option": (lambda f: damage_options(f, tol=-1), "config.json is damaged: tol is -1"),
+    "kind of option": (lambda f: damage_options(f, coefficients=[]), "config.json is damaged"),
+    "method": (
+        lambda f: (f / "method.safetensors").write_bytes(b"no method"),
+        "damaged or no method file",
+    ),
+    "line": (lambda f: (f / "metrics.jsonl").write_text('{"step"'), "line 1 is not a JSON object"),
+    "bytes": (lambda f: (f / "metrics.jsonl").write_bytes(b"\xff\xfe"), "metrics.jsonl is damaged"),
+    "value": (lambda f: (f / "metrics.jsonl").write_text('{"step": "a"}'), "step of line 1 is 'a'"),
+}
+
+
+@pytest.mark.parametrize(("damage", "sentence"), DAMAGES.values(), ids=DAMAGES)
+def test_what_is_no_run_or_damaged_is_told_in_a_sentence(copied, damage, sentence):
+    damage(copied)
+    with pytest.raises(InputError, match=sentence):
+        run_report(copied)
+
+
+def test_parameters_that_do_not_fit_their_kind_are_told(copied):
+    method = Method.load(copied / "method.safetensors")
+    unheard = replace(method.formula, kind="unheard")
+    method.replace(formula=unheard).save(copied / "method.safetensors")
+    with pytest.raises(InputError, match=r"method\.safetensors is no valid method: Unknown kind"):
+        run_report(copied)
+
+
+def test_the_command_writes_into_the_run_and_says_where(copied, run_cli):
+    code, out, _ = run_cli("report", copied)
+    assert code == 0
+    assert str(copied / "report.html") in out
+    assert (copied / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_command_writes_where_it_is_told(run, tmp_path, run_cli):
+    code, _, _ = run_cli("report", run, "--out", tmp_path / "mine.html")
+    assert code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.html"]
+    assert not (run / "report.html").exists()
+
+
+def test_the_command_refuses_in_one_sentence(tmp_path, run, run_cli):
+    code, out, err = run_cli("report", tmp_path)
+    assert (code, out) == (2, "")
+    assert "is no training run" in err
+    code, _, err = run_cli("report", run, "--out", tmp_path)
+    assert code == 2
+    assert "is a folder" in err
+
+
+def test_the_command_has_an_example(run_cli):
+    assert "Example: ode2opt report" in run_cli("report", "--help")[1]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium. In CI it must be there."""
+    absent = pytest.fail if os.environ.get("CI") else pytest.skip
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        absent("needs a browser: apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        absent("needs playwright: pip install playwright")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(run, tmp_path_factory):
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    run_report(run, benchmark=BENCHMARK, curves=CURVES).save(file)
+    return file.as_uri()
+
+
+@pytest.fixture
+def shown(browser, address):
+    """Open the report; afterwards, no error was logged and nothing was asked of any network."""
+    contexts, requests, complaints = [], [], []
+
+    def show(**options):
+        contexts.append(browser.new_context(**options))
+        view = contexts[-1].new_page()
+        view.on("request", lambda request: requests.append(request.url))
+        view.on("pageerror", lambda error: complaints.append(str(error)))
+        view.on("console", lambda message: complaints.append(message.text))
+        view.goto(address)
+        return view
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert requests == [address] * len(contexts)
+    assert complaints == []
+
+
+def traces(view, plot=0):
+    return view.locator(f"#plot-{plot} .scatterlayer .trace").count()
+
+
+def wait_for_traces(view, count):
+    view.wait_for_function(
+        "count => document.querySelectorAll('#plot-0 .scatterlayer .trace').length === count",
+        arg=count,
+    )
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_figure_is_drawn_within_the_screen(shown, run, viewport, scheme):
+    view = shown(viewport=viewport, color_scheme=scheme)
+    figures = figures_of(run_report(run, benchmark=BENCHMARK, curves=CURVES))
+    assert view.locator(".plot").count() == len(figures)
+    for i, figure in enumerate(figures):
+        assert traces(view, i) == len(figure["curves"])
+        box = view.locator(f"#plot-{i} .main-svg").first.bounding_box()
+        assert box["width"] <= viewport["width"]
+        assert box["height"] > 200
+    assert view.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+
+
+def test_a_method_is_hidden_and_shown_by_its_entry_in_the_legend(shown):
+    view = shown(viewport=DESKTOP)
+    entry = view.locator("#plot-0 .legend .traces", has_text="nag").locator(".legendtoggle")
+    wait_for_traces(view, len(CURVES))
+    entry.click()
+    wait_for_traces(view, len(CURVES) - 1)
+    view.wait_for_timeout(500)  # a second click sooner would be a double click
+    entry.click()
+    wait_for_traces(view, len(CURVES))
+
+
+def test_colours_follow_the_system_and_keep_what_was_hidden(shown):
+    view = shown(viewport=DESKTOP, color_scheme="light")
+    view.locator("#plot-0 .legend .traces", has_text="nag").locator(".legendtoggle").click()
+    wait_for_traces(view, len(CURVES) - 1)
+    ground = "getComputedStyle(document.querySelector('#plot-0 .main-svg')).backgroundColor"
+    assert view.evaluate(ground) == "rgb(255, 255, 255)"
+    view.emulate_media(color_scheme="dark")
+    view.wait_for_function(f"() => {ground} === getComputedStyle(document.body).backgroundColor")
+    assert view.evaluate(ground) != "rgb(255, 255, 255)"
+    assert traces(view) == len(CURVES) - 1
+
+
+def test_hovering_shows_values_and_dragging_zooms(shown):
+    view = shown(viewport=DESKTOP)
+    area = view.locator("#plot-0 .nsewdrag")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    values = view.locator("#plot-0 .hovertext")
+    for down in range(5, int(box["height"]), 5):  # until a curve is met
+        view.mouse.move(x, box["y"] + down)
+        if values.count():
+            break
+    assert values.first.text_content()
+    before = view.evaluate("document.getElementById('plot-0').layout.xaxis.range[1]")
+    view.mouse.move(x, y)
+    view.mouse.down()
+    view.mouse.move(x + box["width"] / 4, y + box["height"] / 4, steps=5)
+    view.mouse.up()
+    view.wait_for_function(
+        "before => document.getElementById('plot-0').layout.xaxis.range[1] < before", arg=before
+    )
+
+
+def test_a_finger_scrolls_the_page_over_a_plot(shown):
+    view = shown(viewport=PHONE, has_touch=True, is_mobile=True)
+    view.locator("#plot-0").scroll_into_view_if_needed()
+    box = view.locator("#plot-0 .nsewdrag").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    before = view.evaluate("scrollY")
+    finger = view.context.new_cdp_session(view)
+
+    def touch(kind, *points):
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", {"x": x, "y": y})
+    for up in range(0, 120, 10):
+        touch("touchMove", {"x": x, "y": y - up})
+    touch("touchEnd")
+    view.wait_for_function("before => scrollY > before", arg=before)
+
+
+def test_there_is_no_button_that_sends_a_plot_away(shown):
+    titles = (
+        shown(viewport=DESKTOP)
+        .locator("#plot-0 .modebar-btn")
+        .evaluate_all("buttons => buttons.map(button => button.dataset.title)")
+    )
+    assert len(titles) == 6
+    assert not [title for title in titles if "hare" in title or "loud" in title]

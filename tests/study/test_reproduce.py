@@ -1,0 +1,363 @@
+"""The study in one command: its numbers, its cache, its words about what is missing."""
+
+import json
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
+from ode2opt.study.benchmark import Settings, run_benchmark
+from ode2opt.study.reproduction import Reproduction, cells, plan, running
+from ode2opt.study.reproduction.cache import Store
+from ode2opt.study.reproduction.figures import make_figures
+from ode2opt.study.reproduction.findings import Findings
+from ode2opt.study.reproduction.plan import Effort, Item
+from ode2opt.study.reproduction.report import write_report
+from ode2opt.study.reproduction.rows import CLASSICS, LEARNED, ROWS, printed_cell
+from ode2opt.study.reproduction.tables import make_tables
+
+TINY = Effort(
+    instances=2,
+    training={"steps": 3, "validate_every": 1, "validation": 2, "batch": 1, "tol": 2e-2},
+    mark="quick: tiny",
+)
+ONLY = "table1,table3,table5,fig6"
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """A study of one small bundled dataset."""
+    monkeypatch.setattr(plan, "QUICK", TINY)
+    monkeypatch.setattr(plan, "DATASETS", ("breast_cancer",))
+
+
+def made(folder, only=ONLY):
+    study = Reproduction(folder, only, quick=True)
+    study.run()
+    study.write()
+    return json.loads((folder / "results.json").read_text())
+
+
+def without_seconds(document):
+    """The document without what a clock measured."""
+    if isinstance(document, dict):
+        return {k: without_seconds(v) for k, v in document.items() if "seconds" not in k}
+    if isinstance(document, list):
+        rows = [row for row in document if not (isinstance(row, list) and "ms" in row)]
+        return [without_seconds(one) for one in rows]
+    return document
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A finished study."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "QUICK", TINY)
+        patch.setattr(plan, "DATASETS", ("breast_cancer",))
+        folder = tmp_path_factory.mktemp("study") / "out"
+        return folder, made(folder)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The kinds of the items that are worked on, in order."""
+    seen = []
+
+    def counted(kind):
+        def make(store, effort, item):
+            seen.append(item.kind)
+            return kind.make(store, effort, item)
+
+        return kind._replace(make=make)
+
+    work = {name: counted(kind) for name, kind in running.WORK.items()}
+    monkeypatch.setattr(running, "WORK", work)
+    return seen
+
+
+# The numbers ------------------------------------------------------------------------------------
+
+
+def test_cells_are_those_of_a_benchmark_of_ones_own(whole):
+    folder, results = whole
+    cell = results["cells"]["lpp breast_cancer"]
+    method = Method.load(folder / cell["training"]["method"])
+    family = Family.from_dataset("lpp", "breast_cancer", split="paper")
+    names = tuple(row.key for row in CLASSICS)
+    own = run_benchmark(family, Settings(names, instances=2, handover="none", jobs=1)).statistics()
+    for key, handover in (("eigac-learned", "relay"), ("eigac-guarded", "guard")):
+        settings = Settings((), {key: method}, instances=2, handover=handover, jobs=1)
+        own |= run_benchmark(family, settings).statistics()
+    assert without_seconds(cell["methods"]) == without_seconds(own)
+    first = next(r for r in results["tables"]["table3"]["rows"] if r[:2] == ["NAG", "ours"])
+    nag = own["nag"]
+    assert first[2] == f"{nag['measure_mean']:.2f} ({nag['measure_std']:.3f})"
+
+
+def test_everything_promised_is_written(whole):
+    folder, results = whole
+    tables = {f"tables/table{n}.{end}" for n in (1, 3, 5) for end in ("csv", "md", "tex")}
+    figures = {f"figures/fig6_lpp.{end}" for end in ("png", "pdf")}
+    assert set(results["files"]) == tables | figures | {"report.html"}
+    assert all((folder / name).stat().st_size > 100 for name in results["files"])
+    assert "Content-Security-Policy" in (folder / "report.html").read_text()
+
+
+def test_quick_is_said_everywhere(whole):
+    folder, results = whole
+    assert results["quick"] is True
+    for table in results["tables"].values():
+        assert table["caption"].endswith("[quick: tiny]")
+    for name in ("table3.md", "table3.tex", "table3.csv"):
+        assert "quick: tiny" in (folder / "tables" / name).read_text()
+    assert "quick: tiny" in (folder / "report.html").read_text()
+
+
+def test_figures_and_report_are_drawn_with_what_there_is(whole, tmp_path):
+    store = Reproduction(whole[0], ONLY, quick=True).store
+    findings = Findings(store, TINY, ("breast_cancer",), tuple(plan.OUTPUTS))
+    figures = make_figures(findings)
+    assert sorted(name[:4] for name in figures) == [f"fig{n}" for n in range(2, 8)]
+    for figure in figures.values():
+        assert figure.get_suptitle().endswith("[quick: tiny]")
+    training, missing = figures["fig3_training"].axes[2], figures["fig4_contraction"].axes[0]
+    assert len(training.lines[0].get_xdata()) == 3
+    assert [text.get_text() for text in missing.texts] == ["missing"]
+    write_report(findings, {}, []).save(tmp_path / "report.html")
+
+
+def test_what_it_was_made_with_is_told(whole):
+    results = whole[1]
+    assert results["made_with"]["seed"] == 0
+    assert len(results["made_with"]["code"]) == 64
+    assert set(results["machine"]) == {"platform", "processor", "cores", "python"}
+    assert results["datasets"]["breast_cancer"]["train_rows"] == 341
+
+
+def test_the_papers_numbers_ship_with_the_package():
+    gd, nag = CLASSICS[:2]
+    assert printed_cell("measure", "logistic", gd, "mushrooms") == (-1.55, 0.016)
+    assert printed_cell("complexity", "lpp", nag, "phishing") == (252.43, 16.373)
+    assert printed_cell("complexity", "lpp", LEARNED, "separable") == (11.0, 0.0)
+    assert printed_cell("measure", "lpp", gd, "covtype20k") is None
+
+
+# The cache --------------------------------------------------------------------------------------
+
+
+def test_a_second_run_does_no_work(whole, calls, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(whole[0], folder)
+    assert Reproduction(folder, ONLY, quick=True).cost == 0
+    assert made(folder) == whole[1]
+    assert calls == []
+
+
+def test_only_does_just_that_and_keeps_what_was_made(whole, calls, tmp_path):
+    assert set(made(tmp_path / "new", "table1")["tables"]) == {"table1"}
+    assert calls == ["data"]
+    folder = tmp_path / "copy"
+    shutil.copytree(whole[0], folder)
+    assert made(folder, "table1") == whole[1]
+    assert calls == ["data"]
+
+
+def test_an_interrupted_study_goes_on_to_the_same_numbers(whole, calls, monkeypatch, tmp_path):
+    from ode2opt.learning.training import Training
+
+    step = Training._step
+
+    def interrupted(self):
+        if self.progress.step == 2:
+            monkeypatch.setattr(Training, "_step", step)
+            signal.raise_signal(signal.SIGINT)
+        return step(self)
+
+    monkeypatch.setattr(Training, "_step", interrupted)
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        made(folder)
+    assert calls == ["classics", "training"]
+    assert without_seconds(made(folder)) == without_seconds(whole[1])
+    assert calls.count("classics") == 1
+    assert calls.count("training") == 2
+
+
+def test_a_run_cut_short_by_ctrl_c_is_no_result(monkeypatch, tmp_path):
+    def make(store, effort, item):
+        problem = Quadratic(np.eye(2), np.ones(2))
+        look = lambda progress: signal.raise_signal(signal.SIGINT)  # noqa: E731
+        return {"iterations": solve(problem, np.zeros(2), method="gd", callback=look).iterations}
+
+    item = Item("data", "logistic", "breast_cancer")
+    store = Store(tmp_path / "cache", {}, {("logistic", "breast_cancer"): "x"})
+    monkeypatch.setitem(running.WORK, "data", running.Kind(make, 1))
+    with pytest.raises(KeyboardInterrupt):
+        running.run_items(store, TINY, [item])
+    assert store.load(item) is None
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_processes_do_not_change_the_numbers(tmp_path):
+    items = [Item("classics", problem, "breast_cancer") for problem in plan.PROBLEMS]
+    found = []
+    for jobs in (1, 2):
+        prints = {(item.problem, item.dataset): "x" for item in items}
+        store, ticks = Store(tmp_path / str(jobs), {}, prints), []
+        assert running.run_items(store, TINY, items, jobs, lambda: ticks.append(1)) == []  # noqa: B023
+        assert len(ticks) == running.cost_of(items, TINY)
+        found.append([without_seconds(store.load(item)) for item in items])
+    assert found[0] == found[1]
+
+
+# What cannot be made ----------------------------------------------------------------------------
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(run_cli, tmp_path):
+    code, _, said = run_cli("reproduce", "--only", "table2,fig1", "--out", tmp_path / "out")
+    assert code == 2
+    assert "'fig1': choose from table1, table2, table3, table4, table5, fig2" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("ode2opt", "0.0.1", "another version of ode2opt"),
+        ("code", "0" * 64, "other code of ode2opt"),
+        ("effort", {"instances": 7}, "other settings"),
+        ("packages", {"numpy": "1.0"}, "other packages"),
+    ],
+)
+def test_a_folder_of_another_study_is_refused(run_cli, tmp_path, field, value, words):
+    folder = tmp_path / "out"
+    Reproduction(folder, "table1", quick=True)
+    identity = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps(identity | {field: value}))
+    code, _, said = run_cli("reproduce", "--quick", "--only", "table1", "--out", folder)
+    assert code == 2
+    assert words in said
+    assert "name another --out" in said
+
+
+def test_quick_and_full_do_not_mix(tmp_path):
+    Reproduction(tmp_path / "out", "table1", quick=True)
+    with pytest.raises(InputError, match="other settings"):
+        Reproduction(tmp_path / "out", "table1")
+
+
+def test_a_file_or_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "results.json").write_text("{}")
+    with pytest.raises(InputError, match="something else"):
+        Reproduction(tmp_path, "table1")
+    with pytest.raises(InputError, match="is a file"):
+        Reproduction(tmp_path / "results.json", "table1")
+
+
+def test_missing_data_is_marked_and_the_rest_made(no_network, monkeypatch, run_cli, tmp_path):
+    monkeypatch.setattr(plan, "DATASETS", ("breast_cancer", "w3a"))
+    folder = tmp_path / "out"
+    code, _, said = run_cli(
+        "reproduce", "--quick", "--only", "table1", "--out", folder, "--jobs", 1
+    )
+    assert code == 1
+    assert "Missing: w3a (The file 'w3a' is not in" in said
+    results = json.loads((folder / "results.json").read_text())
+    assert [one["what"] for one in results["missing"]] == ["w3a"]
+    first, second = results["tables"]["table1"]["rows"]
+    assert first[:3] == ["breast_cancer", "30", "341"]
+    assert second[:3] == ["w3a", "missing (300)", "missing (4,912)"]
+
+
+def test_a_training_that_fails_leaves_the_other_rows(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise Ode2OptError("No flow gets there: raise the tolerance.")
+
+    monkeypatch.setattr(cells, "learn", refuse)
+    study = Reproduction(tmp_path / "out", "table3,fig6", quick=True)
+    study.run()
+    study.write()
+    assert [one["what"] for one in study.missing] == ["training of lpp breast_cancer"]
+    assert "raise the tolerance" in study.missing[0]["why"]
+    rows = {tuple(r[:2]): r[2] for r in _rows(tmp_path / "out", "table3")}
+    assert rows["GD", "ours"].startswith("-")
+    assert rows["EIGAC", "ours"] == rows["Win rate", "ours"] == "missing"
+
+
+def test_covtype_joins_where_it_is(monkeypatch, tmp_path, no_network):
+    monkeypatch.undo()
+    monkeypatch.setenv("ODE2OPT_CACHE", str(tmp_path))
+    monkeypatch.delenv("ODE2OPT_DATA", raising=False)
+    assert "covtype" not in plan.datasets_of_study()
+    assert plan.covtype_of(plan.datasets_of_study()) == "covtype20k"
+    (tmp_path / "covtype").write_text("")
+    assert "covtype" in plan.datasets_of_study()
+    assert plan.covtype_of(plan.datasets_of_study()) == "covtype"
+
+
+def _rows(folder, table):
+    return json.loads((folder / "results.json").read_text())["tables"][table]["rows"]
+
+
+# Marks ------------------------------------------------------------------------------------------
+
+
+def outcome(measure, complexity, **rest):
+    plain = {"oracle_calls": 1, "seconds": 1.0, "reached": complexity < 500, "diverged": False}
+    return {"measure": measure, "complexity": complexity, "handovers": 0} | plain | rest
+
+
+class Given:
+    """Findings that are given, in place of a store."""
+
+    def __init__(self, outcomes):
+        from ode2opt.study.benchmark import Benchmark, Outcome
+
+        settings = Settings(("gd",))
+        listed = {key: [Outcome(**one) for one in found] for key, found in outcomes.items()}
+        self.made = {
+            "statistics": Benchmark(settings, listed).statistics(),
+            "outcomes": outcomes,
+        }
+
+    def load(self, item):
+        return self.made if item.kind == "classics" else None
+
+
+@pytest.fixture
+def marked():
+    runs = {row.key: [outcome(-2.0, 500), outcome(-3.0, 500)] for row in ROWS}
+    runs["nag"] = [outcome(-4.0, 100), outcome(-3.0, 500)]
+    runs["eigac-learned"] = [outcome(-5.0, 90), outcome(-3.0, 80)]
+    runs["lbfgs"] = [outcome(-9.0, 10), outcome(float("inf"), 500, diverged=True)]
+    runs["eigac-c4"] = [outcome(float("inf"), 500, diverged=True)] * 2
+    findings = Findings(Given(runs), Effort(2), ("a5a",), ("table3", "table5"))
+    tables = make_tables(findings)
+    return {name: {tuple(r[:2]): r[2] for r in table.rows} for name, table in tables.items()}
+
+
+def test_what_did_not_reach_the_tolerance_is_marked(marked):
+    complexity = marked["table5"]
+    assert complexity["GD", "ours"] == "> 500.0 (0/2)"
+    assert complexity["GD", "paper"] == "500 (cap)"
+    assert complexity["GD", "difference"] == "+0.0 (capped)"
+    assert complexity["NAG", "ours"] == "> 300.0 (1/2)"
+    assert complexity["NAG", "difference"] == "+88.1 (capped)"
+    assert complexity["NAG", "calls"] == "> 1.0"
+    assert complexity["EIGAC", "calls"] == "1.0"
+    assert complexity["EIGAC", "ours"] == "85.0 (7.1)"
+    assert complexity["EIGAC", "difference"] == "-37.2"
+
+
+def test_what_diverged_is_not_averaged(marked):
+    assert marked["table3"]["L-BFGS", "ours"] == "-9.00 (1/2 diverged)"
+    assert marked["table3"]["EIGAC(default), C = 4", "ours"] == "diverged (2/2)"
+
+
+def test_a_tie_is_no_win(marked):
+    assert marked["table3"]["Win rate", "ours"] == "50%"
+    assert marked["table5"]["Win rate", "ours"] == "100%"
+    assert marked["table5"]["Win rate, all rows", "ours"] == "50%"
+    assert marked["table5"]["Win rate", "paper"] == "100%"

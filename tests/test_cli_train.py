@@ -1,0 +1,98 @@
+"""ode2opt train, and the commands that take what it makes."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+SHORT = (
+    "--coefficients", "spline", "--steps", 2, "--validate-every", 1, "--validation", 2,
+    "--horizon", 150, "--tol", 5e-3,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run directory made by the command itself, and what it printed as JSON."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    command = [sys.executable, "-c", "from ode2opt.cli import main; main()", "train", "logistic"]
+    done = subprocess.run(
+        [*command, "digits", *map(str, SHORT), "--out", str(folder), "--json", "-"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder, json.loads(done.stdout)
+
+
+def test_train_prints_one_json_document(trained):
+    folder, document = trained
+    assert document["run"] == str(folder)
+    assert set(document) == {"run", "horizon", "validation", "test"}
+    assert document["test"]["total"] == 20
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_bench_takes_learned_methods_under_their_names(trained, run_cli):
+    file = trained[0] / "method.safetensors"
+    code, out, _ = run_cli(
+        "bench", "logistic", "digits", "--methods", "gd", "--method", file, "--method",
+        f"mine={file}", "--instances", 2, "--max-iter", 60, "--jobs", 1, "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    methods = json.loads(out)["methods"]
+    assert list(methods) == ["gd", "method", "mine"]
+    assert methods["method"]["measure_mean"] == methods["mine"]["measure_mean"]
+
+
+def test_solve_takes_a_learned_method(trained, run_cli, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "d.npz", A=X / 16, b=(y % 2).astype(float))
+    code, out, _ = run_cli(
+        "solve", tmp_path / "d.npz", "--problem", "logistic", "--method",
+        trained[0] / "method.safetensors", "--tol", 1e-3, "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(out)["success"]
+
+
+def test_certify_takes_a_learned_method(trained, run_cli):
+    file = trained[0] / "method.safetensors"
+    _, out, _ = run_cli("certify", file, "logistic", "digits", "--instances", 1, "--json", "-")
+    document = json.loads(out)
+    assert document["method"] == str(file)
+    assert document["levels"]["guarded"]
+    assert set(document["margins"]) == {"convergence", "stability", "linear"}
+
+
+def test_what_is_wrong_is_said_in_one_sentence(trained, run_cli, tmp_path):
+    folder, _ = trained
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes((folder / "method.safetensors").read_bytes()[:-100])
+    bench = ("bench", "logistic", "digits", "--methods", "gd", "--instances", 1)
+    file = folder / "method.safetensors"
+    cases = [
+        (("train", "logistic", "digits", "--out", folder), "holds a run already"),
+        (("train", "logistic", "digits", "--out", folder, "--resume"), "it is finished"),
+        (("train", "logistic", "digits", "--out", tmp_path, "--resume"), "nothing to resume"),
+        (("train", "lpp", "digits", "--out", folder, "--resume"), "another configuration: name"),
+        (("train", "logistic", "digits", "--out", folder, "--resume", "--lr", 1), "lr is None"),
+        (("train", "logistic", "digits", "--alpha", 0.5, "--out", tmp_path / "a"), "alpha is 0.5"),
+        (("train", "logistic", "digits", "--out", damaged), "is a file; --out names a folder"),
+        ((*bench, "--method", damaged), "damaged or no method file"),
+        ((*bench, "--method", tmp_path / "none.safetensors"), "There is no method file"),
+        ((*bench, "--method", file, "--method", file), "The method method is named twice"),
+        ((*bench, "--method", f"gd={file}"), "The method gd is named twice"),
+        (("certify", "lbfsg", "logistic", "digits"), "did you mean 'lbfgs'"),
+    ]
+    for arguments, said in cases:
+        code, out, err = run_cli(*arguments)
+        assert code == 2, arguments
+        assert said in " ".join(err.split()), err
+        assert "Traceback" not in err
+        assert out == ""
+    assert not (tmp_path / "a").exists()
