@@ -8,6 +8,7 @@ printed formula leaves out: ``sequence_part`` adds it by the iteration's own sen
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,6 @@ class Adjoint:
     def __post_init__(self):
         self.n = len(self.x0)
         self._flow()
-        self._sequence()
 
     # The flow and the sequence ------------------------------------------------------------------
 
@@ -85,13 +85,14 @@ class Adjoint:
         )  # fmt: skip
         self.T, self.s, self.end = found.t[-1], found.sol, found.y[:, -1]
 
-    def _sequence(self):
+    @cached_property
+    def sequence(self):
         """x_k and dx_k/dtheta, iteration by iteration."""
         c, h = self.curves, self.h
         K = int(np.ceil((self.T - self.t0) / h)) + 1
         x, x_ = self.x0.copy(), np.zeros(self.n)
         u, u_ = h * c.beta(self.t0) * self.g(x), h * c.beta_(self.t0) * self.g(x)
-        self.points, self.slopes = [x], [x_]
+        points, slopes = [x], [x_]
         for k in range(K):
             t = self.t0 + k * h
             g, g_ = self.g(x), self.H(x) @ x_
@@ -101,8 +102,9 @@ class Adjoint:
             e, e_ = u - a * g, u_ - a_ * g - a * g_
             x, x_ = x + e, x_ + e_
             u, u_ = u - d * e - cc * g, u_ - d * e_ - cc_ * g - cc * g_
-            self.points.append(x)
-            self.slopes.append(x_)
+            points.append(x)
+            slopes.append(x_)
+        return points, slopes
 
     def bar(self, t, rows):
         k, share = divmod((t - self.t0) / self.h, 1.0)
@@ -132,7 +134,7 @@ class Adjoint:
         """p (times h) and its derivatives by x, x_bar and theta (explicitly)."""
         c, problem = self.curves, self.problem
         x = self.s(t)[: self.n] if x is None else x
-        x_bar = self.bar(t, self.points) if x_bar is None else x_bar
+        x_bar = self.bar(t, self.sequence[0]) if x_bar is None else x_bar
         nodes = [(1 - tau) * x + tau * x_bar for tau in NODES]
         mean = sum(self.H(node) for node in nodes) / 2
         values, vectors = np.linalg.eigh(mean)
@@ -171,7 +173,7 @@ class Adjoint:
             _, p_x, p_bar, p_theta = self.p(t, x)
             rate = omega @ self.psi_theta(t, x) + p_theta
             if sequence_part:
-                rate += p_bar @ self.bar(t, self.slopes)
+                rate += p_bar @ self.bar(t, self.sequence[1])
             pull = -self.psi_s_T(t, x, omega) - np.concatenate([p_x, np.zeros(self.n)])
             return np.append(pull, -rate)
 
