@@ -91,9 +91,9 @@ class StoPM:
         return found, jax.tree.map(lambda part: shrink * part, slope)
 
     @double
-    def measure(self, state: State, one: Instance) -> StoppingTime:
-        """Return T, P and Q of one instance, P without the safety factor."""
-        rules = eqx.tree_at(lambda rules: rules.safety, self.rules, np.float64(1.0))
+    def measure(self, state: State, one: Instance, safety: float = 1.0) -> StoppingTime:
+        """Return T, P and Q of one instance, P with a safety factor of its own."""
+        rules = eqx.tree_at(lambda rules: rules.safety, self.rules, np.float64(safety))
         rho = jnp.asarray(state.penalty)
         return _value_and_slope(state.parameters, self._rest, one, rho, rules)[0]
 

@@ -117,7 +117,8 @@ class Training:
             assert self.directory is not None
             self._resume(self.directory)
         problems = [self.source.problem(VALIDATION, i) for i in range(options.validation)]
-        self.validator = Validator(problems, [self.source.of(problem) for problem in problems])
+        instances = [self.source.of(problem) for problem in problems]
+        self.validator = Validator(problems, instances, math.sqrt(options.safety))
         self.warned = False
 
     def _resume(self, directory: RunDirectory) -> None:

@@ -49,15 +49,20 @@ class Validation:
 
 
 class Validator:
-    """The held-out problems, each with its instance for the flow."""
+    """The held-out problems, each with its instance for the flow.
 
-    def __init__(self, problems: Sequence[Problem], instances: Sequence[Instance]) -> None:
-        self.problems, self.instances = list(problems), list(instances)
+    ``safety`` is the factor by which P takes the curvature to be larger than it is.
+    """
+
+    def __init__(
+        self, problems: Sequence[Problem], instances: Sequence[Instance], safety: float = 1.0
+    ) -> None:
+        self.problems, self.instances, self.safety = list(problems), list(instances), safety
 
     def __call__(self, stopm: StoPM, state: State) -> Validation:
         coefficients = stopm.coefficients(state)
         results = self.run(coefficients, stopm.options)
-        flows = [stopm.measure(state, one) for one in self.instances]
+        flows = [stopm.measure(state, one, self.safety) for one in self.instances]
         counts = [result.iterations for result in results]
         return Validation(
             complexity=float(np.mean(counts)),
