@@ -96,3 +96,25 @@ def test_what_is_wrong_is_said_in_one_sentence(trained, run_cli, tmp_path):
         assert "Traceback" not in err
         assert out == ""
     assert not (tmp_path / "a").exists()
+
+
+def test_the_commands_choices_and_defaults_are_the_librarys():
+    import inspect
+
+    from ode2opt.cli import train as command
+    from ode2opt.dynamics.coefficients.neural import ACTIVATIONS
+    from ode2opt.learning import Options, options
+
+    given = inspect.signature(command.train).parameters
+    for name, value in Options().as_dict().items():
+        assert getattr(given[name].default, "value", given[name].default) == value, name
+    for choices, known in (
+        (command.Target, options.TARGETS),
+        (command.Kind, options.LEARNABLE),
+        (command.Activation, ACTIVATIONS),
+        (command.Optimizer, options.OPTIMIZERS),
+        (command.Decay, options.DECAYS),
+        (command.ScaleChoice, options.SCALES),
+        (command.CurvatureChoice, options.ESTIMATORS),
+    ):
+        assert {choice.value for choice in choices} == set(known)

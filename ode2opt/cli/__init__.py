@@ -8,12 +8,13 @@ from typing import Annotated, NoReturn
 import typer
 
 from ode2opt import __version__
-from ode2opt.cli import bench, certify, data, demo, solve, train
+from ode2opt.cli import bench, certify, data, demo, report, reproduce, solve, train
 from ode2opt.cli.app import app
 from ode2opt.errors import Ode2OptError
 from ode2opt.terminal import err, fail, out
 
-COMMANDS = (train, bench, solve, certify, demo, data)  # importing one registers it
+# Importing one registers it.
+COMMANDS = (train, bench, solve, certify, reproduce, report, demo, data)
 INTERRUPTED = 130
 
 

@@ -1,0 +1,35 @@
+"""ode2opt report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ode2opt.cli.app import app
+from ode2opt.errors import needing
+from ode2opt.terminal import check_writable, out
+
+REPORT = "report.html"
+
+
+@app.command(epilog="Example: [bold]ode2opt report runs/logistic-a5a[/bold]")
+def report(
+    run_dir: Annotated[Path, typer.Argument(help="a folder that 'ode2opt train' wrote")],
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help=f"By default RUN_DIR/{REPORT}.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Show a training run on one HTML page, readable without a network."""
+    with needing("learn"):
+        from ode2opt.study.run_report import run_report
+
+    page = run_report(run_dir)
+    target = file or run_dir / REPORT
+    check_writable(target)
+    page.save(target)
+    out.print(f"The report is {target}", markup=False, highlight=False, soft_wrap=True)

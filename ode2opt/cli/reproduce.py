@@ -1,0 +1,52 @@
+"""ode2opt reproduce."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ode2opt.cli.app import app
+from ode2opt.errors import needing
+from ode2opt.terminal import bar, out
+
+
+@app.command(
+    epilog="Example: [bold]ode2opt reproduce --quick --out study[/bold], or "
+    "[bold]ode2opt reproduce --only table2,fig5[/bold]"
+)
+def reproduce(
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="table2,fig5,...",
+            help="Just these of table1 to table5 and fig2 to fig7.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version: 10 test problems, short trainings.")
+    ] = False,
+    out_dir: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")
+    ] = Path("reproduction"),
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+) -> None:
+    """Make the paper's tables and figures, with its numbers beside ours.
+
+    DIR gets results.json, tables/, figures/ and report.html. What is done is kept in DIR/cache:
+    after an interruption the same command goes on.
+    """
+    with needing("study"):
+        for package in ("matplotlib", "plotly"):
+            import_module(package)
+    with needing("learn"):
+        from ode2opt.study.reproduction import Reproduction
+    study = Reproduction(out_dir, only, quick)
+    with bar("reproduce", study.cost) as advance:
+        study.run(jobs, advance)
+    files = study.write()
+    out.print(f"{len(files)} files in {out_dir}: see {out_dir / 'report.html'}.", highlight=False)
+    study.check()

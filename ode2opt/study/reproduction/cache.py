@@ -1,0 +1,133 @@
+"""Results of work items, kept by content: the same work is never done twice in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
+from ode2opt.study.reproduction.plan import Effort, Item
+
+PACKAGES = ("numpy", "scipy", "jax", "equinox", "diffrax", "optax")
+Identity = dict[str, Any]
+
+
+def identity_of(effort: Effort) -> Identity:
+    """Return what decides every number of a study, beside the data."""
+    return {
+        "ode2opt": version("ode2opt"),
+        "code": code_hash(),
+        "effort": effort.as_dict(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+@cache
+def code_hash() -> str:
+    """Return a hash of the package's source files."""
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def claim(folder: Path, identity: Identity) -> None:
+    """Make the folder this study's own; refuse one that another study was begun in."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --out names a folder.")
+    file = folder / "study.json"
+    if not file.exists():
+        if (folder / "results.json").exists() or (folder / "cache").exists():
+            raise InputError(f"{folder} holds results of something else: name another --out.")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(file, identity)
+        return
+    found = read_json(file)
+    if not isinstance(found, dict):
+        raise InputError(f"{file} is damaged: name another --out.")
+    for name, words in _WORDS.items():
+        if found.get(name) != identity[name]:
+            was, now = (_short(one.get(name)) for one in (found, identity))
+            raise InputError(
+                f"{folder} was made with {words} ({was} there, {now} here), and results are not "
+                f"mixed: name another --out."
+            )
+
+
+_WORDS = {
+    "ode2opt": "another version of ode2opt",
+    "effort": "other settings",
+    "code": "other code of ode2opt",
+    "packages": "other packages",
+}
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "mark" in value:
+        return value["mark"] or "the whole study"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    return str(value)[:12]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The cache of one study.
+
+    Attributes:
+        folder: where it lies.
+        identity: what decides every number beside the data.
+        fingerprints: the hash of each family's data, by (problem, dataset).
+    """
+
+    folder: Path
+    identity: Identity
+    fingerprints: Mapping[tuple[str, str], str]
+
+    def key(self, item: Item) -> str:
+        """Return the hash of all that decides an item's result."""
+        parts = [self.identity, list(item), self.fingerprints[item.problem, item.dataset]]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def file(self, item: Item) -> Path:
+        """Return where an item's result lies."""
+        return self.folder / f"{self.key(item)}.json"
+
+    def run(self, item: Item) -> Path:
+        """Return the folder of a training run."""
+        return self.folder / f"{self.key(item)}.run"
+
+    def knows(self, item: Item) -> bool:
+        """Whether the item is done."""
+        return (item.problem, item.dataset) in self.fingerprints and self.file(item).is_file()
+
+    def load(self, item: Item) -> dict[str, Any] | None:
+        """Return an item's result; None where it is not done."""
+        return read_json(self.file(item)) if self.knows(item) else None
+
+    def save(self, item: Item, result: dict[str, Any]) -> None:
+        """Keep an item's result."""
+        self.folder.mkdir(exist_ok=True)
+        write_json(self.file(item), {"item": list(item)} | result)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds; None where it cannot be read."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def write_json(path: Path, document: Any, *, strict: bool = False) -> None:
+    """Write a JSON file; a strict one has no infinities, which only Python can read."""
+    text = json.dumps(document, indent=1 if strict else None, allow_nan=not strict) + "\n"
+    write_atomically(path, lambda stream: stream.write(text.encode()))

@@ -1,0 +1,126 @@
+"""One cell of the study, a problem on a dataset: train its method, measure all methods.
+
+Every function returns plain values for JSON, and the same ones (seconds aside) whenever and
+wherever it is called.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.coefficients import restored
+from ode2opt.learning import learn
+from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.problems import Family, load_dataset
+from ode2opt.problems.datasets import describe
+from ode2opt.solvers import Method
+from ode2opt.study.benchmark import Settings, run_benchmark
+from ode2opt.study.reproduction.cache import Store
+from ode2opt.study.reproduction.plan import ITERATIONS, SEED, TOL, Effort, Item, training_of
+from ode2opt.study.reproduction.rows import CLASSICS, GUARDED, LEARNED
+
+SHOWN = 120  # points of a learned curve
+Made = dict[str, Any]
+
+
+@lru_cache(maxsize=2)
+def family_of(problem: str, dataset: str) -> Family:
+    """Return the family of a cell, the paper's split."""
+    return Family.from_dataset(problem, dataset, split="paper")
+
+
+def data(store: Store, effort: Effort, item: Item) -> Made:
+    """Describe a dataset as it is loaded."""
+    return {"facts": describe(load_dataset(item.dataset, split="paper"))}
+
+
+def classics(store: Store, effort: Effort, item: Item) -> Made:
+    """Measure the methods that learn nothing, unwatched as in the paper."""
+    return _measured(effort, item, "none", methods=tuple(row.key for row in CLASSICS))
+
+
+def learned(store: Store, effort: Effort, item: Item) -> Made:
+    """Measure the learned method under the paper's relay, and under the guard."""
+    method = learned_method(store, item)
+    relayed = _measured(effort, item, "relay", learned={LEARNED.key: method})
+    guarded = _measured(effort, item, "guard", learned={GUARDED.key: method})
+    return {name: relayed[name] | guarded[name] for name in relayed}
+
+
+def _measured(
+    effort: Effort,
+    item: Item,
+    handover: str,
+    methods: tuple[str, ...] = (),
+    learned: dict[str, Method] | None = None,
+) -> Made:
+    settings = Settings(
+        methods=methods, learned=learned or {}, instances=effort.instances, tol=TOL,
+        max_iter=ITERATIONS, seed=SEED, handover=handover, jobs=1,
+    )  # fmt: skip
+    benchmark = run_benchmark(family_of(item.problem, item.dataset), settings)
+    outcomes = {name: [asdict(one) for one in found] for name, found in benchmark.outcomes.items()}
+    return {"statistics": benchmark.statistics(), "outcomes": outcomes}
+
+
+def training(store: Store, effort: Effort, item: Item) -> Made:
+    """Learn the cell's method, going on where an interrupted training was left."""
+    run = RunDirectory(store.run(item))
+    method = _finished(run)
+    if method is None:
+        resume = any(run.checkpoints.glob("step-*.safetensors"))
+        if not resume:
+            shutil.rmtree(run.path, ignore_errors=True)
+        family = family_of(item.problem, item.dataset)
+        method = learn(family, out=run.path, resume=resume, seed=SEED, **effort.training)
+    return {
+        "steps": _columns(run),
+        "horizon": method.horizon,
+        "curves": _curves(method),
+        "certificate": dict(method.certificate),
+        "statistics": dict(method.statistics),
+        "options": method.provenance["options"],
+    }
+
+
+def _finished(run: RunDirectory) -> Method | None:
+    """Return the method of a run that came to its end just before the study was interrupted."""
+    if not run.method.exists():
+        return None
+    method = Method.load(run.method)
+    return method if method.provenance["finished"] else None
+
+
+def learned_method(store: Store, item: Item) -> Method:
+    """Return the learned method of an item's cell."""
+    return Method.load(RunDirectory(store.run(training_of(item))).method)
+
+
+def _columns(run: RunDirectory) -> dict[str, list[Any]]:
+    """Return the columns of metrics.jsonl that are shown."""
+    lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    names = ("step", "stopping_time", "P", "Q", "validation", "seconds")
+    return {name: [line[name] for line in lines] for name in names}
+
+
+def _curves(method: Method) -> dict[str, list[float]]:
+    """Return beta and gamma against t, and the schedule against k, for curvature 1."""
+    formula, schedule = method.formula, method.schedule
+    assert formula is not None
+    k = np.unique(np.linspace(0, method.horizon - 1, SHOWN).round().astype(int))
+    t = formula.t0 + formula.h * k
+    curves = restored(formula.kind, formula.settings, formula.parameters).curves(t)
+    columns = {"k": k, "t": t, "beta": curves.beta, "gamma": curves.gamma}
+    columns |= {name: getattr(schedule, name)[k] for name in "acd"}
+    return {name: six_digits(values) for name, values in columns.items()}
+
+
+def six_digits(values: Any) -> list[float]:
+    """Return values rounded to what can be drawn."""
+    return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float).tolist()]

@@ -1,0 +1,133 @@
+"""What the study consists of: its tables and figures, the work behind each, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from ode2opt.errors import InputError
+from ode2opt.problems import DATASETS as KNOWN_DATASETS
+
+PROBLEMS = ("logistic", "lpp")
+DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "covtype", "separable", "covtype20k")
+"""In the order of the paper's columns; the last one stands in where the whole covtype is not."""
+IF_AT_HAND = "covtype"
+TOL, ITERATIONS, SEED = 3e-4, 500, 0
+FOLLOWED = 1000  # iterations of an example: well past the horizon of any learned method
+EARLY = 10  # training steps behind the early line of figure 4
+
+
+class Item(NamedTuple):
+    """A piece of work with a result of its own."""
+
+    kind: str
+    problem: str
+    dataset: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.problem} {self.dataset}"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done for each number.
+
+    Attributes:
+        instances: test problems a cell.
+        training: options of :func:`ode2opt.learn` that are not its defaults.
+        curvature_every: iterations between two curvatures along a line of figure 4.
+        scatter_every: iterations between two points of figure 2.
+        mark: what to say of it in captions and titles; nothing for the whole study.
+    """
+
+    instances: int = 100
+    training: Mapping[str, Any] = field(default_factory=dict)
+    curvature_every: int = 1
+    scatter_every: int = 30
+    mark: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    def marked(self, text: str) -> str:
+        """Return a caption or title with the mark behind it."""
+        return f"{text} [{self.mark}]" if self.mark else text
+
+
+FULL = Effort()
+QUICK = Effort(10, {"steps": 40}, 5, 60, "quick: 10 test problems, 40 training steps")
+
+
+def covtype_of(datasets: Iterable[str]) -> str:
+    """Return which of the two covtypes a study shows where the paper shows one."""
+    return IF_AT_HAND if IF_AT_HAND in datasets else "covtype20k"
+
+
+Needs = Callable[[Sequence[str]], list[Item]]
+
+
+def _cells(kinds: Sequence[str], problems: Sequence[str] = PROBLEMS) -> Needs:
+    return lambda datasets: [Item(k, p, d) for k in kinds for p in problems for d in datasets]
+
+
+def _some_cells(
+    kind: str, problems: Sequence[str], chosen: Callable[[Sequence[str]], Sequence[str]]
+) -> Needs:
+    return lambda datasets: [Item(kind, p, d) for p in problems for d in chosen(datasets)]
+
+
+BENCHMARKS = ("classics", "learned")
+OUTPUTS: dict[str, Needs] = {
+    "table1": _cells(("data",), ("logistic",)),
+    "table2": _cells(BENCHMARKS, ("logistic",)),
+    "table3": _cells(BENCHMARKS, ("lpp",)),
+    "table4": _cells(BENCHMARKS, ("logistic",)),
+    "table5": _cells(BENCHMARKS, ("lpp",)),
+    "fig2": _some_cells("smoothness", PROBLEMS, lambda _: ("separable", "mushrooms")),
+    "fig3": _cells(("training",)),
+    "fig4": _some_cells("contraction", ("lpp",), lambda _: ("a5a",)),
+    "fig5": _cells(("example",), ("logistic",)),
+    "fig6": _cells(("example",), ("lpp",)),
+    "fig7": _some_cells("example", PROBLEMS, lambda found: ("phishing", covtype_of(found))),
+}
+"""Every table and figure by name, with the work that it shows."""
+
+ON_TRAINING = ("learned", "example", "contraction")
+"""Kinds of work that need the learned method of their cell."""
+
+
+def training_of(item: Item) -> Item:
+    """Return the training of an item's cell."""
+    return item._replace(kind="training")
+
+
+def chosen_outputs(only: str | None) -> tuple[str, ...]:
+    """Return the outputs of ``--only``, in the paper's order; all of them without it."""
+    if only is None:
+        return tuple(OUTPUTS)
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    for name in names:
+        if name not in OUTPUTS:
+            known = ", ".join(OUTPUTS)
+            raise InputError(f"Unknown table or figure '{name}': choose from {known}.")
+    if not names:
+        raise InputError(f"--only names nothing: choose from {', '.join(OUTPUTS)}.")
+    return tuple(name for name in OUTPUTS if name in names)
+
+
+def datasets_of_study() -> tuple[str, ...]:
+    """Return the datasets that make the columns; covtype only if it is on this machine."""
+    return tuple(
+        name
+        for name in DATASETS
+        if name != IF_AT_HAND or KNOWN_DATASETS[name].place() != "to be fetched"
+    )
+
+
+def work_behind(outputs: Iterable[str], datasets: Sequence[str]) -> list[Item]:
+    """Return all items that outputs need, each once and after what it needs itself."""
+    shown = [item for output in outputs for item in OUTPUTS[output](datasets)]
+    first = [training_of(item) for item in shown if item.kind in ON_TRAINING]
+    return list(dict.fromkeys(first + shown))

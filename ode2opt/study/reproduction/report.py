@@ -1,0 +1,224 @@
+"""report.html: the study to read, with plots to look into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ode2opt.solvers import Relay
+from ode2opt.study.page import Curve, Page
+from ode2opt.study.reproduction.figures import (
+    LABELS,
+    excess_values,
+    training_curves,
+    value_cells,
+    view_of,
+)
+from ode2opt.study.reproduction.findings import Findings
+from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
+from ode2opt.study.reproduction.results import machine
+from ode2opt.study.reproduction.rows import CLASSICS, printed_cell
+from ode2opt.study.reproduction.tables import Table
+
+CLOSE = 0.07  # how near a mean must come to the printed one to count as the same
+REPRODUCED = ("gd", "nag", "eigac-c1")
+
+ABOUT = """\
+Learned and classical methods on random problems from the paper's datasets, after "ODE-based \
+Learning to Optimize". A learned EIGAC is trained for each problem and dataset by minimising the \
+flow's stopping time, with the package's default options; all methods then run on fresh test \
+problems. The paper's numbers stand beside ours.
+"""
+
+DIFFERENCES = f"""\
+Learned EIGAC. The paper learns two networks by SGD; ours learns splines that meet the stability \
+condition by construction, by Adam, and keeps the best point by validation. So this row tells how \
+well the idea works, not whether the same numbers come out.
+
+EIGAC(default). The paper's text prints C = 4, but its tables are those of C = 1. Both rows are \
+here; only C = 1 is compared with the print.
+
+IGAHD. The paper's row of this name repeats EIGAC(default) in most cells, to the last digit. \
+Ours is the method of Attouch, Chbani, Fadili and Riahi with two gradients an iteration, \
+and differs.
+
+NAG and GD. For logistic regression the paper's step constant is the largest eigenvalue of \
+A^T A/N, four times the tight bound. Both methods are given steps four times shorter than they \
+could be; we keep the paper's constant.
+
+Relay. The rule as printed cannot fire: it asks for a gradient norm above five times the first \
+one and below the tolerance at once. Ours latches at the first rise below the tolerance, or where \
+the learned schedule ends, and goes on with default coefficients of C = \
+{Relay().coefficients.C:g}. Nothing keeps these from diverging on a function that is not \
+quadratic; the row EIGAC, guarded shows the same method under the guard, which converges.
+
+The theorem on the sequence. The printed O(1/k) rate fails at equality of its conditions: there is \
+a quadratic that meets them all and whose iterates grow. So nothing is claimed proved about a \
+sequence; a certificate says with what margin it was linearly stable along some problems.
+
+Spreads. What the paper calls a standard error is a standard deviation; so are ours.
+
+L-BFGS is not in the paper. It is what a user would run otherwise, so it is in every table.
+"""
+
+
+def write_report(
+    findings: Findings, tables: dict[str, Table], missing: list[dict[str, str]]
+) -> Page:
+    """Return the page."""
+    effort = findings.effort
+    page = Page("ODE-based learning to optimise: the study", effort.mark or "the whole study")
+    page.add_text(ABOUT)
+    for one in missing:
+        page.add_text(f"Missing: {one['what']}. {one['why']}")
+    if tables:
+        page.add_heading("Tables")
+        for table in tables.values():
+            page.add_table(table.columns, table.rows, table.title)
+    _runs(page, findings)
+    _trainings(page, findings)
+    page.add_heading("Where this differs from the paper")
+    page.add_text(_agreement(findings) + DIFFERENCES)
+    _made_with(page, findings)
+    return page
+
+
+def _runs(page: Page, findings: Findings) -> None:
+    """Add figures 5 to 7; they come first, so that methods look as in the static figures."""
+    for number, problem in ((5, "logistic"), (6, "lpp")):
+        if f"fig{number}" in findings.outputs:
+            page.add_heading(findings.effort.marked(f"Figure {number}: gradient norm, {problem}"))
+            for dataset in findings.datasets:
+                if found := findings.get("example", problem, dataset):
+                    _gradient_norms(page, found, f"{problem} {dataset}")
+    if "fig7" in findings.outputs:
+        page.add_heading(findings.effort.marked("Figure 7: function value above the least known"))
+        for cell in value_cells(findings):
+            if found := findings.get("example", *cell):
+                page.add_plot(
+                    " ".join(cell), _in_view(excess_values(found)), x="iteration", y="f(x) - f*",
+                    log_y=True,
+                    caption=f"One test problem, to iteration {FOLLOWED}. {_handed(found)}",
+                )  # fmt: skip
+
+
+def _gradient_norms(page: Page, found: dict[str, Any], title: str) -> None:
+    lines = {key: found["lines"][key]["grad_norm"][: ITERATIONS + 1] for key in LABELS}
+    page.add_plot(
+        title, _in_view(lines), x="iteration", y="gradient norm", log_y=True, threshold=TOL,
+        caption=f"One test problem. {_handed(found)}",
+    )  # fmt: skip
+
+
+def _in_view(lines: dict[str, Any]) -> list[Curve]:
+    """Return lines as curves, with gaps where they leave what is to be seen."""
+    low, high = view_of(lines)
+    curves = []
+    for key, values in lines.items():
+        heights = np.asarray(values, float)
+        heights = np.where((heights >= low) & (heights <= high), heights, np.nan)
+        curves.append(Curve(LABELS[key], np.arange(len(heights)), heights))
+    return curves
+
+
+def _handed(found: dict[str, Any]) -> str:
+    events = found["lines"]["eigac-learned"]["handovers"]
+    return f"The relay took over from EIGAC at iteration {events[0]}." if events else ""
+
+
+def _trainings(page: Page, findings: Findings) -> None:
+    """Add figure 3, the learned coefficients and the certificates, as far as there are any."""
+    cells = {
+        f"{problem} {dataset}": found
+        for problem in PROBLEMS
+        for dataset in findings.datasets
+        if (found := findings.get("training", problem, dataset))
+    }
+    if "fig3" in findings.outputs:
+        page.add_heading(findings.effort.marked("Figure 3: training"))
+        for problem in PROBLEMS:
+            _training(page, findings, problem)
+    if not cells:
+        return
+    page.add_heading("What was learned")
+    page.add_text(
+        "beta and gamma against time, and the three numbers a, c and d of each iteration, all for "
+        "curvature 1 and up to the method's horizon. A certificate says what is promised; it was "
+        "made along held-out training problems."
+    )
+    for name, found in cells.items():
+        _learned(page, name, found)
+
+
+def _training(page: Page, findings: Findings, problem: str) -> None:
+    times, penalties = [], []
+    for dataset in findings.datasets:
+        if found := findings.get("training", problem, dataset):
+            step, T, penalty = training_curves(found)
+            times.append(Curve(dataset, step, T))
+            penalties.append(Curve(dataset, step, penalty))
+    for title, curves, y in (
+        ("stopping time", times, "T - t0"),
+        ("penalty", penalties, "P + Q"),
+    ):
+        page.add_plot(
+            f"{problem}: {title}", curves, x="step", y=y, log_y=title == "stopping time",
+            caption="Means over the fresh problems of each step.",
+        )  # fmt: skip
+
+
+def _learned(page: Page, name: str, found: dict[str, Any]) -> None:
+    curves = found["curves"]
+    words = " ".join(found["certificate"]["verdict"][:2])
+    page.add_plot(
+        f"{name}: coefficients", [Curve(n, curves["t"], curves[n]) for n in ("beta", "gamma")],
+        x="t", y="beta, gamma", log_x=True, log_y=True, caption=words,
+    )  # fmt: skip
+    page.add_plot(
+        f"{name}: schedule", [Curve(n, curves["k"], curves[n]) for n in "acd"],
+        x="iteration k", y="a, c, d", log_y=True,
+        caption=f"Horizon {found['horizon']} iterations.",
+    )  # fmt: skip
+
+
+def _agreement(findings: Findings) -> str:
+    """Say how many of the rows that should be the same are."""
+    differences = [
+        abs(cell["measure_mean"] - printed[0])
+        for problem in PROBLEMS
+        for dataset in findings.datasets
+        for key, cell in findings.statistics(problem, dataset).items()
+        if key in REPRODUCED and (printed := _printed(key, problem, dataset))
+    ]
+    if not differences:
+        return ""
+    near = sum(difference <= CLOSE for difference in differences)
+    return (
+        f"Of {len(differences)} means of GD, NAG and EIGAC(default) with C = 1 in Tables 2 and 3, "
+        f"{near} are within {CLOSE} of the print; the largest difference is "
+        f"{max(differences):.2f}.\n\n"
+    )
+
+
+def _printed(key: str, problem: str, dataset: str) -> tuple[float, float] | None:
+    row = next(row for row in CLASSICS if row.key == key)
+    return printed_cell("measure", problem, row, dataset)
+
+
+def _made_with(page: Page, findings: Findings) -> None:
+    identity = findings.store.identity
+    page.add_heading("How this was made")
+    facts = {
+        "study": findings.effort.mark or "full",
+        "test problems a cell": str(findings.effort.instances),
+        "tolerance, iterations, seed": f"{TOL:g}, {ITERATIONS}, {SEED}",
+        "split": "the paper's: by file order, train and test scaled each by its own maxima",
+        "ode2opt": f"{identity['ode2opt']}, code {identity['code'][:12]}",
+    }
+    facts |= {name: str(value) for name, value in identity["packages"].items()}
+    page.add_facts(facts | {name: str(value) for name, value in machine().items()})
+    trained = (findings.get("training", p, d) for p in PROBLEMS for d in findings.datasets)
+    if options := next((found["options"] for found in trained if found), None):
+        page.add_text("All options of the trainings:")
+        page.add_facts({name: str(value) for name, value in options.items()})

@@ -1,0 +1,173 @@
+"""Doing the work: in processes, each result kept as soon as it is there."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ode2opt.errors import Ode2OptError
+from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.study.reproduction import cells, examples
+from ode2opt.study.reproduction.cache import Store
+from ode2opt.study.reproduction.cells import Made
+from ode2opt.study.reproduction.plan import ON_TRAINING, Effort, Item, training_of
+
+QUIET = "ignore:resource_tracker"  # who cleans up after a worker that Ctrl-C ended, and says so
+LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
+
+
+class Kind(NamedTuple):
+    """How a kind of item is made, and how long that takes beside a training step."""
+
+    make: Callable[[Store, Effort, Item], Made]
+    steps: int
+
+
+WORK: dict[str, Kind] = {
+    "training": Kind(cells.training, 150),
+    "contraction": Kind(examples.contraction, 40),
+    "classics": Kind(cells.classics, 15),
+    "learned": Kind(cells.learned, 5),
+    "example": Kind(examples.example, 3),
+    "smoothness": Kind(examples.smoothness, 2),
+    "data": Kind(cells.data, 1),
+}
+
+
+class Failure(NamedTuple):
+    """Work that could not be done, and why."""
+
+    item: Item
+    why: str
+
+
+def cost_of(items: Iterable[Item], effort: Effort) -> int:
+    """Return how much work items are, in training steps."""
+    return sum(_cost(item, effort) for item in items)
+
+
+def _cost(item: Item, effort: Effort) -> int:
+    steps = WORK[item.kind].steps
+    return int(effort.training.get("steps", steps)) if item.kind == "training" else steps
+
+
+def run_items(
+    store: Store,
+    effort: Effort,
+    items: Sequence[Item],
+    jobs: int = 1,
+    advance: Callable[[], None] = lambda: None,
+) -> list[Failure]:
+    """Do all items, what others need first and the longest first; returns what failed.
+
+    ``advance`` is called once for each unit of :func:`cost_of`. Ctrl-C leaves what is done.
+    """
+    failures: list[Failure] = []
+    with _watching(store, effort, items, advance):
+        for late in (False, True):
+            turn = [item for item in items if (item.kind in ON_TRAINING) is late]
+            turn = [item for item in turn if not late or store.knows(training_of(item))]
+            turn.sort(key=lambda item: -_cost(item, effort))
+            failures += [found for found in _each(store, effort, turn, jobs) if found]
+    return failures
+
+
+def _each(
+    store: Store, effort: Effort, items: Sequence[Item], jobs: int
+) -> Iterator[Failure | None]:
+    if jobs == 1 or len(items) < 2:
+        yield from (_do(store, effort, item) for item in items)
+        return
+    from joblib import Parallel, delayed
+
+    if QUIET not in sys.warnoptions:
+        sys.warnoptions.append(QUIET)  # handed on to the processes
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    yield from parallel(delayed(_do_in_worker)(store, effort, item) for item in items)
+
+
+def _do_in_worker(store: Store, effort: Effort, item: Item) -> Failure | None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    return _do(store, effort, item)
+
+
+def _do(store: Store, effort: Effort, item: Item) -> Failure | None:
+    """Do one item on one thread, so that its numbers do not depend on how many there are."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), _noting_interrupts() as interrupted:
+        try:
+            made = WORK[item.kind].make(store, effort, item)
+        except Ode2OptError as error:
+            return Failure(item, str(error))
+        if interrupted():
+            raise KeyboardInterrupt
+    store.save(item, made)
+    return None
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[Callable[[], bool]]:
+    """Remember Ctrl-C: a solve answers it with its best point, which must not pass for a result."""
+    seen: list[int] = []
+    old = signal.getsignal(signal.SIGINT)
+    if old is not signal.default_int_handler or not _in_main_thread():
+        yield lambda: False
+        return
+
+    def note(number: int, frame: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _watching(
+    store: Store, effort: Effort, items: Sequence[Item], advance: Callable[[], None]
+) -> Iterator[None]:
+    """Tell how far the work is, from the files that it leaves: trainings move step by step."""
+    over = threading.Event()
+    told = 0
+
+    def tell() -> None:
+        nonlocal told
+        done = sum(_done(store, effort, item) for item in items)
+        for _ in range(done - told):
+            advance()
+        told = max(told, done)
+
+    def watch() -> None:
+        while not over.wait(LOOK_EVERY):
+            tell()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        tell()
+
+
+def _done(store: Store, effort: Effort, item: Item) -> int:
+    cost = _cost(item, effort)
+    if store.knows(item):
+        return cost
+    metrics = RunDirectory(store.run(item)).metrics
+    if item.kind != "training" or not metrics.is_file():
+        return 0
+    return min(metrics.read_bytes().count(b"\n"), cost - 1)

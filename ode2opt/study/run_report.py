@@ -1,0 +1,347 @@
+"""A training run on one page: what was learned, how good it is, what is promised, and how."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.coefficients import Coefficients, restored
+from ode2opt.errors import InputError
+from ode2opt.learning.options import Options
+from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.learning.training import make_options
+from ode2opt.solvers.method import Formula, Method
+from ode2opt.study.page import Curve, Page
+from ode2opt.study.tables import CONDITIONS, LEGEND
+
+Metrics = list[dict[str, Any]]
+LEARNED = "learned"  # how curves of what was learned are called
+
+
+def run_report(
+    run_dir: Path,
+    *,
+    benchmark: Mapping[str, Any] | None = None,
+    curves: Mapping[str, Sequence[float]] | None = None,
+) -> Page:
+    """Return the report of a run directory, as ``ode2opt train`` writes it.
+
+    Args:
+        run_dir: the folder; its run may still be going on.
+        benchmark: a comparison to show: the document of ``ode2opt bench --json``, of which
+            ``methods`` and ``instances`` are read.
+        curves: gradient norms by iteration, from 0 on, for each method's name.
+
+    Example:
+        >>> run_report(Path("runs/logistic-a5a")).save("report.html")
+    """
+    directory = RunDirectory(run_dir)
+    config = _read_run(directory)
+    method, metrics = Method.load(directory.method), _read_metrics(directory.metrics)
+    options = _options(directory.config, _part(directory.config, config, "options"))
+    page = Page(
+        f"A method learned for {method.family}",
+        f"EIGAC with {options.coefficients} coefficients, learned to bring the gradient norm "
+        f"down to {method.tol:g}",
+    )
+    _add_learned(page, method, options, metrics)
+    _add_statistics(page, method)
+    if benchmark is not None or curves is not None:
+        _add_comparison(page, method, benchmark, curves or {})
+    _add_certificate(page, directory.method, method)
+    _add_coefficients(page, directory.method, method, options)
+    _add_training(page, metrics)
+    _add_provenance(page, directory.config, config)
+    return page
+
+
+def _read_run(directory: RunDirectory) -> dict[str, Any]:
+    """Return the configuration of a folder that holds a run with a method."""
+    path = directory.path
+    if not path.exists():
+        raise InputError(f"There is no folder {path}.")
+    if not path.is_dir():
+        raise InputError(f"{path} is a file; a report is made from the folder of a run.")
+    if not directory.config.is_file():
+        raise InputError(f"{path} is no training run: it has no config.json.")
+    config = read_config(path)
+    if not directory.method.exists():
+        raise InputError(f"The run in {path} has no method yet: go on with it (train --resume).")
+    return config
+
+
+def _part(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = document.get(name)
+    if not isinstance(part, dict):
+        raise InputError(f"{file} is damaged: its {name} is {part!r}, not an object.")
+    return part
+
+
+def _options(file: Path, stored: dict[str, Any]) -> Options:
+    try:
+        return make_options(stored)
+    except (InputError, TypeError) as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+
+
+def _read_metrics(file: Path) -> Metrics:
+    if not file.is_file():
+        raise InputError(f"{file} is missing: the run is not whole.")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is damaged: {error}.") from None
+    return [_metrics_line(file, i, line) for i, line in enumerate(text.splitlines(), start=1)]
+
+
+def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
+    """Return a line with a number or None under each name that is drawn."""
+    try:
+        line = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        line = None
+    if not isinstance(line, dict):
+        raise InputError(f"{file} is damaged: line {number} is not a JSON object.")
+    for name in ("step", "seconds", *(name for name, *_ in _TRAINING)):
+        if name not in line or not isinstance(line[name], int | float | None):
+            found = repr(line.get(name, "missing"))
+            raise InputError(f"{file} is damaged: {name} of line {number} is {found}.")
+    return line
+
+
+def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics) -> None:
+    page.add_heading("What was learned")
+    page.add_text(
+        f"The coefficients beta(t) and gamma(t) of an inertial system were chosen by StoPM so that "
+        f"its {options.target} meets the tolerance early on problems of {method.family}, under the "
+        f"conditions for convergence and stability. The method is the system's Euler "
+        f"discretisation: three numbers an iteration, for {method.horizon} iterations, divided by "
+        + _scale_words(method)
+    )
+    if not method.provenance.get("finished"):
+        page.add_text("Training is not finished: this is the best method so far.")
+    seconds = metrics[-1]["seconds"] if metrics else 0.0
+    page.add_facts(
+        {
+            "problems": method.family,
+            "tolerance": f"{method.tol:g}",
+            "coefficients": options.coefficients,
+            "horizon": f"{method.horizon} iterations",
+            "training": f"{len(metrics)} of {options.steps} steps",
+            "problems a step": str(options.batch),
+            "seconds of training": _shown(seconds),
+        }
+    )
+
+
+def _scale_words(method: Method) -> str:
+    if method.scale == "family":
+        return f"the family's curvature {method.family_scale:.4g}."
+    return "the curvature at each problem's start point."
+
+
+def _add_statistics(page: Page, method: Method) -> None:
+    page.add_heading("How good it is")
+    kinds = {"validation": "held-out training problems", "test": "fresh test problems"}
+    rows = [
+        [name, *_statistics(method.statistics[key])]
+        for key, name in kinds.items()
+        if isinstance(method.statistics.get(key), dict)
+    ]
+    page.add_table(
+        ["problems", "iterations", "worst", "reached", "handed over", "P", "Q"],
+        rows,
+        f"Iterations of the guarded sequence to the gradient norm {method.tol:g}, mean and worst; "
+        "> where some problems did not get there. Handed over: how often the guard had to step in. "
+        "P, Q: the largest violations of the conditions.",
+    )
+
+
+def _statistics(found: Mapping[str, Any]) -> list[str]:
+    reached, total = found.get("reached"), found.get("total")
+    mark = "" if reached == total else ">"
+    return [
+        mark + _shown(found.get("complexity")),
+        mark + _shown(found.get("worst")),
+        f"{_shown(reached)}/{_shown(total)}",
+        *(_shown(found.get(name)) for name in ("handovers", "P", "Q")),
+    ]
+
+
+def _add_comparison(
+    page: Page,
+    method: Method,
+    benchmark: Mapping[str, Any] | None,
+    curves: Mapping[str, Sequence[float]],
+) -> None:
+    page.add_heading("Beside other methods")
+    if benchmark is not None:
+        total = benchmark["instances"]
+        page.add_table(
+            ["method", "measure", "complexity", "worst", "oracle calls", "ms", "reached"],
+            [_compared(name, row, total) for name, row in benchmark["methods"].items()],
+            LEGEND,
+        )
+    if curves:
+        names = sorted(curves, key=lambda name: name != LEARNED)  # it gets the page's first colour
+        page.add_plot(
+            "Gradient norm",
+            [Curve(name, range(len(curves[name])), curves[name]) for name in names],
+            x="iteration",
+            y="gradient norm",
+            log_y=True,
+            threshold=method.tol,
+            caption="On one test problem; the dashed line is the tolerance.",
+        )
+
+
+def _compared(name: str, row: Mapping[str, Any], total: int) -> list[str]:
+    mark = "" if row["reached"] == total else ">"
+    return [
+        name,
+        f"{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
+        f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
+        f"{mark}{row['complexity_max']}",
+        f"{mark}{row['oracle_calls_mean']:.0f}",
+        f"{mark}{1e3 * row['seconds_mean']:.1f}",
+        f"{row['reached']}/{total}",
+    ]
+
+
+def _add_certificate(page: Page, file: Path, method: Method) -> None:
+    page.add_heading("What is promised")
+    certificate = method.certificate
+    if not certificate:
+        page.add_text("The method is certified when training is finished.")
+        return
+    for sentence in certificate.get("verdict", []):
+        page.add_text(str(sentence))
+    margins = _part(file, certificate, "margins")
+    page.add_table(
+        ["condition", "smallest margin"],
+        [[meaning, _shown(margins.get(name))] for name, meaning in CONDITIONS.items()],
+        f"Along {_shown(certificate.get('instances'))} held-out training problems; a condition "
+        "holds where its margin is positive.",
+    )
+
+
+def _add_coefficients(page: Page, file: Path, method: Method, options: Options) -> None:
+    page.add_heading("The coefficients")
+    if method.formula is not None:
+        _add_formula(page, file, method.formula, method.horizon, options)
+    k = np.arange(method.horizon)
+    numbers = {name: getattr(method.schedule, name) for name in "acd"}
+    hidden = np.allclose(numbers["a"], numbers["c"], rtol=0.02)
+    page.add_plot(
+        "The schedule",
+        [Curve(name, k, values) for name, values in numbers.items()],
+        x="iteration k",
+        y="a, c, d",
+        log_y=all(np.all(values > 0) for values in numbers.values()),
+        caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1."
+        + " The curves of a and c coincide." * hidden,
+    )
+
+
+def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options: Options) -> None:
+    try:
+        learned = restored(formula.kind, formula.settings, formula.parameters)
+    except InputError as error:
+        raise InputError(f"{file} is no valid method: {error}") from None
+    t = formula.t0 + formula.h * np.arange(horizon)
+    alpha = f"{float(learned.alpha):.6g}"
+    page.add_facts(
+        {
+            "alpha": f"{alpha} ({'learned' if options.learn_alpha else 'not learned'})",
+            "step h": f"{formula.h:g}",
+            "first time t0": f"{formula.t0:g}",
+        }
+    )
+    both = {LEARNED: _curves(learned, t), "at the start": _curves(options.start(), t)}
+    for name in ("beta", "gamma"):
+        page.add_plot(
+            f"{name}(t)",
+            [Curve(who, t, found[name]) for who, found in both.items()],
+            x="t",
+            y=f"{name}(t)",
+            log_x=True,
+        )
+
+
+def _curves(coefficients: Coefficients, t: np.ndarray) -> dict[str, np.ndarray]:
+    found = coefficients.curves(t)
+    return {"beta": found.beta, "gamma": found.gamma}
+
+
+_TRAINING = (
+    ("stopping_time", "Stopping time", "Mean time t at which a batch's flows meet the tolerance."),
+    ("validation", "Validation", "Mean iterations on the held-out training problems."),
+    ("P", "Violation P", "Stability along the way, mean over a batch."),
+    ("Q", "Violation Q", "Conditions on the coefficients, mean over a batch."),
+    ("loss", "Loss", "Stopping time + penalty (P + Q)."),
+    ("penalty", "Penalty", "The coefficient of P + Q."),
+)
+
+
+def _add_training(page: Page, metrics: Metrics) -> None:
+    page.add_heading("Training")
+    if not metrics:
+        page.add_text("No step is done yet.")
+        return
+    judged = [line for line in metrics if line["validation"] is not None]
+    feasible = sum(bool(line.get("feasible")) for line in judged)
+    page.add_text(
+        f"{len(metrics)} steps, {len(judged)} validations; {feasible} of these found all "
+        "conditions met and the guard idle. The method is the best point of that kind, the start "
+        "included; where there is none, the best point that was validated."
+    )
+    for name, title, caption in _TRAINING:
+        known = [line for line in metrics if line[name] is not None]
+        steps, values = ([line[key] for line in known] for key in ("step", name))
+        curve = Curve(LEARNED, steps, values)
+        page.add_plot(title, [curve], x="step", y=name.replace("_", " "), caption=caption)
+
+
+def _add_provenance(page: Page, file: Path, config: Mapping[str, Any]) -> None:
+    page.add_heading("How it was made")
+    family, options, versions = (
+        _part(file, config, key) for key in ("family", "options", "versions")
+    )
+    page.add_text("The data:")
+    page.add_facts({name: _shown(value) for name, value in family.items()})
+    page.add_text("The options; the seed drives which problems are drawn:")
+    page.add_facts(
+        {
+            name.replace("_", " "): "default" if value is None else _shown(value)
+            for name, value in options.items()
+        }
+    )
+    page.add_text("The packages of the training:")
+    page.add_facts({name: _shown(value) for name, value in versions.items()})
+    page.add_text("The machine of this report:")
+    page.add_facts(
+        {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": str(os.cpu_count()),
+            "Python": platform.python_version(),
+        }
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a value of a JSON file for the eye."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.4g}"
+    return str(value)
