@@ -56,7 +56,7 @@ class Options:
         kappa, lam: the pair of Theorem 1; lam is alpha - 1 by default.
         scale: divide by each instance's curvature at the start, or by one number for the family.
         estimator: curvature along the way by power, global or l0l1.
-        safety: the factor by which training takes it to be larger (validation: its square root).
+        safety: the factor by which training takes it to be larger.
         horizon: iterations after which a problem counts as not reached.
         validate_every: steps between validations.
         validation: held-out problems of the training split.

@@ -270,8 +270,8 @@ def _finish(
 ) -> StoppingTime:
     """Find T inside the step that was not taken, and add the rest of the integrals."""
     problem, rules = constants.problem, constants.rules
-    i = jnp.minimum(i, rules.count - 1)
-    here, there = row_of(rows, i), row_of(rows, i + 1)
+    last = jnp.minimum(i, rules.count - 1)  # where the rows ran out, no step is left
+    here, there = row_of(rows, last), row_of(rows, last + 1)
     new, _ = _step(here, there, state, constants)
     ends = (state.x, new.x, state.v - here.beta * state.g, new.v - there.beta * new.g)
     flow = partial(_hermite, rules.step, *ends)

@@ -32,6 +32,7 @@ TRAINING = 0  # the stream of seeds of the training problems
 TESTED = 20  # fresh test problems for the statistics in the file
 CERTIFIED = 5  # held-out problems for the certificate
 BEYOND = 1.25  # the method's horizon, in worst validation complexities
+CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
 
@@ -118,7 +119,7 @@ class Training:
             self._resume(self.directory)
         problems = [self.source.problem(VALIDATION, i) for i in range(options.validation)]
         instances = [self.source.of(problem) for problem in problems]
-        self.validator = Validator(problems, instances, math.sqrt(options.safety))
+        self.validator = Validator(problems, instances, min(CAUTION, options.safety))
         self.warned = False
 
     def _resume(self, directory: RunDirectory) -> None:

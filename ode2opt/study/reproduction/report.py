@@ -49,9 +49,10 @@ could be; we keep the paper's constant.
 
 Relay. The rule as printed cannot fire: it asks for a gradient norm above five times the first \
 one and below the tolerance at once. Ours latches at the first rise below the tolerance, or where \
-the learned schedule ends, and goes on with default coefficients of C = \
-{Relay().coefficients.C:g}. Nothing keeps these from diverging on a function that is not \
-quadratic; the row EIGAC, guarded shows the same method under the guard, which converges.
+the learned schedule ends, and goes on with default coefficients, C = \
+{Relay().coefficients.C:g} and alpha = {Relay().coefficients.alpha:g}. Nothing keeps these from \
+diverging on a function that is not quadratic; the row EIGAC, guarded shows the same method under \
+the guard, which converges.
 
 The theorem on the sequence. The printed O(1/k) rate fails at equality of its conditions: there is \
 a quadratic that meets them all and whose iterates grow. So nothing is claimed proved about a \
