@@ -19,13 +19,13 @@ class Relay:
     From there on beta = (C/h - C alpha/(2t))/Lam and gamma = beta/h; the velocity is kept. Lam is
     the curvature at the latch, or where that velocity would coast to if it is larger there: where
     the curvature falls fast, the iterates overshoot into a region that a Lam of the latch alone
-    is too small for. C = 3.5 leaves room below the edge of stability; alpha = 8 damps what the
+    is too small for. C = 3.7 leaves room below the edge of stability; alpha = 8 damps what the
     learned coefficients leave behind better than 6 does.
     """
 
     successor: ClassVar[str] = "relay"
     coefficients: DefaultCoefficients = field(
-        default_factory=lambda: DefaultCoefficients(3.5, alpha=8.0)
+        default_factory=lambda: DefaultCoefficients(3.7, alpha=8.0)
     )
 
     def reason(self, run: Run) -> str | None:
