@@ -22,8 +22,8 @@ from ode2opt.cli.options import (
     load_family,
     model_options,
 )
-from ode2opt.errors import InputError, needing
-from ode2opt.terminal import check_writable, err, facts_table, live_training, out, write_json
+from ode2opt.errors import needing
+from ode2opt.terminal import check_writable, err, facts_table, fail, live_training, out, write_json
 
 RUNS = Path("runs")
 
@@ -186,9 +186,9 @@ def train(
                 method = training.run(callback)
             except KeyboardInterrupt:
                 done = training.progress.step
-                raise InputError(
-                    f"Interrupted after {done} of {options.steps} steps; add --resume to go on."
-                ) from None
+                fail(
+                    f"Interrupted after {done} of {options.steps} steps; add --resume to go on.", 1
+                )
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         for sentence in method.certificate["verdict"]:

@@ -31,14 +31,13 @@ KEPT = 3  # checkpoints
 class Progress:
     """How far training is, beside its arrays.
 
-    ``best`` is the complexity of the best point so far, ``feasible`` whether that point is;
+    ``best`` is what validation found of the best point so far (:meth:`Validation.statistics`);
     ``stale`` counts validations without progress.
     """
 
     step: int = 0
     penalty: float = 0.0
-    best: float | None = None
-    feasible: bool = False
+    best: dict[str, Any] | None = None
     stale: int = 0
     over: bool = False
     seconds: float = 0.0

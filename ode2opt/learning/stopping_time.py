@@ -25,6 +25,7 @@ from ode2opt.dynamics.conditions import safe_sqrt
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.estimators import Estimator, PowerIteration, as_double
 from ode2opt.dynamics.flows import log_norm
+from ode2opt.dynamics.lyapunov import Pair, delta
 from ode2opt.learning.walk import row_of, walk
 from ode2opt.problems.base import Point, Problem
 
@@ -157,21 +158,15 @@ def stopping_time(
 
 def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
     """Return q at one time, for curvature 1 and times h^2."""
-    alpha, kappa, h = coefficients.alpha, rules.kappa, rules.h
+    alpha, h = coefficients.alpha, rules.h
     lam = alpha - 1 if rules.lam is None else rules.lam
-
-    def delta(t: Array) -> Array:
-        beta, gamma, dbeta = (
-            f(t) for f in (coefficients.beta, coefficients.gamma, coefficients.dbeta)
-        )
-        return t**2 * (gamma - kappa * dbeta) + (kappa * (alpha - 2) - lam) * t * beta
-
+    size = partial(delta, coefficients, Pair(rules.kappa, lam))
     beta, gamma, dbeta = coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t)
     s = gamma - dbeta
     w = s - beta / t
-    slope = derivative(delta)(t)
+    slope = derivative(size)(t)
     terms = (
-        s - beta / h, alpha * beta / t - s, slope - lam * t * w, -delta(t), -w, -beta, -gamma,
+        s - beta / h, alpha * beta / t - s, slope - lam * t * w, -size(t), -w, -beta, -gamma,
     )  # fmt: skip
     return h**2 * sum(jax.nn.relu(term) for term in terms)
 

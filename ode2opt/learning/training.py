@@ -101,9 +101,9 @@ class Training:
             raise InputError("To resume, name the run's folder: out.")
         self.family, self.options = family, options
         self.directory = None if out is None else RunDirectory(out)
-        config = configuration(family, options)
+        self.config = configuration(family, options)
         if self.directory is not None:
-            (self.directory.check if resume else self.directory.begin)(config)
+            (self.directory.check if resume else self.directory.begin)(self.config)
         self.source = Source(family, options)
         rules = Rules(
             jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
@@ -117,6 +117,7 @@ class Training:
         if resume:
             assert self.directory is not None
             self._resume(self.directory)
+        self._settle()
         problems = [self.source.problem(VALIDATION, i) for i in range(options.validation)]
         instances = [self.source.of(problem) for problem in problems]
         self.validator = Validator(problems, instances, min(CAUTION, options.safety))
@@ -140,7 +141,7 @@ class Training:
                 line, validation = self._step()
                 board.add(line)
                 if callback is not None and callback(
-                    Step(line, validation, self.progress.best, self.options.steps)
+                    Step(line, validation, self._best_complexity, self.options.steps)
                 ):
                     break
             else:
@@ -165,6 +166,7 @@ class Training:
                 f"raise the tolerance or the horizon, or add l2 to the problem."
             )
         self._judge(validation)
+        self._settle()
         self._checkpoint()
 
     def _step(self) -> tuple[dict[str, Any], Validation | None]:
@@ -187,6 +189,7 @@ class Training:
         }  # fmt: skip
         length = 0 if self.directory is None else self.directory.add_metrics(line)
         self.progress = replace(self.progress, step=done, seconds=seconds, metrics_bytes=length)
+        self._settle()
         if validation is not None:
             self._checkpoint()
         return line, validation
@@ -194,7 +197,10 @@ class Training:
     def _judge(self, validation: Validation) -> None:
         """Keep the best point: feasible before infeasible, then the least complexity."""
         old, new = self.progress, validation
-        better = (new.feasible, -new.complexity) > (old.feasible, -(old.best or math.inf))
+        before = (False, -math.inf)
+        if old.best is not None:
+            before = (old.best["feasible"], -old.best["complexity"])
+        better = (new.feasible, -new.complexity) > before
         growth = 1.0 if new.feasible else self.options.penalty_growth
         penalty = min(self.state.penalty * growth, LARGEST_PENALTY)
         self.state = self.state._replace(penalty=penalty)
@@ -204,7 +210,7 @@ class Training:
         )
         if better:
             self.best = self.state.parameters
-            self.progress = replace(self.progress, best=new.complexity, feasible=new.feasible)
+            self.progress = replace(self.progress, best=new.statistics())
             if self.directory is not None:
                 self._method().save(self.directory.method)
 
@@ -219,10 +225,17 @@ class Training:
                     stacklevel=2,
                 )
 
+    @property
+    def _best_complexity(self) -> float | None:
+        return None if self.progress.best is None else self.progress.best["complexity"]
+
+    def _settle(self) -> None:
+        """Note that a step is whole: an interruption inside the next one goes back to here."""
+        self.settled = (self.progress, (self.state.parameters, self.state.memory, self.best))
+
     def _checkpoint(self) -> None:
         if self.directory is not None:
-            tree = (self.state.parameters, self.state.memory, self.best)
-            self.directory.save(self.progress, tree)
+            self.directory.save(*self.settled)
 
     def _best_coefficients(self) -> Coefficients:
         return self.stopm.coefficients(self.state._replace(parameters=self.best))
@@ -230,9 +243,9 @@ class Training:
     def _method(self) -> Method:
         """Return the best point as a method, without certificate and test statistics."""
         options, coefficients = self.options, self._best_coefficients()
-        results = self.validator.run(coefficients, options)
-        worst = max(result.iterations for result in results)
-        horizon = min(options.horizon, math.ceil(BEYOND * worst))
+        found = self.progress.best
+        assert found is not None
+        horizon = min(options.horizon, math.ceil(BEYOND * found["worst"]))
         return Method(
             schedule=coefficients.schedule(options.h, options.t0, horizon),
             family=self.family.name,
@@ -243,8 +256,8 @@ class Training:
                 kind_of(coefficients), coefficients.settings, coefficients.parameters(),
                 options.h, options.t0,
             ),
-            provenance=configuration(self.family, options) | {"finished": False},
-            statistics={"validation": _statistics(results) | {"feasible": self.progress.feasible}},
+            provenance=self.config | {"finished": False},
+            statistics={"validation": found},
         )  # fmt: skip
 
     def _finish(self) -> Method:
@@ -269,17 +282,6 @@ class Training:
         if self.directory is not None:
             method.save(self.directory.method)
         return method
-
-
-def _statistics(results: list[Any]) -> dict[str, Any]:
-    counts = [result.iterations for result in results]
-    return {
-        "complexity": float(np.mean(counts)),
-        "worst": max(counts),
-        "reached": sum(result.success for result in results),
-        "handovers": sum(len(result.handovers) for result in results),
-        "total": len(results),
-    }
 
 
 def configuration(family: Family, options: Options) -> dict[str, Any]:

@@ -47,6 +47,11 @@ class Validation:
         whole = self.reached == self.total and not self.handovers
         return whole and max(self.P, self.Q) <= FEASIBLE
 
+    def statistics(self) -> dict[str, Any]:
+        """Return what a method file tells of the sequence."""
+        names = ("complexity", "worst", "reached", "handovers", "total", "feasible")
+        return {name: getattr(self, name) for name in names}
+
 
 class Validator:
     """The held-out problems, each with its instance for the flow.
@@ -61,7 +66,7 @@ class Validator:
 
     def __call__(self, stopm: StoPM, state: State) -> Validation:
         coefficients = stopm.coefficients(state)
-        results = self.run(coefficients, stopm.options)
+        results = self._solve(coefficients, stopm.options)
         flows = [stopm.measure(state, one, self.safety) for one in self.instances]
         counts = [result.iterations for result in results]
         return Validation(
@@ -75,7 +80,7 @@ class Validator:
             total=len(results),
         )
 
-    def run(self, coefficients: Coefficients, options: Options) -> list[Result]:
+    def _solve(self, coefficients: Coefficients, options: Options) -> list[Result]:
         """Solve every problem by the guarded sequence."""
         schedule = coefficients.schedule(options.h, options.t0, options.horizon)
         return [

@@ -19,7 +19,7 @@ from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.learning.training import make_options
 from ode2opt.solvers.method import Formula, Method
 from ode2opt.study.page import Curve, Page
-from ode2opt.study.tables import CONDITIONS, LEGEND
+from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
 Metrics = list[dict[str, Any]]
 LEARNED = "learned"  # how curves of what was learned are called
@@ -186,7 +186,7 @@ def _add_comparison(
         total = benchmark["instances"]
         page.add_table(
             ["method", "measure", "complexity", "worst", "oracle calls", "ms", "reached"],
-            [_compared(name, row, total) for name, row in benchmark["methods"].items()],
+            [benchmark_cells(name, row, total) for name, row in benchmark["methods"].items()],
             LEGEND,
         )
     if curves:
@@ -200,19 +200,6 @@ def _add_comparison(
             threshold=method.tol,
             caption="On one test problem; the dashed line is the tolerance.",
         )
-
-
-def _compared(name: str, row: Mapping[str, Any], total: int) -> list[str]:
-    mark = "" if row["reached"] == total else ">"
-    return [
-        name,
-        f"{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
-        f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
-        f"{mark}{row['complexity_max']}",
-        f"{mark}{row['oracle_calls_mean']:.0f}",
-        f"{mark}{1e3 * row['seconds_mean']:.1f}",
-        f"{row['reached']}/{total}",
-    ]
 
 
 def _add_certificate(page: Page, file: Path, method: Method) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.markup import escape
@@ -39,19 +40,26 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
         table.add_column("events")
     fewest = min((row["oracle_calls_mean"] for row in statistics.values()), default=0)
     for method, row in statistics.items():
-        mark = "" if row["reached"] == total else ">"
         table.add_row(
-            method,
-            f"{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
-            f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
-            f"{mark}{row['complexity_max']}",
-            f"{mark}{row['oracle_calls_mean']:.0f}",
-            f"{mark}{1e3 * row['seconds_mean']:.1f}",
-            f"{row['reached']}/{total}",
+            *benchmark_cells(method, row, total),
             *([_events(row)] if eventful else []),
             style="bold" if row["oracle_calls_mean"] == fewest and row["reached"] else "",
         )
     return table
+
+
+def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
+    """Return one method's statistics as text; > where some instances missed the tolerance."""
+    mark = "" if row["reached"] == total else ">"
+    return [
+        method,
+        f"{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
+        f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
+        f"{mark}{row['complexity_max']}",
+        f"{mark}{row['oracle_calls_mean']:.0f}",
+        f"{mark}{1e3 * row['seconds_mean']:.1f}",
+        f"{row['reached']}/{total}",
+    ]
 
 
 def _events(row: dict[str, float | int]) -> str:

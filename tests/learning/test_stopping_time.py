@@ -199,20 +199,20 @@ def test_derivatives_agree_with_the_adjoint(kind, name):
     assert (float(Q) > 1e-3) == (kind != "feasible")
 
 
+def spline_adjoint(name):
+    problem, third = make(name)
+    curves = along(KINDS["spline"](), np.arange(11.0) / 10)
+    return Adjoint(problem, third, curves, X0, scale_of(problem), EPS, H, T0, SAFETY)
+
+
 def test_the_start_velocitys_dependence_matters():
-    problem, third = make("logistic")
-    coefficients = KINDS["spline"]()
-    curves = along(coefficients, np.arange(11.0) / 10)
-    adjoint = Adjoint(problem, third, curves, X0, scale_of(problem), EPS, H, T0, SAFETY)
+    adjoint = spline_adjoint("logistic")
     assert abs(adjoint.dT() - adjoint.dT(with_start=False)) > 1e-2 * abs(adjoint.dT())
 
 
 def test_the_sequences_dependence_matters():
     """The formula for dP/dtheta needs what the parameters do to x_bar."""
-    problem, third = make("lpp")
-    coefficients = KINDS["spline"]()
-    curves = along(coefficients, np.arange(11.0) / 10)
-    adjoint = Adjoint(problem, third, curves, X0, scale_of(problem), EPS, H, T0, SAFETY)
+    adjoint = spline_adjoint("lpp")
     assert abs(adjoint.dP() - adjoint.dP(sequence_part=False)) > 1e-3 * abs(adjoint.dP())
 
 

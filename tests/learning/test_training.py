@@ -95,6 +95,23 @@ def test_ctrl_c_keeps_what_was_earned(unbroken, tmp_path):
     assert metrics(tmp_path / "run") == metrics(unbroken[0])
 
 
+def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp_path):
+    training = Training(small(), Options(**SHORT), tmp_path / "run", False)
+    real, calls = training.validator, []
+
+    def interrupted(stopm, state):
+        calls.append(state)
+        if len(calls) == 3:
+            raise KeyboardInterrupt  # the step's update is made, its validation is not
+        return real(stopm, state)
+
+    training.validator = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        training.run()
+    learn(small(), out=tmp_path / "run", resume=True, **SHORT)
+    assert metrics(tmp_path / "run") == metrics(unbroken[0])
+
+
 def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
     script = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
