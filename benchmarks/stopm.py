@@ -53,7 +53,7 @@ def main() -> dict[str, float]:
     problem = source.problem(0, 0)
     one = source.of(problem)
     rules = Rules(jax.numpy.asarray(EPS), options.safety, K=options.horizon)
-    stopm = StoPM(options.start(), options, rules)
+    stopm = StoPM(options.first_coefficients(), options, rules)
     coefficients, state = stopm.coefficients(stopm.start), stopm.start
     forward = eqx.filter_jit(lambda rules: stopping_time(coefficients, *one, rules))
     flat = eqx.tree_at(lambda rules: rules.estimator, rules, Global(float(one.scale)))

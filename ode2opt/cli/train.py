@@ -32,6 +32,32 @@ class Target(StrEnum):
     """Whose stopping time is minimised."""
 
     flow = "flow"
+    sequence = "sequence"
+
+
+class MetricChoice(StrEnum):
+    """Metrics of a sequence."""
+
+    auto = "auto"
+    none = "none"
+    diagonal = "diagonal"
+    spectral = "spectral"
+    lowrank = "lowrank"
+
+
+class ReferenceChoice(StrEnum):
+    """Where a metric looks at curvature."""
+
+    auto = "auto"
+    start = "start"
+    path = "path"
+
+
+class StartChoice(StrEnum):
+    """Where a sequence starts."""
+
+    paper = "paper"
+    learned = "learned"
 
 
 class Kind(StrEnum):
@@ -72,6 +98,7 @@ class ScaleChoice(StrEnum):
 
     instance = "instance"
     family = "family"
+    product = "product"
 
 
 class CurvatureChoice(StrEnum):
@@ -84,22 +111,43 @@ class CurvatureChoice(StrEnum):
 
 @app.command(
     epilog="Example: [bold]ode2opt train logistic a5a --out runs/a5a[/bold], then "
-    "[bold]ode2opt bench logistic a5a --method runs/a5a/method.safetensors[/bold]"
+    "[bold]ode2opt bench logistic a5a --method runs/a5a/method.safetensors[/bold]. The fast one: "
+    "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]"
 )
 def train(
     ctx: typer.Context,
     problem: ProblemArgument,
     dataset: DatasetArgument,
     target: Annotated[Target, typer.Option(help="Whose stopping time is minimised.")] = Target.flow,
-    coefficients: Annotated[Kind, typer.Option(help="The kind of coefficients.")] = Kind.feasible,
+    metric: Annotated[
+        MetricChoice | None,
+        typer.Option(help="Of a sequence: auto chooses on training problems.", show_default="auto"),
+    ] = None,
+    reference: Annotated[
+        ReferenceChoice, typer.Option(help="Where the metric looks at curvature.")
+    ] = ReferenceChoice.auto,
+    start: Annotated[
+        StartChoice, typer.Option(help="Of a sequence: the paper's, or learned from solutions.")
+    ] = StartChoice.paper,
+    coefficients: Annotated[
+        Kind | None,
+        typer.Option(
+            help="The kind of coefficients.", show_default="feasible; spline for a sequence"
+        ),
+    ] = None,
     activation: Annotated[
         Activation, typer.Option(help="Of neural coefficients.")
     ] = Activation.softplus,
     split: SplitOption = None,
     size: SizeOption = None,
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
-    steps: Annotated[int, typer.Option(help="Updates of the parameters.")] = 150,
-    batch: Annotated[int, typer.Option(help="Problems a step.")] = 2,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Updates of the parameters.", show_default="150; 120 for a sequence"),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
+    ] = None,
     out_dir: Annotated[
         Path | None,
         typer.Option(
@@ -117,17 +165,24 @@ def train(
     lr: Annotated[
         float | None,
         typer.Option(
-            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd.",
+            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.1 for a "
+            "sequence.",
             show_default=False,
         ),
     ] = None,
     momentum: Annotated[float, typer.Option(help="Of sgd.")] = 0.9,
     decay: Annotated[Decay, typer.Option(help="How the step size falls.")] = Decay.cosine,
     clip: Annotated[float, typer.Option(help="Largest norm of a problem's gradient.")] = 3.0,
-    penalty: Annotated[float, typer.Option(help="The coefficient rho of P + Q.")] = 10.0,
+    penalty: Annotated[
+        float | None,
+        typer.Option(help="The coefficient rho of P + Q.", show_default="10; 0 for a sequence"),
+    ] = None,
     penalty_growth: Annotated[
         float, typer.Option(help="Its growth while validation finds a violation; 1 keeps it.")
     ] = 1.1,
+    margin: Annotated[
+        float, typer.Option(help="Of linear stability, in a sequence's penalty P.")
+    ] = 0.0,
     alpha: Annotated[float, typer.Option(help="The damping, at the start.")] = 6.0,
     learn_alpha: Annotated[
         bool, typer.Option("--learn-alpha", help="Learn the damping, too.")
@@ -140,13 +195,22 @@ def train(
         float | None, typer.Option(help="Of Theorem 1; alpha - 1 by default.", show_default=False)
     ] = None,
     scale: Annotated[
-        ScaleChoice, typer.Option(help="Divide by each instance's curvature, or the family's.")
-    ] = ScaleChoice.instance,
+        ScaleChoice | None,
+        typer.Option(
+            help="Divide by each instance's curvature, the family's, or one product's.",
+            show_default="instance; product for a sequence",
+        ),
+    ] = None,
     estimator: Annotated[
         CurvatureChoice, typer.Option(help="How the curvature along the way is found.")
     ] = CurvatureChoice.power,
     safety: Annotated[float, typer.Option(help="Factor on that curvature in training.")] = 1.2,
-    horizon: Annotated[int, typer.Option(help="Iterations until a problem is given up.")] = 600,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            help="Iterations until a problem is given up.", show_default="600; 150 for a sequence"
+        ),
+    ] = None,
     validate_every: Annotated[int, typer.Option(help="Steps between validations.")] = 10,
     validation: Annotated[int, typer.Option(help="Held-out training problems.")] = 8,
     patience: Annotated[
@@ -159,8 +223,10 @@ def train(
 ) -> None:
     """Learn a method for the problems of a dataset by StoPM.
 
-    RUN_DIR gets method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard
-    events. After Ctrl-C or a crash, --resume goes on with the options of the run.
+    The target flow is the paper's. The target sequence learns what a solve pays for, iterations,
+    together with a metric: far fewer gradients on new problems of the same kind. RUN_DIR gets
+    method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard events. After
+    Ctrl-C or a crash, --resume goes on with the options of the run.
     """
     with needing("learn"):
         from ode2opt.learning import Options, Training

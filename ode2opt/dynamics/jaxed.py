@@ -59,7 +59,8 @@ def to_jax(problem: Problem) -> Problem:
     twin = object.__new__(type(problem))
     vars(twin).update({k: v for k, v in vars(problem).items() if k not in _NOT_STATIC})
     for name in problem.arrays:
-        setattr(twin, name, _dense(getattr(problem, name)))
+        part = getattr(problem, name)
+        setattr(twin, name, to_jax(part) if isinstance(part, Problem) else _dense(part))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
     return twin
 

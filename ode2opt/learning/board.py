@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.coefficients import Coefficients
-from ode2opt.solvers.method import Method
+from ode2opt.dynamics.coefficients import restored
+from ode2opt.solvers.method import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
 
@@ -31,30 +31,37 @@ class Board:
             if line[name] is not None:
                 self._writer.add_scalar(name, line[name], line["step"])
 
-    def add_method(self, method: Method, coefficients: Coefficients, step: int) -> None:
-        """Draw coefficients and schedule, where matplotlib is installed."""
+    def add_method(self, method: Method, step: int) -> None:
+        """Draw the schedule and the coefficients behind it, where matplotlib is installed."""
         if self._writer is None:
             return
         try:
             from matplotlib.figure import Figure
         except ModuleNotFoundError:  # the extra study; the scalars are there all the same
             return
-        assert method.formula is not None
-        t = method.formula.t0 + method.formula.h * np.arange(method.horizon)
-        curves = coefficients.curves(t)
         figure = Figure(figsize=(9, 3.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        left.loglog(t, curves.beta, label="beta(t)")
-        left.loglog(t, curves.gamma, label="gamma(t)", linestyle="--")
-        left.set_xlabel("t")
         for name, style in zip("acd", ("-", "--", ":"), strict=True):
-            right.semilogy(getattr(method.schedule, name), label=name, linestyle=style)
-        right.set_xlabel("iteration k")
+            left.semilogy(getattr(method.schedule, name), label=name, linestyle=style)
+        left.set_xlabel("iteration k")
         left.legend()
-        right.legend()
+        if method.formula is not None:
+            _draw_coefficients(right, method.formula, method.horizon)
+        elif method.metric is not None:
+            right.semilogy(method.metric.lengths())
+            right.set_xlabel("the metric's lengths, in order")
         self._writer.add_figure("method", figure, step)
 
     def close(self) -> None:
         """Flush and close."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _draw_coefficients(axes: Any, formula: Formula, horizon: int) -> None:
+    t = formula.t0 + formula.h * np.arange(horizon)
+    curves = restored(formula.kind, formula.settings, formula.parameters).curves(t)
+    axes.loglog(t, curves.beta, label="beta(t)")
+    axes.loglog(t, curves.gamma, label="gamma(t)", linestyle="--")
+    axes.set_xlabel("t")
+    axes.legend()

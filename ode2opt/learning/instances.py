@@ -12,12 +12,12 @@ from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.errors import Ode2OptError
 from ode2opt.learning.options import Options
 from ode2opt.learning.smoothness import fit_l0l1
+from ode2opt.learning.target import TEST, VALIDATION
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.family import Family
 
 Array = Any
-VALIDATION, TEST = 1, 2  # streams of seeds beside the training problems' 0
 
 
 class Instance(NamedTuple):
@@ -46,10 +46,6 @@ class Source:
         if stream == TEST:
             return self.family.sample(seed, part="test")
         return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
-
-    def instance(self, stream: int, i: int) -> Instance:
-        """Return the i-th instance of a stream."""
-        return self.of(self.problem(stream, i))
 
     @double
     def of(self, problem: Problem) -> Instance:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ode2opt.dynamics.coefficients import Coefficients, Feasible, Neural, Polynomial, Spline
@@ -15,7 +15,10 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number, as_positive
 from ode2opt.solvers.method import SCALES
 
-TARGETS = ("flow",)
+TARGETS = ("flow", "sequence")
+METRICS = ("auto", "none", "diagonal", "spectral", "lowrank")
+REFERENCES = ("auto", "start", "path")
+STARTS = ("paper", "learned")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 DECAYS = ("constant", "cosine", "exponential")
 ESTIMATORS = ("power", "global", "l0l1")
@@ -28,14 +31,38 @@ LEARNABLE: dict[str, Callable[[Options], Coefficients]] = {
 }
 """Kinds of coefficients that can be learned: the options make an empty one."""
 
+BY_TARGET: dict[str, dict[str, Any]] = {
+    "flow": {
+        "coefficients": "feasible", "steps": 150, "batch": 2, "penalty": 10.0, "horizon": 600,
+        "scale": "instance", "metric": "none",
+    },
+    "sequence": {
+        "coefficients": "spline", "steps": 120, "batch": 8, "penalty": 0.0, "horizon": 150,
+        "scale": "product", "metric": "auto",
+    },
+}  # fmt: skip
+"""Defaults that depend on the target."""
+
+CHOICES: dict[str, Collection[str]] = {
+    "coefficients": LEARNABLE, "metric": METRICS, "reference": REFERENCES, "start": STARTS,
+    "activation": ACTIVATIONS, "optimizer": OPTIMIZERS, "decay": DECAYS, "scale": SCALES,
+    "estimator": ESTIMATORS,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Options:
     """Options of :func:`ode2opt.learn`; the defaults serve all problems of the paper.
 
+    Where the default is None it depends on the target (``BY_TARGET``).
+
     Attributes:
-        target: whose stopping time is minimised: the flow's.
-        coefficients: feasible, spline, polynomial or neural.
+        target: whose stopping time is minimised: the flow's, or that of the guarded sequence.
+        coefficients: feasible, spline, polynomial or neural; a sequence has a spline.
+        metric: of a sequence: none, diagonal, spectral, lowrank, or auto, by training problems.
+        reference: where the metric looks at curvature: start, path or auto.
+        start: of a sequence: the paper's start point, or one learned from solutions.
+        margin: how far from the edge of linear stability a sequence's penalty begins.
         activation: of the neural ones: softplus, elu or relu.
         tol: the gradient norm to reach.
         steps: updates of the parameters.
@@ -64,11 +91,15 @@ class Options:
     """
 
     target: str = "flow"
-    coefficients: str = "feasible"
+    coefficients: str = None  # type: ignore[assignment]
+    metric: str = None  # type: ignore[assignment]
+    reference: str = "auto"
+    start: str = "paper"
+    margin: float = 0.0
     activation: str = "softplus"
     tol: float = 3e-4
-    steps: int = 150
-    batch: int = 2
+    steps: int = None  # type: ignore[assignment]
+    batch: int = None  # type: ignore[assignment]
     seed: int = 0
     blocks: bool = True
     optimizer: str = "adam"
@@ -76,7 +107,7 @@ class Options:
     momentum: float = 0.9
     decay: str = "cosine"
     clip: float = 3.0
-    penalty: float = 10.0
+    penalty: float = None  # type: ignore[assignment]
     penalty_growth: float = 1.1
     alpha: float = ALPHA
     learn_alpha: bool = False
@@ -85,36 +116,61 @@ class Options:
     C: float = 2.0
     kappa: float = 1.0
     lam: float | None = None
-    scale: str = "instance"
+    scale: str = None  # type: ignore[assignment]
     estimator: str = "power"
     safety: float = 1.2
-    horizon: int = 600
+    horizon: int = None  # type: ignore[assignment]
     validate_every: int = 10
     validation: int = 8
     patience: int = 8
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("target", TARGETS), ("coefficients", LEARNABLE), ("activation", ACTIVATIONS),
-            ("optimizer", OPTIMIZERS), ("decay", DECAYS), ("scale", SCALES),
-            ("estimator", ESTIMATORS),
-        ):  # fmt: skip
+        if self.target not in TARGETS:
+            raise unknown_name("target", str(self.target), TARGETS)
+        for name, default in BY_TARGET[self.target].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default)
+        for name, known in CHOICES.items():
             if (value := getattr(self, name)) not in known:
                 raise unknown_name(name, str(value), known)
+        self._check_numbers()
+        self._check_target()
+
+    def _check_numbers(self) -> None:
         for name in ("steps", "batch", "horizon", "validate_every", "validation", "patience"):
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
-        for name in ("tol", "clip", "penalty", "C", "h", "t0"):
+        for name in ("tol", "clip", "C", "h", "t0"):
             as_positive(getattr(self, name), name)
         if self.lr is not None:
             as_positive(self.lr, "lr")
-        if not 0 <= as_number(self.momentum, "momentum") < 1:
-            raise InputError(f"momentum is {self.momentum:g}: it must be at least 0 and below 1.")
+        for name in ("momentum", "margin"):
+            if not 0 <= as_number(value := getattr(self, name), name) < 1:
+                raise InputError(f"{name} is {value:g}: it must be at least 0 and below 1.")
         for name in ("penalty_growth", "safety"):
             if not as_number(getattr(self, name), name) >= 1:
                 raise InputError(f"{name} is {getattr(self, name):g}: it must be at least 1.")
         check_times(as_number(self.alpha, "alpha"), self.h, self.t0)
         check_pair(self.kappa, self.alpha - 1 if self.lam is None else self.lam, self.alpha)
+
+    def _check_target(self) -> None:
+        """Refuse options that the other target alone has."""
+        if self.target == "flow":
+            as_positive(self.penalty, "penalty")
+            if self.metric != "none" or self.start != "paper" or self.scale == "product":
+                raise InputError("metric, start and scale product are for --target sequence.")
+            return
+        if not as_number(self.penalty, "penalty") >= 0:
+            raise InputError(f"penalty is {self.penalty:g}: it must not be negative.")
+        if self.coefficients != "spline" or self.scale != "product":
+            raise InputError(
+                "A sequence is learned as a spline with the scale product; "
+                "other coefficients and scales are for --target flow."
+            )
+
+    def shortened(self, steps: int) -> Options:
+        """Return the same options for fewer steps."""
+        return replace(self, steps=steps)
 
     @property
     def t1(self) -> float:
@@ -126,9 +182,11 @@ class Options:
         """The step size: as given, or what suits optimiser and coefficients."""
         if self.lr is not None:
             return self.lr
+        if self.target == "sequence":
+            return 1e-1
         return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
 
-    def start(self) -> Coefficients:
+    def first_coefficients(self) -> Coefficients:
         """Return the coefficients to start from, close to the default ones."""
         default = DefaultCoefficients(self.C, self.alpha, self.h, self.t0)
         blank = LEARNABLE[self.coefficients](self)

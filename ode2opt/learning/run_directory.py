@@ -66,6 +66,11 @@ class RunDirectory:
         return self.path / "config.json"
 
     @property
+    def choice(self) -> Path:
+        """Which metric was chosen, and among what."""
+        return self.path / "choice.json"
+
+    @property
     def checkpoints(self) -> Path:
         """The folder of checkpoints."""
         return self.path / "checkpoints"
@@ -98,6 +103,20 @@ class RunDirectory:
                 f"{self.path} belongs to another configuration: {section} is {was!r} there and "
                 f"{now!r} here."
             )
+
+    def save_choice(self, choice: dict[str, Any]) -> None:
+        """Keep which metric was chosen on training problems, and what each candidate cost."""
+        text = json.dumps(choice, indent=1) + "\n"
+        with self._writing():
+            write_atomically(self.choice, lambda stream: stream.write(text.encode()))
+
+    def load_choice(self) -> dict[str, Any] | None:
+        """Return the choice, or None if there is none to be read."""
+        try:
+            found = json.loads(self.choice.read_text(encoding="utf-8"))
+            return found if len(found["chosen"]) == 2 else None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
 
     def add_metrics(self, line: dict[str, Any]) -> int:
         """Append one line; returns the length of the file."""

@@ -14,14 +14,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
-from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.jaxed import double
-from ode2opt.learning.instances import Instance
 from ode2opt.learning.options import Options
-from ode2opt.learning.stopping_time import Rules, StoppingTime, stopping_time
+from ode2opt.learning.stopping_time import StoppingTime
 
 Array = Any
 FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
@@ -48,24 +45,28 @@ class Batch(NamedTuple):
 
 
 class StoPM:
-    """The training step for one set of options and rules."""
+    """The training step for one set of options and rules.
 
-    def __init__(self, coefficients: Coefficients, options: Options, rules: Rules) -> None:
+    Args:
+        start: a tree to learn, the coefficients of a flow or a sequence's table and filter.
+        learnable: the same tree with True at each array that is learned.
+        options: of training.
+        rules: ``stopping_time(tree, instance)`` and ``objective(found)`` say what is minimised.
+    """
+
+    def __init__(self, start: Any, learnable: Any, options: Options, rules: Any) -> None:
         self.options, self.rules = options, rules
         self._optimizer = _optimizer(options)
-        learned = jax.tree.map(eqx.is_inexact_array, coefficients)
-        if not options.learn_alpha:
-            learned = eqx.tree_at(lambda c: c.alpha, learned, False)
-        start, self._rest = eqx.partition(coefficients, learned)
+        start, self._rest = eqx.partition(start, learnable)
         self.start = State(start, self._optimizer.init(start), options.penalty)
         self._pool = ThreadPoolExecutor(os.cpu_count())
 
-    def coefficients(self, state: State) -> Coefficients:
-        """Return the coefficients of a state."""
+    def learned(self, state: State) -> Any:
+        """Return the whole tree of a state."""
         return eqx.combine(state.parameters, self._rest)
 
     @double
-    def step(self, state: State, instances: Sequence[Instance]) -> tuple[State, Batch]:
+    def step(self, state: State, instances: Sequence[Any]) -> tuple[State, Batch]:
         """Update the parameters on a batch.
 
         Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
@@ -82,7 +83,7 @@ class StoPM:
         return state, _summary([found for found, _ in seen], float(rho))
 
     @double
-    def _slope(self, state: State, one: Instance, rho: Array) -> tuple[StoppingTime, Any]:
+    def _slope(self, state: State, one: Any, rho: Array) -> tuple[StoppingTime, Any]:
         found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
@@ -91,20 +92,20 @@ class StoPM:
         return found, jax.tree.map(lambda part: shrink * part, slope)
 
     @double
-    def measure(self, state: State, one: Instance, safety: float = 1.0) -> StoppingTime:
+    def measure(self, state: State, one: Any, safety: float = 1.0) -> StoppingTime:
         """Return T, P and Q of one instance, P with a safety factor of its own."""
-        rules = eqx.tree_at(lambda rules: rules.safety, self.rules, np.float64(safety))
         rho = jnp.asarray(state.penalty)
+        rules = self.rules.cautious(safety)
         return _value_and_slope(state.parameters, self._rest, one, rho, rules)[0]
 
 
 @eqx.filter_jit
 def _value_and_slope(
-    parameters: Any, rest: Any, one: Instance, rho: Array, rules: Rules
+    parameters: Any, rest: Any, one: Any, rho: Array, rules: Any
 ) -> tuple[StoppingTime, Any]:
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:
-        found = stopping_time(eqx.combine(parameters, rest), *one, rules)
-        return jnp.where(found.reached, found.T, 0.0) + rho * (found.P + found.Q), found
+        found = rules.stopping_time(eqx.combine(parameters, rest), one)
+        return rules.objective(found) + rho * (found.P + found.Q), found
 
     slope, found = jax.grad(loss, has_aux=True)(parameters)
     return found, slope

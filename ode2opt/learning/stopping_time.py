@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.coefficients.base import derivative
@@ -58,6 +59,18 @@ class Rules(eqx.Module):
     lam: float | None = eqx.field(default=None, static=True)
     substeps: int = eqx.field(default=1, static=True)
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
+
+    def stopping_time(self, coefficients: Coefficients, one: Any) -> StoppingTime:
+        """Return T, P and Q of an instance (problem, x0, scale)."""
+        return stopping_time(coefficients, *one, self)
+
+    def cautious(self, safety: float) -> Rules:
+        """Return the same rules with another factor on the curvature."""
+        return eqx.tree_at(lambda rules: rules.safety, self, np.float64(safety))
+
+    def objective(self, found: StoppingTime) -> Array:
+        """Return T, of a flow that got there."""
+        return jnp.where(found.reached, found.T, 0.0)
 
     @property
     def step(self) -> float:

@@ -11,27 +11,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
-import numpy as np
-
-from ode2opt.dynamics.certificate import certify
-from ode2opt.dynamics.coefficients import Coefficients, kind_of
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.board import Board
-from ode2opt.learning.instances import TEST, VALIDATION, Source
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.stopm import Batch, State, StoPM
-from ode2opt.learning.stopping_time import Rules
+from ode2opt.learning.target import TEST, TRAINING, VALIDATION
+from ode2opt.learning.targets import target_of
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
-from ode2opt.solvers.method import Formula, Method
+from ode2opt.solvers.method import Method
 
-TRAINING = 0  # the stream of seeds of the training problems
 TESTED = 20  # fresh test problems for the statistics in the file
 CERTIFIED = 5  # held-out problems for the certificate
-BEYOND = 1.25  # the method's horizon, in worst validation complexities
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
@@ -104,13 +97,8 @@ class Training:
         self.config = configuration(family, options)
         if self.directory is not None:
             (self.directory.check if resume else self.directory.begin)(self.config)
-        self.source = Source(family, options)
-        rules = Rules(
-            jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
-            K=options.horizon, kappa=options.kappa, lam=options.lam,
-            estimator=self.source.estimator(),
-        )  # fmt: skip
-        self.stopm = StoPM(options.start(), options, rules)
+        self.target = target_of(family, options, self.directory)
+        self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
         self.state = self.stopm.start
         self.best = self.state.parameters
         self.progress = Progress(penalty=self.state.penalty)
@@ -118,9 +106,8 @@ class Training:
             assert self.directory is not None
             self._resume(self.directory)
         self._settle()
-        problems = [self.source.problem(VALIDATION, i) for i in range(options.validation)]
-        instances = [self.source.of(problem) for problem in problems]
-        self.validator = Validator(problems, instances, min(CAUTION, options.safety))
+        safety = min(CAUTION, options.safety)
+        self.validator = Validator(self.target, VALIDATION, options.validation, safety)
         self.warned = False
 
     def _resume(self, directory: RunDirectory) -> None:
@@ -146,7 +133,7 @@ class Training:
                     break
             else:
                 method = self._finish()
-                board.add_method(method, self._best_coefficients(), self.progress.step)
+                board.add_method(method, self.progress.step)
                 return method
             self._checkpoint()
             return self._method()
@@ -159,10 +146,11 @@ class Training:
     def _first_validation(self) -> None:
         """Judge the coefficients at the start; a family that cannot be learned is told here."""
         validation = self.validator(self.stopm, self.state)
-        if not validation.flows:
+        if not (validation.flows if self.target.strict else validation.reached):
             raise Ode2OptError(
-                f"No flow of {validation.total} held-out problems of {self.family.name} reaches "
-                f"the gradient norm {self.options.tol:g} within {self.options.horizon} iterations: "
+                f"No {self.options.target} of {validation.total} held-out problems of "
+                f"{self.family.name} reaches the gradient norm {self.options.tol:g} within "
+                f"{self.options.horizon} iterations: "
                 f"raise the tolerance or the horizon, or add l2 to the problem."
             )
         self._judge(validation)
@@ -172,7 +160,7 @@ class Training:
     def _step(self) -> tuple[dict[str, Any], Validation | None]:
         began, options, k = time.perf_counter(), self.options, self.progress.step
         numbers = [k * options.batch + i for i in range(options.batch)]
-        instances = [self.source.instance(TRAINING, i) for i in numbers]
+        instances = [self.target.instance(TRAINING, i) for i in numbers]
         penalty = self.state.penalty
         self.state, batch = self.stopm.step(self.state, instances)
         self._warn_once(batch, numbers)
@@ -237,45 +225,30 @@ class Training:
         if self.directory is not None:
             self.directory.save(*self.settled)
 
-    def _best_coefficients(self) -> Coefficients:
-        return self.stopm.coefficients(self.state._replace(parameters=self.best))
+    def _best_learned(self) -> Any:
+        return self.stopm.learned(self.state._replace(parameters=self.best))
 
     def _method(self) -> Method:
         """Return the best point as a method, without certificate and test statistics."""
-        options, coefficients = self.options, self._best_coefficients()
         found = self.progress.best
         assert found is not None
-        horizon = min(options.horizon, math.ceil(BEYOND * found["worst"]))
-        return Method(
-            schedule=coefficients.schedule(options.h, options.t0, horizon),
-            family=self.family.name,
-            tol=options.tol,
-            scale=options.scale,
-            family_scale=self.source.family_scale,
-            formula=Formula(
-                kind_of(coefficients), coefficients.settings, coefficients.parameters(),
-                options.h, options.t0,
-            ),
-            provenance=self.config | {"finished": False},
-            statistics={"validation": found},
-        )  # fmt: skip
+        return self.target.method(self._best_learned(), found["worst"]).replace(
+            provenance=self.config | {"finished": False}, statistics={"validation": found}
+        )
 
     def _finish(self) -> Method:
         """Certify the best point and measure it on fresh test problems."""
-        method, coefficients = self._method(), self._best_coefficients()
-        held_out = self.validator.problems[:CERTIFIED]
-        instances = self.validator.instances[:CERTIFIED]
-        certificate = certify(
-            coefficients, held_out, name=kind_of(coefficients), K=method.horizon,
-            h=self.options.h, t0=self.options.t0,
-            scales=[float(one.scale) for one in instances],
-            starts=[np.asarray(one.x0) for one in instances],
-        )  # fmt: skip
-        tests = [self.source.problem(TEST, i) for i in range(TESTED)]
-        tested = Validator(tests, [self.source.of(problem) for problem in tests])
-        measured = tested(self.stopm, self.state._replace(parameters=self.best))
+        held_out, learned = self.validator, self._best_learned()
+        method = self.target.polished(
+            learned, self._method(), held_out.problems, held_out.instances
+        )
+        certificate = self.target.certificate(
+            learned, method, held_out.problems[:CERTIFIED], held_out.instances[:CERTIFIED]
+        )
+        fresh = Validator(self.target, TEST, TESTED)
+        measured = fresh(self.stopm, self.state._replace(parameters=self.best), method)
         method = method.replace(
-            certificate=certificate.summary() | {"verdict": certificate.words()},
+            certificate=certificate,
             provenance=dict(method.provenance) | {"finished": True},
             statistics=dict(method.statistics) | {"test": asdict(measured)},
         )

@@ -105,6 +105,10 @@ class Problem(ABC):
         identity = self.xp.eye(self.n, dtype=self.dtype)
         return self.xp.stack([self.hvp(x, identity[i, :]) for i in range(self.n)])
 
+    def hessian_diagonal(self, x: Array) -> Array:
+        """Return the diagonal of the Hessian at ``x``."""
+        return self.xp.linalg.diagonal(self.hessian(x))
+
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         """Return a symmetric product with the Hessian's largest eigenvalue, and its dimension."""
         return lambda v: self.hvp(x, v), self.n
@@ -134,6 +138,10 @@ class Problem(ABC):
             scale = self.scale(uniform)
             self._start = Start(uniform - self.gradient(uniform) / scale.L, scale)
         return self._start
+
+    def gradient_flops(self) -> int:
+        """Return about how many operations a gradient takes; for a dense quadratic by default."""
+        return 2 * self.n**2
 
     def _paper_bound(self) -> tuple[float, int]:
         """Return the global part of the paper's L and the oracle calls it took."""

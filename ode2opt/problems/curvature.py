@@ -66,6 +66,23 @@ def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
     return largest_eigenvalue(on_host, size, dtype)
 
 
+def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
+    """Return <v, H v> / <v, g> at ``x`` for the gradient ``g`` there; one oracle call.
+
+    For v = M g this is the curvature of f(S .), M = S S^T, along its gradient. Without
+    Hessian-vector products, H v comes from a second gradient close by.
+    """
+    down = float(v @ g)
+    if not 0 < down < math.inf:
+        return math.nan
+    if problem.has_hvp:
+        return float(v @ problem.hvp(x, v)) / down
+    xp = problem.xp
+    largest = float(xp.max(xp.abs(v)))
+    length = math.sqrt(epsilon(xp, problem.dtype)) * max(1.0, float(xp.max(xp.abs(x)))) / largest
+    return float(v @ (problem.gradient(x + length * v) - g)) / length / down
+
+
 def gram_eigenvalue(A: Array) -> tuple[float, int]:
     """Return the largest eigenvalue of A^T A / N and its price in gradients."""
     N, n = A.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,16 @@ KINDS: dict[str, type[LinearModel]] = {
     "leastsquares": LeastSquares,
 }
 PARTS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of ``count`` stretches of the rows, in the file's order; or all the others."""
+
+    index: int
+    count: int
+    others: bool = False
+
 
 Seed = int | Sequence[int] | np.random.Generator
 Sampler = Callable[[np.random.Generator, str], Problem]
@@ -48,14 +59,17 @@ class Family:
         self.name, self.size, self.split = name, size, split
         self._sampler = sampler
 
-    def sample(self, rng: Seed, part: str = "train", *, block: bool = False) -> Problem:
+    def sample(
+        self, rng: Seed, part: str = "train", *, block: bool = False, fold: Fold | None = None
+    ) -> Problem:
         """Return one problem.
 
         Args:
             rng: a seed, a list of seeds, or a generator (which moves on).
             part: "train", or "test" for the rows that training never sees.
             block: take rows that follow each other instead of rows at random: in an ordered file
-                a sub-population of its own. A sampler of your own knows no blocks.
+                a sub-population of its own. A sampler of your own knows no blocks and no folds.
+            fold: take rows at random from a fold only, at most all it has.
         """
         if part not in PARTS:
             raise unknown_name("part", part, PARTS)
@@ -63,9 +77,18 @@ class Family:
             generator = np.random.default_rng(rng)
         except (TypeError, ValueError) as error:
             raise InputError(f"{rng!r} is no seed: {error}.") from None
-        if block and isinstance(self._sampler, _RowSampler):
-            return self._sampler.block(generator, part)
+        if isinstance(self._sampler, _RowSampler):
+            if block:
+                return self._sampler.block(generator, part)
+            if fold is not None:
+                return self._sampler.fold(generator, part, fold)
         return self._sampler(generator, part)
+
+    @property
+    def train_rows(self) -> int | None:
+        """How many rows training problems are drawn from; None for a sampler of your own."""
+        known = isinstance(self._sampler, _RowSampler)
+        return len(self._sampler.rows["train"]) if known else None  # type: ignore[attr-defined]
 
     def fingerprint(self) -> str | None:
         """Return a hash of what problems are made of; None for a sampler of your own."""
@@ -171,6 +194,14 @@ class _RowSampler:
         """Make a problem of rows that follow each other, wherever they begin."""
         first = int(rng.integers(len(self.rows[part]) - self.size + 1))
         return self._problem(part, np.arange(first, first + self.size))
+
+    def fold(self, rng: np.random.Generator, part: str, fold: Fold) -> Problem:
+        """Make a problem of rows of a fold."""
+        stretches = np.array_split(np.arange(len(self.rows[part])), fold.count)
+        rows = stretches[fold.index]
+        if fold.others:
+            rows = np.concatenate(stretches[: fold.index] + stretches[fold.index + 1 :])
+        return self._problem(part, rng.choice(rows, min(self.size, len(rows)), replace=False))
 
     def _problem(self, part: str, index: np.ndarray) -> Problem:
         chosen = self.rows[part].take(index)

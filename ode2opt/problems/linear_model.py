@@ -23,6 +23,9 @@ from ode2opt.problems._arrays import (
 from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 from ode2opt.problems.curvature import gram_eigenvalue
 
+LOSS_FLOPS = 20  # of one row's slope, about
+SPARSE_SLOWER = 4  # an entry of a sparse matrix than one of a dense one, about
+
 
 class LinearModel(Problem):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
@@ -111,6 +114,15 @@ class LinearModel(Problem):
         else:
             H = self._transposed @ (weights[:, None] * self.A)
         return H + self.l2 * self.xp.eye(self.n, dtype=self.dtype)
+
+    def hessian_diagonal(self, x: Array) -> Array:
+        weights = self.bend(self.A @ x) / self.N
+        squares = self.A.multiply(self.A) if is_sparse(self.A) else self.A * self.A
+        return squares.T @ weights + self.l2
+
+    def gradient_flops(self) -> int:
+        entries = SPARSE_SLOWER * self.A.nnz if is_sparse(self.A) else self.N * self.n
+        return 4 * int(entries) + LOSS_FLOPS * self.N
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         """Work on the rows' side where rows are fewer than columns: same eigenvalue, less memory.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.problems._arrays import Array
+from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import HandOver, Run, Stop
 
@@ -15,11 +18,21 @@ class Eigac:
 
     Two vectors, ``x`` and ``u``, and the gradient, which is overwritten:
     u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g. ``done`` counts the table's rows
-    used, so that a relay can take over in the middle.
+    used, so that a relay can take over in the middle. In a metric M g takes the place of g. Where
+    the scale is found at the start point, ``scale_at`` takes its gradient and returns what the
+    schedule is to be divided by.
     """
 
-    def __init__(self, run: Run, schedule: Schedule, x: Array) -> None:
-        self.run, self.schedule, self.x = run, schedule, x
+    def __init__(
+        self,
+        run: Run,
+        schedule: Schedule,
+        x: Array,
+        metric: Operator | None = None,
+        scale_at: Callable[[Array], float] | None = None,
+    ) -> None:
+        self.run, self.schedule, self.x, self.metric = run, schedule, x, metric
+        self.scale_at = scale_at
         self.done = 0
         self.u: Array = None
         self.g: Array = None
@@ -30,7 +43,7 @@ class Eigac:
             self._idle_step()
         run = self.run
         for a, c, d in self.schedule.rows(self.done):
-            g = self.g
+            g = self.direction()
             if abs(a) > TINY:
                 g *= a
                 self.u -= g
@@ -51,8 +64,14 @@ class Eigac:
 
     def _idle_step(self) -> None:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
-        a, c, _ = next(self.schedule.rows())
         self.g = self.run.at(self.x)
-        self.u = (a - c) * self.g
+        if self.scale_at is not None:
+            self.schedule = self.schedule.scaled(self.scale_at(self.g))
+        a, c, _ = next(self.schedule.rows())
+        self.u = (a - c) * self.direction()
         self.done = 1
         self.run.observe(self.x, self.g)
+
+    def direction(self) -> Array:
+        """Return the gradient in the metric: M g, or g itself."""
+        return self.g if self.metric is None else self.metric(self.g)

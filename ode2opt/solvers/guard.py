@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.fallback import nesterov_backtracking
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.lbfgs import lbfgs
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.run import Run, Stop
+
+FALLBACKS = ("nesterov", "lbfgs")
 
 
 @dataclass(frozen=True)
@@ -20,16 +23,25 @@ class Guard:
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
+        fallback: who takes over: nesterov, with backtracking and restart, or lbfgs in the method's
+            metric, and after a line search that finds nothing, nesterov.
     """
 
-    successor: ClassVar[str] = "nesterov"
     blowup: float = 5.0
     patience: int = 100
+    fallback: str = "nesterov"
 
     def __post_init__(self) -> None:
         if not as_number(self.blowup, "blowup") > 1:
             raise InputError(f"blowup is {self.blowup}: it must be above 1.")
         as_count(self.patience, "patience")
+        if self.fallback not in FALLBACKS:
+            raise unknown_name("fallback", str(self.fallback), FALLBACKS)
+
+    @property
+    def successor(self) -> str:
+        """Who takes over."""
+        return self.fallback
 
     def reason(self, run: Run) -> str | None:
         """Say why to hand over now, or None."""
@@ -43,4 +55,11 @@ class Guard:
 
     def take_over(self, run: Run, eigac: Eigac) -> None:
         """Start the fallback at the best point so far; leaves by Stop."""
+        if self.fallback == "lbfgs":
+            try:
+                lbfgs(run, run.best_x, eigac.metric)
+            except Stop as stop:
+                if stop.status is not Status.LINE_SEARCH:
+                    raise
+            run.hand_over("the line search found no further decrease", "nesterov")
         nesterov_backtracking(run, run.best_x)

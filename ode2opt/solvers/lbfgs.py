@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import NoReturn
+
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.problems._arrays import Array, copy
+from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import Run, Stop
 
 CORRECTIONS = 10
+Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-def lbfgs(run: Run, x: Array) -> None:
-    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration."""
-    from scipy.optimize import minimize
+def lbfgs(run: Run, x: Array, metric: Operator | None = None) -> None:
+    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration.
 
-    problem = run.problem
+    In a metric it minimises f(x + r S y) over y. scipy's first trial has length one in y, so
+    r = |S^T g(x)| makes the first trial x - M g(x).
+    """
     run.accept_non_finite = True  # scipy's line search steps back by itself
+    if metric is None:
+        _minimise(run, lambda point: _evaluate(run, point), x)
+    first, base = _evaluate(run, x), copy(x)
+    slope = metric.root_transposed(run.problem.xp.asarray(first[1], dtype=run.problem.dtype))
+    r = math.sqrt(float(slope @ slope))
 
-    def evaluate(point: np.ndarray) -> tuple[float, np.ndarray]:
-        here = problem.xp.asarray(point, dtype=problem.dtype)
-        value, g = problem.value_and_gradient(here)
-        run.calls += 1
-        run.observe(here, g)
-        return float(value), np.asarray(g, dtype=np.float64)
+    def in_metric(y: np.ndarray) -> tuple[float, np.ndarray]:
+        xp, dtype = run.problem.xp, run.problem.dtype
+        at_start = not np.any(y)
+        point = base + r * metric.root(xp.asarray(y, dtype=dtype))
+        value, g = first if at_start else _evaluate(run, point)
+        pulled = r * metric.root_transposed(xp.asarray(g, dtype=dtype))
+        return value, np.asarray(pulled, dtype=np.float64)
+
+    _minimise(run, in_metric, np.zeros(run.problem.n))
+
+
+def _evaluate(run: Run, point: Array) -> tuple[float, np.ndarray]:
+    problem = run.problem
+    here = problem.xp.asarray(point, dtype=problem.dtype)
+    value, g = problem.value_and_gradient(here)
+    run.calls += 1
+    run.observe(here, g)
+    return float(value), np.asarray(g, dtype=np.float64)
+
+
+def _minimise(run: Run, evaluate: Evaluate, start: Array) -> NoReturn:
+    from scipy.optimize import minimize
 
     options = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": 0.0}
     options |= {"maxiter": run.max_iter + 1, "maxfun": run.max_iter + 1}
     minimize(
-        evaluate, np.asarray(x, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
+        evaluate, np.asarray(start, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
     )
     raise Stop(Status.LINE_SEARCH)

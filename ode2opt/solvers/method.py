@@ -18,13 +18,15 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array, as_positive
 from ode2opt.problems.base import Problem
-from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.storage import write_atomically
 
-VERSION = 1
-SCALES = ("instance", "family")
-_KEY, _SCHEDULE, _PARAMETERS = "ode2opt", "schedule.", "parameters."
+VERSION, READABLE = 2, (1, 2)
+SCALES = ("instance", "family", "product")
+_KEY, _SCHEDULE, _PARAMETERS, _METRIC = "ode2opt", "schedule.", "parameters.", "metric."
+_METRIC_ARRAYS = ("scale", "V", "stretch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,10 @@ class Method:
         family: the problems it was learned for, in words.
         tol: the gradient norm it was learned to reach.
         scale: "instance" divides by the curvature at the start of each solve (SPEC.md section 8),
-            "family" by ``family_scale``, one number for all.
+            "family" by ``family_scale``, one number for all, "product" by the curvature along the
+            first gradient in the metric, from one Hessian-vector product.
+        metric: the metric it runs in; None is the Euclidean one.
+        start: a learned start point, taken where a solve is given none.
         guard: what watches it by default.
         formula: the coefficients behind the schedule.
         provenance: data hash, seed, options, package versions.
@@ -67,6 +72,8 @@ class Method:
     tol: float
     scale: str = "instance"
     family_scale: float | None = None
+    metric: Metric | None = None
+    start: np.ndarray | None = None
     guard: Guard = field(default_factory=Guard)
     formula: Formula | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -79,6 +86,12 @@ class Method:
         as_positive(self.tol, "tol")
         if self.scale == "family":
             as_positive(self.family_scale, "family_scale")
+        if self.start is not None and (
+            self.start.ndim != 1
+            or self.start.dtype != np.float64
+            or not np.all(np.isfinite(self.start))
+        ):
+            raise InputError("its start is no vector of finite float64 numbers.")
 
     @property
     def horizon(self) -> int:
@@ -90,10 +103,19 @@ class Method:
         if self.scale == "family":
             assert self.family_scale is not None
             return self.family_scale, 0
+        if self.scale == "product":
+            metric = None if self.metric is None else self.metric.on(problem)
+            return self.curvature(problem, x0, problem.gradient(x0), metric), 1
         curvature, calls = largest_curvature(problem, x0)
         if not math.isfinite(curvature) or curvature < 0:
             raise InputError(f"The curvature at the start point is {curvature}: no step fits that.")
         return curvature or 1.0, calls
+
+    @staticmethod
+    def curvature(problem: Problem, x: Array, g: Array, metric: Operator | None) -> float:
+        """Return the scale "product" at a point with gradient ``g``; one oracle call."""
+        found = curvature_along(problem, x, g, g if metric is None else metric(g))
+        return found if math.isfinite(found) and found > 0 else 1.0
 
     def replace(self, **fields: Any) -> Method:
         """Return a copy with some fields changed."""
@@ -112,6 +134,7 @@ class Method:
             "scale": self.scale,
             "family_scale": self.family_scale,
             "guard": asdict(self.guard),
+            "metric": None,
             "formula": None,
             "provenance": dict(self.provenance),
             "certificate": dict(self.certificate),
@@ -126,6 +149,12 @@ class Method:
                 "t0": formula.t0,
             }
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
+        if self.metric is not None:
+            about["metric"] = self.metric.kind
+            parts = {key: getattr(self.metric, key) for key in _METRIC_ARRAYS}
+            arrays |= {_METRIC + k: part for k, part in parts.items() if part is not None}
+        if self.start is not None:
+            arrays["start"] = self.start
         blob = save(
             {
                 k: np.ascontiguousarray(v, dtype=np.float64).reshape(np.shape(v))
@@ -156,6 +185,8 @@ class Method:
             tol=_taken(about, "tol", float),
             scale=_taken(about, "scale", str),
             family_scale=about.get("family_scale"),
+            metric=_metric(about.get("metric"), arrays),
+            start=arrays.get("start"),
             guard=_guard(_taken(about, "guard", dict)),
             formula=_formula(about.get("formula"), arrays),
             **{
@@ -185,9 +216,10 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         about = None
     if not isinstance(about, dict):
         raise InputError(f"{path} is damaged: its description is not a JSON object.")
-    if about.get("version") != VERSION:
+    if about.get("version") not in READABLE:
         raise InputError(
-            f"{path} has format version {about.get('version')!r}; this ode2opt reads {VERSION}."
+            f"{path} has format version {about.get('version')!r}; this ode2opt reads "
+            f"{' and '.join(map(str, READABLE))}."
         )
     return arrays, about
 
@@ -209,6 +241,15 @@ def _guard(about: dict[str, Any]) -> Guard:
         return Guard(**about)
     except TypeError:
         raise InputError(f"its guard has the settings {sorted(about)}.") from None
+
+
+def _metric(kind: Any, arrays: dict[str, np.ndarray]) -> Metric | None:
+    if kind is None:
+        return None
+    if not isinstance(kind, str):
+        raise InputError(f"its metric is {kind!r}, not a name.")
+    parts = {key: arrays.get(_METRIC + key) for key in _METRIC_ARRAYS}
+    return Metric(kind, **parts)  # type: ignore[arg-type]
 
 
 def _formula(about: Any, arrays: dict[str, np.ndarray]) -> Formula | None:

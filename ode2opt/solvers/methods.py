@@ -35,9 +35,9 @@ class BuiltIn:
     schedule: Callable[[int], Schedule] | None = None
 
 
-def follow(schedule: Schedule, run: Run, x: Array, policy: Policy) -> None:
-    """Run EIGAC with a schedule under a policy; leaves by Stop."""
-    eigac = Eigac(run, schedule, x)
+def follow(eigac: Eigac, policy: Policy) -> None:
+    """Run EIGAC under a policy; leaves by Stop."""
+    run = eigac.run
     run.watch = None if policy is None else policy.reason
     try:
         eigac.go()
@@ -60,7 +60,7 @@ def _default_eigac(C: float) -> BuiltIn:
 
     def minimise(run: Run, x: Array, L: float, policy: Policy) -> None:
         horizon = min(max(1, run.max_iter), LONGEST)
-        follow(coefficients.schedule(horizon, L), run, x, policy)
+        follow(Eigac(run, coefficients.schedule(horizon, L), x), policy)
 
     summary = f"EIGAC, default coefficients, C = {C:g}"
     return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)

@@ -38,7 +38,7 @@ class Relay:
         """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
         k, old = eigac.done, eigac.schedule
         a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
-        move = eigac.u - a * eigac.g
+        move = eigac.u - a * eigac.direction()
         curvature = 0.0
         for x in (eigac.x, eigac.x + move / d):
             found, calls = largest_curvature(run.problem, x)
@@ -46,7 +46,7 @@ class Relay:
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
         horizon = k + min(max(1, run.max_iter - k), LONGEST)
         schedule = self.coefficients.schedule(horizon, curvature or 1.0)
-        # v <- v + (beta_new - beta_old) g keeps x'; in u = h v that is the difference of a.
-        eigac.u += (float(schedule.a[k]) - a) * eigac.g
-        eigac.schedule = schedule
+        # The next move e = u - a g stays what it would have been; the default needs no metric.
+        eigac.u = move + float(schedule.a[k]) * eigac.g
+        eigac.schedule, eigac.metric = schedule, None
         eigac.go()

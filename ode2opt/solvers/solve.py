@@ -22,6 +22,7 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
+from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method import Method
 from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow
@@ -52,7 +53,8 @@ def solve(
     Args:
         problem: a :class:`Problem`, or a function of x as in scipy.
         x0: where to start; a :class:`Start` (``problem.start()``, the paper's) brings its step
-            constant along. By default the best of the paper's start, 1/n and 0 (a Problem only).
+            constant along. By default a method's learned start, or the best of the paper's start,
+            1/n and 0 (a Problem only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
         method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method`, or a
@@ -106,14 +108,12 @@ def _minimise(
     """Run the method until it stops, and say why it did."""
     x = run.problem.xp.zeros(run.problem.n, dtype=run.problem.dtype)
     try:
-        start = _best_start(run) if x0 is None else x0
+        start = _first_point(run, method) if x0 is None else x0
         x = copy(start.x0 if isinstance(start, Start) else start)
         if isinstance(method, Schedule):
-            follow(method, run, x, policy)
+            follow(Eigac(run, method, x), policy)
         elif isinstance(method, Method):
-            scale, calls = method.scale_of(run.problem, x)
-            run.charge(calls, 0.0)
-            follow(method.schedule.scaled(scale), run, x, policy)
+            follow(_learned(run, x, method), policy)
         else:
             L = _step_constant(run, start) if method.needs_scale else math.nan
             method.minimise(run, x, L, policy)
@@ -125,6 +125,28 @@ def _minimise(
                 run.at(x)
         return Status.INTERRUPTED
     raise AssertionError("a method returned without a status")
+
+
+def _learned(run: Run, x: Array, method: Method) -> Eigac:
+    """Return EIGAC as a learned method has it: its schedule, scale and metric."""
+    metric = None if method.metric is None else method.metric.on(run.problem)
+    if method.scale == "product":
+
+        def scale_at(g: Array) -> float:
+            run.calls += 1
+            return method.curvature(run.problem, x, g, metric)
+
+        return Eigac(run, method.schedule, x, metric, scale_at)
+    scale, calls = method.scale_of(run.problem, x)
+    run.charge(calls, 0.0)
+    return Eigac(run, method.schedule.scaled(scale), x, metric)
+
+
+def _first_point(run: Run, method: BuiltIn | Schedule | Method) -> Array | Start:
+    """Return the learned start where the method has one, else the best of the usual ones."""
+    if isinstance(method, Method) and method.start is not None:
+        return as_vector(method.start, _like(run.problem), "the learned start", run.problem.n)
+    return _best_start(run)
 
 
 def _best_start(run: Run) -> Array | Start:

@@ -148,9 +148,10 @@ def _warm_up(methods: tuple[str, ...]) -> None:
 
 
 def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
+    own_start = isinstance(method, Method) and method.start is not None
     result = solve(
         problem,
-        problem.start(),
+        None if own_start else problem.start(),
         method=method,
         tol=settings.tol,
         max_iter=settings.max_iter,
@@ -171,7 +172,7 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
         seconds=reached.seconds if reached else result.seconds,
         reached=reached is not None,
         diverged=diverged,
-        handovers=len(result.handovers),
+        handovers=sum(reached is None or h.iteration < reached.iteration for h in result.handovers),
     )
 
 

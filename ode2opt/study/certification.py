@@ -14,6 +14,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError, Ode2OptError, unknown_name
+from ode2opt.learning.certificates import in_metric
 from ode2opt.learning.smoothness import fit_l0l1
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
@@ -49,7 +50,8 @@ def certify(
     if worst_case is not None:
         check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)
     if isinstance(method, Method):
-        options = _as_learned(method, problems) | options
+        problems, given = _as_learned(method, problems)
+        options = given | options
     certificate = certify_along(subject, problems, K=K, name=name, **options)
     if worst_case is None:
         return certificate
@@ -85,15 +87,15 @@ def certify_family(
     return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
 
 
-def _as_learned(method: Method, problems: Sequence[Problem]) -> dict[str, Any]:
-    """Return scales, starts and mesh as a solve with a learned method would have them."""
-    starts = [problem.start().x0 for problem in problems]
-    pairs = zip(problems, starts, strict=True)
-    options: dict[str, Any] = {"starts": starts}
-    options["scales"] = [method.scale_of(problem, x0)[0] for problem, x0 in pairs]
+def _as_learned(
+    method: Method, problems: Sequence[Problem]
+) -> tuple[Sequence[Problem], dict[str, Any]]:
+    """Return problems, scales, starts and mesh as a solve with a learned method would have them."""
+    subjects = in_metric(method, problems, [problem.start().x0 for problem in problems])
+    options: dict[str, Any] = {"starts": subjects.starts, "scales": subjects.scales}
     if method.formula is not None:
         options |= {"h": method.formula.h, "t0": method.formula.t0}
-    return options
+    return subjects.problems, options
 
 
 def _subject(method: Certifiable, K: int) -> tuple[str, Any, int]:

@@ -18,6 +18,7 @@ from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.learning.training import make_options
 from ode2opt.solvers.method import Formula, Method
+from ode2opt.solvers.metric import Metric
 from ode2opt.study.page import Curve, Page
 from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
@@ -119,10 +120,8 @@ def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
 def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics) -> None:
     page.add_heading("What was learned")
     page.add_text(
-        f"The coefficients beta(t) and gamma(t) of an inertial system were chosen by StoPM so that "
-        f"its {options.target} meets the tolerance early on problems of {method.family}, under the "
-        f"conditions for convergence and stability. The method is the system's Euler "
-        f"discretisation: three numbers an iteration, for {method.horizon} iterations, divided by "
+        WORDS[options.target].format(family=method.family)
+        + f" Three numbers an iteration, for {method.horizon} iterations, divided by "
         + _scale_words(method)
     )
     if not method.provenance.get("finished"):
@@ -141,7 +140,19 @@ def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics)
     )
 
 
+WORDS = {
+    "flow": "The coefficients beta(t) and gamma(t) of an inertial system were chosen by StoPM so "
+    "that its flow meets the tolerance early on problems of {family}, under the conditions for "
+    "convergence and stability. The method is the system's Euler discretisation.",
+    "sequence": "The three numbers of each iteration and a metric were chosen together, so that "
+    "the guarded sequence meets the tolerance in few iterations on problems of {family}. Where it "
+    "does not do well, L-BFGS in the same metric takes over.",
+}
+
+
 def _scale_words(method: Method) -> str:
+    if method.scale == "product":
+        return "the curvature along the first gradient, from one Hessian-vector product."
     if method.scale == "family":
         return f"the family's curvature {method.family_scale:.4g}."
     return "the curvature at each problem's start point."
@@ -235,6 +246,22 @@ def _add_coefficients(page: Page, file: Path, method: Method, options: Options) 
         caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1."
         + " The curves of a and c coincide." * hidden,
     )
+    if method.metric is not None:
+        _add_metric(page, method.metric)
+
+
+def _add_metric(page: Page, metric: Metric) -> None:
+    page.add_facts({"metric": metric.kind, "variables": str(metric.n)})
+    lengths = metric.lengths()
+    page.add_plot(
+        "The metric",
+        [Curve(LEARNED, range(len(lengths)), lengths)],
+        x="direction",
+        y="length",
+        log_y=True,
+        caption="In the equations above M g stands for g, M = S S^T: how far S stretches each "
+        "direction, in order. Flat directions of the training problems are the long ones.",
+    )
 
 
 def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options: Options) -> None:
@@ -251,7 +278,7 @@ def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options
             "first time t0": f"{formula.t0:g}",
         }
     )
-    both = {LEARNED: _curves(learned, t), "at the start": _curves(options.start(), t)}
+    both = {LEARNED: _curves(learned, t), "at the start": _curves(options.first_coefficients(), t)}
     for name in ("beta", "gamma"):
         page.add_plot(
             f"{name}(t)",
@@ -268,7 +295,11 @@ def _curves(coefficients: Coefficients, t: np.ndarray) -> dict[str, np.ndarray]:
 
 
 _TRAINING = (
-    ("stopping_time", "Stopping time", "Mean time t at which a batch's flows meet the tolerance."),
+    (
+        "stopping_time",
+        "Stopping time",
+        "Mean over a batch, in the flow's t or in iterations.",
+    ),
     ("validation", "Validation", "Mean iterations on the held-out training problems."),
     ("P", "Violation P", "Stability along the way, mean over a batch."),
     ("Q", "Violation Q", "Conditions on the coefficients, mean over a batch."),

@@ -1,0 +1,39 @@
+"""A learned method as the certificate sees it: its schedule on f(S .), with scales and starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems.base import Problem
+from ode2opt.problems.transformed import Transformed
+from ode2opt.solvers import Method
+
+LARGEST = 2_000  # variables for which S is made a matrix
+
+
+class Subjects(NamedTuple):
+    """Problems in a method's metric, with the scales and start points of a solve."""
+
+    problems: list[Problem]
+    scales: list[float]
+    starts: list[np.ndarray]
+
+
+def in_metric(method: Method, problems: Sequence[Problem], starts: Sequence[Any]) -> Subjects:
+    """Return the problems as the method's schedule meets them."""
+    hosts = [np.asarray(x0) for x0 in starts]
+    scales = [method.scale_of(p, x0)[0] for p, x0 in zip(problems, hosts, strict=True)]
+    if method.metric is None:
+        return Subjects(list(problems), scales, hosts)
+    if method.metric.n > LARGEST:
+        raise InputError(
+            f"A metric of {method.metric.n:,} variables is too large to be certified "
+            f"(at most {LARGEST:,}); the guard's promise does not depend on it."
+        )
+    S = method.metric.matrix()
+    points = [np.linalg.solve(S, x0) for x0 in hosts]
+    return Subjects([Transformed(problem, S) for problem in problems], scales, points)

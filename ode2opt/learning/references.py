@@ -1,0 +1,96 @@
+"""Training problems solved beforehand: what a family's curvature and solutions look like.
+
+Cross-fitted: the training rows are cut into folds in the file's order, and what is known to a
+problem of a fold comes from the other folds only. So training sees a metric as a new problem will
+see it: without the optimism of a spectrum that knows the problem's own rows and, where the file is
+ordered, on sub-populations that the spectrum does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ode2opt.learning.options import Options
+from ode2opt.learning.spectrum import METRICS, Look, Spectrum
+from ode2opt.problems.base import Problem
+from ode2opt.problems.family import Family, Fold
+from ode2opt.solvers import solve
+
+MOST_FOLDS = 4
+PROBLEMS = 6  # behind one fold's spectrum
+STREAM, START_STREAM = 3, 4  # of seeds, beside those of training, validation and test
+SPENT = 2_000  # iterations to find a solution
+SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class Solved(NamedTuple):
+    """A problem, the paper's start point, and where the tolerance is met."""
+
+    problem: Problem
+    x0: np.ndarray
+    end: np.ndarray
+
+    def at_start(self) -> Look:
+        """Look at the curvature where a solve begins."""
+        return Look(self.problem, [self.x0], [1.0])
+
+    def along_path(self) -> Look:
+        """Look where a solve begins and where it ends, both with the same trace."""
+        points = [self.x0, self.end]
+        traces = [float(np.sum(np.asarray(self.problem.hessian_diagonal(x)))) for x in points]
+        return Look(self.problem, points, [1 / trace if trace > 0 else 0.0 for trace in traces])
+
+
+LOOKS: dict[str, Callable[[Solved], Look]] = {"start": Solved.at_start, "path": Solved.along_path}
+"""Where the curvature is looked at, by the name of the option ``reference``."""
+
+
+class References:
+    """Solved problems for each fold, drawn from the rows outside it, and last for all rows."""
+
+    def __init__(self, family: Family, options: Options) -> None:
+        self.family, self.options = family, options
+        self.folds = _folds(family)
+        self.solved = [self._solved(fold) for fold in range(self.folds + 1)]
+
+    def spectra(self, metric: str, reference: str) -> list[Spectrum]:
+        """Return the spectrum that each fold is given, and last that of all rows."""
+        looks = [[LOOKS[reference](one) for one in fold] for fold in self.solved]
+        return [METRICS[metric](fold, self.options.seed) for fold in looks]
+
+    def starts(self) -> list[np.ndarray]:
+        """Return the mean solution for each fold, shrunk as suits problems of the folds."""
+        means = [np.mean([one.end for one in fold], axis=0) for fold in self.solved]
+        sizes = {share: self._distance(means, share) for share in SHRINKAGES}
+        best = min(sizes, key=sizes.__getitem__)
+        return [best * mean for mean in means]
+
+    def _distance(self, means: Sequence[np.ndarray], share: float) -> float:
+        """Return the mean log of the gradient norm, at each fold's start on problems of it."""
+        norms = []
+        for fold in range(self.folds):
+            seed = [self.options.seed, START_STREAM, fold]
+            problem = self.family.sample(seed, fold=Fold(fold, self.folds))
+            norms.append(np.linalg.norm(np.asarray(problem.gradient(share * means[fold]))))
+        return float(np.mean(np.log(np.maximum(norms, 1e-300))))
+
+    def _solved(self, fold: int) -> list[Solved]:
+        rows = None if fold == self.folds else Fold(fold, self.folds, others=True)
+        found = []
+        for i in range(PROBLEMS):
+            problem = self.family.sample([self.options.seed, STREAM, fold, i], fold=rows)
+            start = problem.start().x0
+            end = solve(
+                problem, start, method="lbfgs", tol=self.options.tol, max_iter=SPENT
+            ).x  # fmt: skip
+            found.append(Solved(problem, np.asarray(start), np.asarray(end)))
+        return found
+
+
+def _folds(family: Family) -> int:
+    """Return how many folds there are: few enough that each has the rows of a problem."""
+    rows = family.train_rows
+    return MOST_FOLDS if rows is None else max(2, min(MOST_FOLDS, rows // (family.size or rows)))

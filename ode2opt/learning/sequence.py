@@ -1,0 +1,142 @@
+"""Stopping time of the guarded discrete sequence, differentiated through the iteration.
+
+SPEC.md section 13. The walk ends at T: what comes after is not paid for, and each step is done
+again on the way back instead of being kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ode2opt.learning.spectrum import Filter, Spectrum, Squares, apply, filtered
+from ode2opt.learning.stopping_time import StoppingTime
+from ode2opt.learning.table import SplineTable
+from ode2opt.learning.walk import walk
+from ode2opt.problems.base import Problem
+
+Array = Any
+LEAST_DROP = 1e-3  # of the log of the gradient norm, in the step that crosses the tolerance
+ROUNDING = 1e-9
+TINY = 1e-300
+
+
+class Learned(eqx.Module):
+    """What is learned: the table and the metric's filter, together."""
+
+    table: SplineTable
+    filter: Filter
+
+
+class MetricInstance(NamedTuple):
+    """A problem to follow the sequence on, and the spectrum its metric comes from."""
+
+    problem: Problem
+    x0: Array
+    spectrum: Spectrum
+
+
+class SequenceRules(eqx.Module):
+    """When a sequence is over.
+
+    Attributes:
+        tol: the gradient norm to reach.
+        blowup: the growth of the gradient norm at which the guard hands over.
+        fallback: iterations that the guard's fallback needs from the start.
+        margin: how far below the edge of linear stability P begins to count.
+    """
+
+    tol: Array
+    blowup: Array
+    fallback: Array
+    margin: Array
+
+    def cautious(self, safety: float) -> SequenceRules:
+        """A sequence meets its own curvature: no factor on it."""
+        return self
+
+    def stopping_time(self, learned: Learned, one: MetricInstance) -> StoppingTime:
+        """Return T and P of an instance; there is no Q."""
+        return sequence_time(learned, one, self)
+
+    def objective(self, found: StoppingTime) -> Array:
+        """Return T; one that was handed over is charged for the fallback."""
+        return found.T
+
+
+class _State(NamedTuple):
+    """The iterate, u, the gradient g and M g, log |g| now and before, the sum of violations."""
+
+    x: Array
+    u: Array
+    g: Array
+    mg: Array
+    log_norm: Array
+    log_before: Array
+    P: Array
+    squares: Squares
+
+
+def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -> StoppingTime:
+    """Follow the sequence until the tolerance is met, the guard hands over, or the table ends.
+
+    T is the index of the first gradient norm at the tolerance, log-linear between iterations. A
+    sequence that is handed over is charged the share of the fallback's iterations that the
+    logarithm of its gradient norm has left.
+    """
+    problem, x0, spectrum = one
+    squares = filtered(spectrum, learned.filter)
+    g = problem.gradient(x0)
+    mg = apply(spectrum, squares, g)
+    scale = (mg @ problem.hvp(x0, mg)) / (mg @ g)
+    a, c, d = learned.table()
+    a, c, d = (jnp.append(row, row[-1]) for row in (a / scale, c / scale, d))  # walk's last row
+    begin, end = _log_norm(g), jnp.log(rules.tol)
+    limits = (end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
+    zero = jnp.zeros(())
+    start = _State(x0, a[0] * mg, g, mg, begin, begin + 1.0, zero, squares)
+    state, i, _ = walk(_step, start, (a, c, d), limits)
+    reached = state.log_norm <= end
+    drop = jnp.maximum(state.log_before - state.log_norm, LEAST_DROP)
+    left = (state.log_norm - end) / jnp.maximum(begin - end, LEAST_DROP)
+    T = jnp.where(reached, i - (end - state.log_norm) / drop, i + rules.fallback * left)
+    failed = state.log_norm > begin + jnp.log(rules.blowup)
+    return StoppingTime(jnp.maximum(T, 0.0), state.P, zero, reached, failed, jnp.ones(()))
+
+
+def _step(
+    here: tuple[Array, Array, Array], there: Any, state: _State, limits: Any
+) -> tuple[_State, Array]:
+    """e = u - a M g; x <- x + e; u <- u - d e - c M g."""
+    end, most, margin, problem, spectrum = limits
+    a, c, d = here
+    e = state.u - a * state.mg
+    x = state.x + e
+    g = problem.gradient(x)
+    mg = apply(spectrum, state.squares, g)
+    u = (1 - d) * e + (a - c) * state.mg
+    swing = _swing(a, c, d, state, g, mg, e)
+    violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-margin))
+    over = (state.log_norm <= end) | ~(state.log_norm <= most)
+    new = _State(x, u, g, mg, _log_norm(g), state.log_norm, state.P + violation, state.squares)
+    return new, over
+
+
+def _swing(a: Array, c: Array, d: Array, old: _State, g: Array, mg: Array, e: Array) -> Array:
+    """Return (a - c/2) l / (2 - d), 1 at the edge of linear stability (SPEC.md section 4).
+
+    l is the curvature of f(S .) along the change of its gradient, which the sequence meets for
+    free. A change of the size of rounding, as at the first move, which is none, tells nothing.
+    """
+    change, m_change = g - old.g, mg - old.mg
+    up, down = change @ m_change, change @ e
+    known = (change @ change > ROUNDING**2 * (old.g @ old.g)) & (down > 0)
+    curvature = jnp.where(known, up / jnp.where(known, down, 1.0), 0.0)
+    return (a - c / 2) * curvature / (2 - d)
+
+
+def _log_norm(g: Array) -> Array:
+    return 0.5 * jnp.log(g @ g + TINY)

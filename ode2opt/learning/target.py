@@ -1,0 +1,63 @@
+"""Whose stopping time is minimised: what training needs to know of a target."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ode2opt.problems.base import Problem
+from ode2opt.solvers import Method, Result
+
+TRAINING, VALIDATION, TEST = 0, 1, 2
+"""Streams of seeds: problems of one are not those of another; only TEST sees test rows."""
+
+
+class Target(ABC):
+    """A family with its options, as the flow or the sequence sees them.
+
+    Attributes:
+        start: the tree to learn, where it starts.
+        learnable: the same tree with True at each array that is learned.
+        rules: what one instance's stopping time is.
+        strict: whether a point counts as feasible only with P = Q = 0 and the guard idle.
+    """
+
+    start: Any
+    learnable: Any
+    rules: Any
+    strict: bool
+
+    @abstractmethod
+    def problem(self, stream: int, i: int) -> Problem:
+        """Return the i-th problem of a stream."""
+
+    @abstractmethod
+    def of(self, problem: Problem, stream: int, i: int) -> Any:
+        """Return a stream's i-th problem as an instance on JAX arrays."""
+
+    @abstractmethod
+    def solve(
+        self, learned: Any, problem: Problem, one: Any, method: Method | None = None
+    ) -> Result:
+        """Solve a problem by the guarded sequence; by a method of what was learned, if given."""
+
+    @abstractmethod
+    def method(self, learned: Any, worst: int) -> Method:
+        """Return what was learned as a method, given the worst of the held-out problems."""
+
+    @abstractmethod
+    def certificate(
+        self, learned: Any, method: Method, problems: Sequence[Problem], instances: Sequence[Any]
+    ) -> dict[str, Any]:
+        """Return what can be promised, measured along held-out problems."""
+
+    def polished(
+        self, learned: Any, method: Method, problems: Sequence[Problem], instances: Sequence[Any]
+    ) -> Method:
+        """Return the method after what is chosen once, at the end, on held-out problems."""
+        return method
+
+    def instance(self, stream: int, i: int) -> Any:
+        """Return the i-th instance of a stream."""
+        return self.of(self.problem(stream, i), stream, i)

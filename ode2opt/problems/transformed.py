@@ -1,0 +1,36 @@
+"""A problem in other coordinates: y -> f(S y)."""
+
+from __future__ import annotations
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
+
+
+class Transformed(Problem):
+    """f(S y) for a square matrix S; all that holds for f holds for it in S's metric.
+
+    Args:
+        inner: the problem f.
+        S: an n x n matrix.
+    """
+
+    arrays = ("inner", "S")
+
+    def __init__(self, inner: Problem, S: Array) -> None:
+        if tuple(S.shape) != (inner.n, inner.n):
+            raise InputError(
+                f"S is of shape {tuple(S.shape)}; the problem has {inner.n} variables."
+            )
+        self.inner, self.S = inner, inner.xp.asarray(S, dtype=inner.dtype)
+        self.n, self.dtype, self.xp = inner.n, inner.dtype, inner.xp
+        self.has_hvp = inner.has_hvp
+
+    def value(self, x: Array) -> Array:
+        return self.inner.value(self.S @ x)
+
+    def gradient(self, x: Array) -> Array:
+        return self.S.T @ self.inner.gradient(self.S @ x)
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        return self.S.T @ self.inner.hvp(self.S @ x, self.S @ v)

@@ -1,0 +1,143 @@
+"""The metric of a method: EIGAC on y -> f(S y), written in x (SPEC.md section 13).
+
+With M = S S^T the iteration needs one product M g more and nothing else: u and e live in x, the
+gradient norm that is watched stays the Euclidean one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
+
+KINDS = ("diagonal", "spectral", "lowrank")
+DENSE = 0.5  # from this share of n directions on, M as a matrix costs less than its factors
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """M = S S^T with S = diag(scale) (I + V diag(stretch) V^T), V with orthonormal columns.
+
+    Attributes:
+        kind: diagonal (no V), spectral (a whole basis) or lowrank.
+        scale: n positive numbers.
+        V, stretch: n x r directions and, above -1, by how much each is stretched.
+    """
+
+    kind: str
+    scale: np.ndarray
+    V: np.ndarray | None = None
+    stretch: np.ndarray | None = None
+    _dense: ClassVar[tuple[np.ndarray, np.ndarray] | None] = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown_name("metric", self.kind, KINDS)
+        _check("scale", self.scale, (len(np.atleast_1d(self.scale)),), above=0.0)
+        if self.kind == "diagonal":
+            if self.V is not None or self.stretch is not None:
+                raise InputError("a diagonal metric has no directions.")
+            return
+        if self.V is None or self.stretch is None:
+            raise InputError(f"a {self.kind} metric needs directions and their stretches.")
+        _check("stretch", self.stretch, (np.shape(self.V)[-1],), above=-1.0)
+        _check("V", self.V, (self.n, len(self.stretch)))
+        if np.max(np.abs(self.V.T @ self.V - np.eye(len(self.stretch))), initial=0.0) > 1e-6:
+            raise InputError("its directions are not orthonormal.")
+        if self.V.shape[1] >= DENSE * self.n:  # once, not in every solve
+            root = self.matrix()
+            object.__setattr__(self, "_dense", (root, root @ root.T))
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.scale)
+
+    @property
+    def flops(self) -> int:
+        """What one product M g costs."""
+        return 2 * self.n if self.V is None else 2 * min(self.n**2, 2 * self.V.size)
+
+    def on(self, problem: Problem) -> Operator:
+        """Return the metric on a problem's kind of arrays."""
+        if problem.n != self.n:
+            raise InputError(f"The method is for {self.n} variables; this problem has {problem.n}.")
+
+        def there(part: np.ndarray | None) -> Array:
+            return None if part is None else problem.xp.asarray(part, dtype=problem.dtype)
+
+        if self._dense is not None:
+            return _Dense(*map(there, self._dense))
+        return _Factored(there(self.scale), there(self.V), there(self.stretch))
+
+    def lengths(self) -> np.ndarray:
+        """Return the lengths of the scale, each direction stretched, in order."""
+        if self.V is None or self.stretch is None:
+            return np.sort(self.scale)
+        return np.sort((1 + self.stretch) * np.sqrt((self.V**2).T @ self.scale**2))
+
+    def matrix(self) -> np.ndarray:
+        """Return S as a matrix."""
+        if self.V is None or self.stretch is None:
+            return np.diag(self.scale)
+        return self.scale[:, None] * (np.eye(self.n) + (self.V * self.stretch) @ self.V.T)
+
+
+class Operator(ABC):
+    """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays."""
+
+    @abstractmethod
+    def root(self, y: Array) -> Array:
+        """Return S y."""
+
+    @abstractmethod
+    def root_transposed(self, g: Array) -> Array:
+        """Return S^T g."""
+
+    def __call__(self, g: Array) -> Array:
+        """Return M g, as a new array."""
+        return self.root(self.root_transposed(g))
+
+
+class _Dense(Operator):
+    def __init__(self, root: Array, square: Array) -> None:
+        self._root, self._square = root, square
+
+    def root(self, y: Array) -> Array:
+        return self._root @ y
+
+    def root_transposed(self, g: Array) -> Array:
+        return self._root.T @ g
+
+    def __call__(self, g: Array) -> Array:
+        return self._square @ g
+
+
+class _Factored(Operator):
+    def __init__(self, scale: Array, V: Array, stretch: Array) -> None:
+        self._scale, self._V, self._stretch = scale, V, stretch
+
+    def root(self, y: Array) -> Array:
+        return self._scale * self._stretched(y)
+
+    def root_transposed(self, g: Array) -> Array:
+        return self._stretched(self._scale * g)
+
+    def _stretched(self, y: Array) -> Array:
+        if self._V is None:
+            return y
+        return y + self._V @ (self._stretch * (self._V.T @ y))
+
+
+def _check(name: str, values: Any, shape: tuple[int, ...], above: float = -math.inf) -> None:
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.shape != shape:
+        raise InputError(f"its {name} is no float64 array of the shape {shape}.")
+    if not np.all(np.isfinite(values)) or not np.all(values > above):
+        raise InputError(f"its {name} holds numbers that are not finite or not above {above:g}.")

@@ -1,0 +1,197 @@
+"""Metrics: EIGAC in a metric is EIGAC in other coordinates, and the guard's L-BFGS likewise."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
+from ode2opt.dynamics import DefaultCoefficients
+from ode2opt.problems.transformed import Transformed
+from ode2opt.solvers.metric import Metric
+
+KINDS = ("diagonal", "lowrank", "spectral")
+N = 6
+
+
+def make_metric(kind, rng, n=N):
+    scale = rng.uniform(0.5, 2.0, n)
+    if kind == "diagonal":
+        return Metric(kind, scale)
+    rank = n if kind == "spectral" else 2
+    V, _ = np.linalg.qr(rng.standard_normal((n, rank)))
+    return Metric(kind, scale, V, rng.uniform(-0.5, 3.0, rank))
+
+
+@pytest.fixture
+def problem(rng):
+    A = rng.standard_normal((80, N)) * [1, 0.8, 0.6, 0.4, 0.2, 0.1]
+    return Logistic(A, rng.integers(0, 2, 80).astype(float), l2=0.01)
+
+
+def method_in(metric, **fields):
+    schedule = fields.pop("schedule", DefaultCoefficients(2.0).schedule(60))
+    return Method(schedule, "test", 1e-6, "product", metric=metric, **fields)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_are_those_of_the_matrix(kind, rng, problem):
+    metric = make_metric(kind, rng)
+    S, on, g = metric.matrix(), metric.on(problem), rng.standard_normal(N)
+    if kind != "diagonal":
+        expected = np.diag(metric.scale) @ (np.eye(N) + metric.V * metric.stretch @ metric.V.T)
+        np.testing.assert_allclose(S, expected)
+    np.testing.assert_allclose(on.root(g), S @ g)
+    np.testing.assert_allclose(on.root_transposed(g), S.T @ g)
+    np.testing.assert_allclose(on(g), S @ S.T @ g)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigac_in_a_metric_is_eigac_in_other_coordinates(kind, rng, problem):
+    metric, x0 = make_metric(kind, rng), rng.standard_normal(N)
+    S, method = metric.matrix(), method_in(metric)
+    scale = method.scale_of(problem, x0)[0]
+    options = {"tol": 1e-9, "max_iter": 40, "handover": "none"}
+    points = []
+    solve(problem, x0, method=method, callback=lambda p: points.append(p.x) and None, **options)
+    other = []
+    solve(
+        Transformed(problem, S), np.linalg.solve(S, x0), method=method.schedule.scaled(scale),
+        callback=lambda p: other.append(p.x) and None, **options,
+    )  # fmt: skip
+    np.testing.assert_allclose(np.array(points), np.array(other) @ S.T, rtol=1e-7, atol=1e-9)
+
+
+def test_the_scale_is_one_product_along_the_first_gradient(rng, problem):
+    metric, x0 = make_metric("spectral", rng), rng.standard_normal(N)
+    method, g = method_in(metric), problem.gradient(x0)
+    v = metric.matrix() @ metric.matrix().T @ g
+    expected = v @ problem.hessian(x0) @ v / (v @ g)
+    assert method.scale_of(problem, x0) == (pytest.approx(expected), 1)
+    result = solve(problem, x0, method=method, max_iter=3, handover="none")
+    assert (result.iterations, result.oracle_calls) == (3, 1 + 1 + 2)  # iteration 1 is free
+
+
+def test_without_hessian_products_the_scale_costs_a_gradient(rng):
+    H = np.diag([3.0, 1.0])
+    method = method_in(None)
+    plain = {"fun": lambda x: 0.5 * x @ H @ x, "jac": lambda x: H @ x}
+    result = solve(x0=np.array([1.0, 0.0]), method=method, tol=1e-8, **plain)
+    assert result.success
+    from ode2opt.problems import FunctionProblem
+
+    function = FunctionProblem(plain["fun"], plain["jac"], n=2)
+    assert method.scale_of(function, np.array([1.0, 0.0]))[0] == pytest.approx(3.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_gives_back_the_metric(kind, rng, tmp_path, problem):
+    metric, start = make_metric(kind, rng), rng.standard_normal(N)
+    method = method_in(metric, start=start, guard=Guard(fallback="lbfgs"))
+    method.save(tmp_path / "m.safetensors")
+    again = Method.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.metric.matrix(), metric.matrix())
+    np.testing.assert_array_equal(again.start, start)
+    assert again.guard.fallback == "lbfgs"
+    assert solve(problem, method=again, max_iter=0).x == pytest.approx(start)
+
+
+def test_files_of_the_first_version_are_read(tmp_path):
+    method, path = method_in(None).replace(scale="instance"), tmp_path / "m.safetensors"
+    method.save(path)
+    arrays = load_file(path)
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads(file.metadata()["ode2opt"])
+    about["version"] = 1
+    del about["metric"], about["guard"]["fallback"]
+    save_file(arrays, path, metadata={"ode2opt": json.dumps(about)})
+    assert Method.load(path).metric is None
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"metric": "round"}, "round"),
+        ({"metric": 3}, "not a name"),
+        ({"metric.scale": np.full(N, -1.0)}, "not above 0"),
+        ({"metric.scale": np.full(N, np.nan)}, "not finite"),
+        ({"metric.V": np.ones((N, 2))}, "shape"),
+        ({"metric.V": np.ones((N, N))}, "orthonormal"),
+        ({"metric.stretch": np.full(N, -2.0)}, "not above -1"),
+        ({"metric.V": None}, "needs directions"),
+        ({"start": np.full(N, np.inf)}, "start"),
+    ],
+)
+def test_a_wrong_metric_is_said(change, sentence, rng, tmp_path):
+    path = tmp_path / "m.safetensors"
+    method_in(make_metric("spectral", rng), start=np.zeros(N)).save(path)
+    from safetensors import safe_open
+
+    arrays = load_file(path)
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads(file.metadata()["ode2opt"])
+    for key, value in change.items():
+        if key == "metric":
+            about[key] = value
+        elif value is None:
+            del arrays[key]
+        else:
+            arrays[key] = value
+    save_file(arrays, path, metadata={"ode2opt": json.dumps(about)})
+    with pytest.raises(InputError, match=sentence):
+        Method.load(path)
+
+
+def test_a_problem_of_another_size_is_refused(rng):
+    small = Quadratic(np.eye(3), np.ones(3))
+    with pytest.raises(InputError, match="6 variables"):
+        solve(small, np.zeros(3), method=method_in(make_metric("spectral", rng)))
+    with pytest.raises(InputError, match="3 number"):
+        solve(small, method=method_in(None, start=np.zeros(N)))
+
+
+def test_the_guard_hands_over_to_lbfgs_in_the_metric(rng):
+    """With M = 1/H the first trial of L-BFGS is Newton's step: the fallback is done at once."""
+    w = np.logspace(0, -4, 20)
+    V, _ = np.linalg.qr(rng.standard_normal((20, 20)))
+    problem = Quadratic((V * w) @ V.T, rng.standard_normal(20))
+    metric = Metric("spectral", np.ones(20), V, w**-0.5 - 1)
+    wild = Schedule(np.full(50, 30.0), np.full(50, 30.0), np.full(50, 0.1))
+    method = method_in(metric, schedule=wild, guard=Guard(fallback="lbfgs"))
+    result = solve(problem, np.zeros(20), method=method, tol=1e-9)
+    assert result.success
+    assert [h.to for h in result.handovers] == ["lbfgs"]
+    assert result.iterations - result.handovers[0].iteration <= 3
+    plain = solve(problem, np.zeros(20), method=method.replace(metric=None), tol=1e-9)
+    assert plain.success
+    assert plain.iterations > 10 * result.iterations
+
+
+def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(rng, monkeypatch):
+    """scipy may give up near rounding; the promise of the guard does not depend on it."""
+    import scipy.optimize
+
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda *a, **k: None)
+    problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
+    wild = Schedule(np.full(9, 90.0), np.full(9, 90.0), np.full(9, 0.1))
+    result = solve(problem, np.zeros(2), method=wild, handover=Guard(fallback="lbfgs"), tol=1e-8)
+    assert result.success
+    assert [h.to for h in result.handovers] == ["lbfgs", "nesterov"]
+
+
+def test_unknown_fallbacks_are_refused():
+    with pytest.raises(InputError, match="newton"):
+        Guard(fallback="newton")
+
+
+def test_the_relay_leaves_the_metric_with_the_same_move(rng, problem):
+    metric = make_metric("spectral", rng)
+    result = solve(
+        problem, rng.standard_normal(N), method=method_in(metric), tol=1e-3, handover="relay",
+        max_iter=400, stop_at_tol=False, history=True,
+    )  # fmt: skip
+    assert result.reached is not None
+    assert result.grad_norm < 1e-5
