@@ -1,9 +1,12 @@
 """What several test files do the same way."""
 
+import json
 import subprocess
 import sys
 
 from ode2opt import solve
+
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 
 
 def visited(problem, x0, method, iterations):
@@ -26,3 +29,34 @@ def said_without(module, code):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+def figures_of(page):
+    """The figures that the text of a page carries."""
+    begin = page.index('id="figures">') + len('id="figures">')
+    return json.loads(page[begin : page.index("</script>", begin)])
+
+
+def traces(view, plot=0):
+    """How many curves a browser draws in a plot."""
+    return view.locator(f"#plot-{plot} .scatterlayer .trace").count()
+
+
+def wait_for_traces(view, count):
+    """Wait until the first plot has so many curves."""
+    view.wait_for_function(
+        "count => document.querySelectorAll('#plot-0 .scatterlayer .trace').length === count",
+        arg=count,
+    )
+
+
+def assert_drawn(view, page, viewport):
+    """Every curve of a page is drawn, and no plot nor the page is wider than the screen."""
+    figures = figures_of(page)
+    assert view.locator(".plot").count() == len(figures)
+    for i, figure in enumerate(figures):
+        assert traces(view, i) == len(figure["curves"]) > 0
+        box = view.locator(f"#plot-{i} .main-svg").first.bounding_box()
+        assert box["width"] <= viewport["width"]
+        assert box["height"] > 200
+    assert view.evaluate("document.documentElement.scrollWidth") == viewport["width"]

@@ -81,10 +81,7 @@ class Page:
             bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))
         ]
         head = "".join(_cell("th", *pair) for pair in zip(columns, numeric, strict=True))
-        body = "".join(
-            f"<tr>{''.join(_cell('td', text, _is_number(text)) for text in row)}</tr>"
-            for row in rows
-        )
+        body = "".join(_row(row, before) for row, before in zip(rows, [[], *rows], strict=False))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         self._parts.append(
             f'<div class="scroll" tabindex="0">{table}</div>{_caption("p", caption)}'
@@ -100,6 +97,7 @@ class Page:
         log_x: bool = False,
         log_y: bool = False,
         threshold: float | None = None,
+        heights: tuple[float, float] | None = None,
         caption: str = "",
     ) -> None:
         """Add a plot of curves.
@@ -111,6 +109,7 @@ class Page:
             x, y: the axes in words.
             log_x, log_y: whether an axis is logarithmic.
             threshold: a height to mark by a line across the plot.
+            heights: the part of the y axis to show at first; None shows all.
             caption: what is below it.
         """
         number = len(self._figures)
@@ -119,6 +118,7 @@ class Page:
                 "x": {"title": escape(x, quote=False), "log": log_x},
                 "y": {"title": escape(y, quote=False), "log": log_y},
                 "threshold": threshold,
+                "heights": heights,
                 "curves": [self._drawn(curve) for curve in curves],
             }
         )
@@ -172,6 +172,12 @@ class Page:
             "x": _plain(x),
             "y": _plain(y),
         }
+
+
+def _row(cells: list[str], before: list[str]) -> str:
+    """Return a row of a table; one that begins as the row before it belongs to that one."""
+    again = " class=again" if cells[:1] == before[:1] else ""
+    return f"<tr{again}>{''.join(_cell('td', text, _is_number(text)) for text in cells)}</tr>"
 
 
 def _cell(tag: str, text: str, is_number: bool) -> str:
@@ -230,17 +236,22 @@ h3 { font-size: 1rem; margin: 0; }
 p { margin: 0.5rem 0; max-width: 46rem; overflow-wrap: break-word; }
 .subtitle, .caption, dt { color: var(--faint); }
 .caption { font-size: 0.875rem; margin: 0.3rem 0 0.5rem; }
-.scroll { overflow-x: auto; margin: 0.75rem 0 0.25rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.35rem 0.9rem; text-align: left; white-space: nowrap;
+.scroll { overflow-x: auto; margin: 0.75rem 0 0.25rem; background:
+  linear-gradient(to left, var(--paper) 50%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--line), transparent) right / 0.8rem 100% no-repeat; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.875rem;
   border-bottom: 1px solid var(--line); }
-th { color: var(--faint); font-weight: 600; }
+th, td { padding: 0.3rem 0.5rem; text-align: left; white-space: nowrap; }
+td { border-top: 1px solid var(--line); }
+th, .again td:first-child { color: var(--faint); }
+th { font-weight: 600; }
+.again td { border-top: 0; padding-top: 0; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper);
   padding-left: 0; }
 .number { text-align: right; }
 @media (max-width: 40rem) {
-  th, td { padding: 0.35rem 0.5rem; }
-  th:first-child, td:first-child { white-space: normal; min-width: 7rem; }
+  th, td { padding: 0.3rem; }
+  th:first-child, td:first-child { white-space: normal; min-width: 6rem; }
 }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr));
   gap: 0.6rem 1.2rem; margin: 0.75rem 0; }
@@ -286,7 +297,7 @@ function traces(curves, names, colour) {
   });
 }
 
-function axis(about, values, colour) {
+function axis(about, values, colour, shown = null) {
   const exponents = values.filter((value) => value > 0).map(Math.log10);
   const decades = exponents.reduce((a, b) => Math.max(a, b), -Infinity)
     - exponents.reduce((a, b) => Math.min(a, b), Infinity);
@@ -297,6 +308,7 @@ function axis(about, values, colour) {
     nticks: few && decades > 1 ? Math.round(2 * decades) : 0, ticks: "outside",
     gridcolor: colour("line"), zerolinecolor: colour("line"), tickcolor: colour("line"),
     linecolor: colour("faint"),
+    ...(shown ? { range: about.log ? shown.map(Math.log10) : shown } : {}),
   };
 }
 
@@ -304,21 +316,40 @@ function threshold(height, colour) {
   return {
     type: "line", xref: "paper", x0: 0, x1: 1, y0: height, y1: height, layer: "below",
     line: { color: colour("faint"), width: 1, dash: "dash" },
-    label: { text: String(height), textposition: "end", yanchor: "bottom",
-      font: { color: colour("faint") } },
   };
 }
 
-function layout(figure, names, width, colour) {
-  const rows = Math.ceil(names / (width < 500 ? 2 : 4));
+function heightBeside(height, log, colour) {
+  const [text] = [String(height), height.toExponential()].sort((a, b) => a.length - b.length);
   return {
-    height: 340 + (names > 1 ? 22 * rows : 0), margin: { l: 20, r: 12, t: 32, b: 20 },
+    xref: "paper", x: 1, xanchor: "left", y: log ? Math.log10(height) : height,
+    text, showarrow: false, font: { color: colour("faint"), size: 12 },
+  };
+}
+
+function legendRows(names, width) {
+  let rows = 1, used = 0;
+  for (const name of names) {
+    const needed = 70 + 7 * name.length;
+    if (used && used + needed > width - 100) { rows += 1; used = 0; }
+    used += needed;
+  }
+  return names.length > 1 ? rows : 0;
+}
+
+function layout(figure, names, width, colour) {
+  const marked = figure.threshold !== null;
+  return {
+    height: 350 + 22 * legendRows(names, width),
+    margin: { l: 20, r: marked ? 44 : 24, t: 32, b: 20 },
     paper_bgcolor: colour("paper"), plot_bgcolor: colour("paper"),
     font: { color: colour("ink"), size: 13, family: getComputedStyle(document.body).fontFamily },
     xaxis: axis(figure.x, figure.curves.flatMap((curve) => curve.x), colour),
-    yaxis: axis(figure.y, figure.curves.flatMap((curve) => curve.y), colour),
-    shapes: figure.threshold === null ? [] : [threshold(figure.threshold, colour)],
-    showlegend: names > 1, uirevision: "kept", hovermode: "closest",
+    yaxis: axis(figure.y, figure.heights || figure.curves.flatMap((curve) => curve.y), colour,
+      figure.heights),
+    shapes: marked ? [threshold(figure.threshold, colour)] : [],
+    annotations: marked ? [heightBeside(figure.threshold, figure.y.log, colour)] : [],
+    showlegend: names.length > 1, uirevision: "kept", hovermode: "closest",
     dragmode: touch ? false : "zoom",
     legend: { orientation: "h", itemwidth: 44, x: 0, xref: "container", xanchor: "left",
       y: 0, yref: "container", yanchor: "bottom" },
@@ -332,8 +363,8 @@ function draw() {
   const colour = colours();
   figures.forEach((figure, i) => {
     const box = document.getElementById("plot-" + i);
-    const names = new Set(figure.curves.map((curve) => curve.name)).size;
-    Plotly.react(box, traces(figure.curves, names, colour),
+    const names = [...new Set(figure.curves.map((curve) => curve.name))];
+    Plotly.react(box, traces(figure.curves, names.length, colour),
       layout(figure, names, box.clientWidth, colour), config);
   });
 }

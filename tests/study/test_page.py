@@ -146,10 +146,12 @@ def test_curves_of_one_name_share_a_group_unless_told_otherwise():
 
 
 def test_axes_and_threshold_are_passed_on():
-    figure = figures_of(plotted(Curve("a", [1], [1]), log_x=True, threshold=3e-4))[0]
+    curve = Curve("a", [1], [1])
+    figure = figures_of(plotted(curve, log_x=True, threshold=3e-4, heights=(0.5, 2)))[0]
     assert figure["x"] == {"title": "k", "log": True}
     assert figure["y"] == {"title": "value", "log": False}
     assert figure["threshold"] == 3e-4
+    assert figure["heights"] == [0.5, 2]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,13 @@ def test_words_stand_on_the_left(text):
     page = Page("title")
     page.add_table(["value"], [[text]])
     assert Elements(page.html()).of("td")[0][0] == {}
+
+
+def test_rows_that_begin_alike_belong_together():
+    page = Page("title")
+    page.add_table(["name", "value"], [["a", "1"], ["a", "2"], ["b", "3"], ["a", "4"]])
+    rows = [attrs.get("class") for attrs, _ in Elements(page.html()).of("tr")]
+    assert rows == [None, None, "again", None, None]
 
 
 def test_a_table_may_be_empty():

@@ -1,19 +1,18 @@
 """The report of a run: its contents, its refusals, and how a browser shows it."""
 
 import json
-import os
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from support import DESKTOP, PHONE, assert_drawn, figures_of, traces, wait_for_traces
 
 from ode2opt import Family, InputError, learn
 from ode2opt.solvers import Method
 from ode2opt.study.run_report import run_report
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 TOL = 1e-2
 
 
@@ -66,14 +65,8 @@ def test_statistics_certificate_and_provenance_are_those_of_the_method(run):
     assert "not finished" not in text
 
 
-def figures_of(page):
-    text = page.html()
-    begin = text.index('id="figures">') + len('id="figures">')
-    return json.loads(text[begin : text.index("</script>", begin)])
-
-
 def test_the_plots_show_the_schedule_and_the_metrics(run):
-    figures = figures_of(run_report(run))
+    figures = figures_of(run_report(run).html())
     method = Method.load(run / "method.safetensors")
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     by_label = {figure["y"]["title"]: figure["curves"] for figure in figures}
@@ -99,7 +92,7 @@ def test_a_comparison_marks_what_was_not_reached(run):
 
 
 def test_gradient_norms_are_drawn_with_the_tolerance(run):
-    figure = figures_of(run_report(run, curves=CURVES))[0]
+    figure = figures_of(run_report(run, curves=CURVES).html())[0]
     assert figure["threshold"] == TOL
     assert figure["y"]["log"]
     assert [curve["name"] for curve in figure["curves"]] == ["learned", "nag", "gd"]
@@ -123,7 +116,7 @@ def test_an_unfinished_run_says_so(copied):
 def test_a_schedule_without_coefficients_is_reported_too(copied):
     method = Method.load(copied / "method.safetensors").replace(formula=None)
     method.save(copied / "method.safetensors")
-    labels = {figure["y"]["title"] for figure in figures_of(run_report(copied))}
+    labels = {figure["y"]["title"] for figure in figures_of(run_report(copied).html())}
     assert "a, c, d" in labels
     assert "beta(t)" not in labels
 
@@ -196,23 +189,6 @@ def test_the_command_has_an_example(run_cli):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium. In CI it must be there."""
-    absent = pytest.fail if os.environ.get("CI") else pytest.skip
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        absent("needs a browser: apt-get install chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        absent("needs playwright: pip install playwright")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def address(run, tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
     run_report(run, benchmark=BENCHMARK, curves=CURVES).save(file)
@@ -220,49 +196,15 @@ def address(run, tmp_path_factory):
 
 
 @pytest.fixture
-def shown(browser, address):
-    """Open the report; afterwards, no error was logged and nothing was asked of any network."""
-    contexts, requests, complaints = [], [], []
-
-    def show(**options):
-        contexts.append(browser.new_context(**options))
-        view = contexts[-1].new_page()
-        view.on("request", lambda request: requests.append(request.url))
-        view.on("pageerror", lambda error: complaints.append(str(error)))
-        view.on("console", lambda message: complaints.append(message.text))
-        view.goto(address)
-        return view
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert requests == [address] * len(contexts)
-    assert complaints == []
-
-
-def traces(view, plot=0):
-    return view.locator(f"#plot-{plot} .scatterlayer .trace").count()
-
-
-def wait_for_traces(view, count):
-    view.wait_for_function(
-        "count => document.querySelectorAll('#plot-0 .scatterlayer .trace').length === count",
-        arg=count,
-    )
+def shown(opened, address):
+    return partial(opened, address)
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_figure_is_drawn_within_the_screen(shown, run, viewport, scheme):
     view = shown(viewport=viewport, color_scheme=scheme)
-    figures = figures_of(run_report(run, benchmark=BENCHMARK, curves=CURVES))
-    assert view.locator(".plot").count() == len(figures)
-    for i, figure in enumerate(figures):
-        assert traces(view, i) == len(figure["curves"])
-        box = view.locator(f"#plot-{i} .main-svg").first.bounding_box()
-        assert box["width"] <= viewport["width"]
-        assert box["height"] > 200
-    assert view.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+    assert_drawn(view, run_report(run, benchmark=BENCHMARK, curves=CURVES).html(), viewport)
 
 
 def test_a_method_is_hidden_and_shown_by_its_entry_in_the_legend(shown):

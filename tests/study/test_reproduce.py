@@ -3,9 +3,11 @@
 import json
 import shutil
 import signal
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
 from ode2opt.study.benchmark import Settings, run_benchmark
@@ -14,8 +16,8 @@ from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import Effort, Item
-from ode2opt.study.reproduction.report import write_report
-from ode2opt.study.reproduction.rows import CLASSICS, LEARNED, ROWS, printed_cell
+from ode2opt.study.reproduction.report import DIFFERENCES, write_report
+from ode2opt.study.reproduction.rows import CLASSICS, DRAWN, LEARNED, ROWS, printed, printed_cell
 from ode2opt.study.reproduction.tables import make_tables
 
 TINY = Effort(
@@ -115,17 +117,15 @@ def test_quick_is_said_everywhere(whole):
     assert "quick: tiny" in (folder / "report.html").read_text()
 
 
-def test_figures_and_report_are_drawn_with_what_there_is(whole, tmp_path):
+def test_figures_are_drawn_with_what_there_is(whole):
     store = Reproduction(whole[0], ONLY, quick=True).store
-    findings = Findings(store, TINY, ("breast_cancer",), tuple(plan.OUTPUTS))
-    figures = make_figures(findings)
+    figures = make_figures(Findings(store, TINY, ("breast_cancer",), tuple(plan.OUTPUTS)))
     assert sorted(name[:4] for name in figures) == [f"fig{n}" for n in range(2, 8)]
     for figure in figures.values():
         assert figure.get_suptitle().endswith("[quick: tiny]")
     training, missing = figures["fig3_training"].axes[2], figures["fig4_contraction"].axes[0]
     assert len(training.lines[0].get_xdata()) == 3
     assert [text.get_text() for text in missing.texts] == ["missing"]
-    write_report(findings, {}, []).save(tmp_path / "report.html")
 
 
 def test_what_it_was_made_with_is_told(whole):
@@ -142,6 +142,30 @@ def test_the_papers_numbers_ship_with_the_package():
     assert printed_cell("complexity", "lpp", nag, "phishing") == (252.43, 16.373)
     assert printed_cell("complexity", "lpp", LEARNED, "separable") == (11.0, 0.0)
     assert printed_cell("measure", "lpp", gd, "covtype20k") is None
+
+
+def test_what_is_said_of_the_printed_igahd_is_so():
+    means = {"measure": [], "complexity": []}
+    for quantity, found in means.items():
+        for table in printed()[quantity].values():
+            igahd, eigac = table["IGAHD"], table["EIGAC(default)"]
+            found += [(igahd[name][0], eigac[name][0]) for name in igahd]
+    same = {name: [a for a, b in found if a == b] for name, found in means.items()}
+    assert [len(found) for found in means.values()] == [12, 12]
+    assert [len(found) for found in same.values()] == [8, 5]
+    assert set(same["complexity"]) == {500}
+    assert max(abs(a - b) for a, b in means["measure"]) == pytest.approx(0.06)
+    assert 7 < max(abs(a - b) for a, b in means["complexity"]) < 8
+    for words in ("13 of its 24", "8 of 12 measures", "5 of 12 complexities", "within 0.06"):
+        assert words in DIFFERENCES
+
+
+def test_the_report_names_the_furthest_mean_of_each_row():
+    runs = {row.key: [outcome(-3.0, 500), outcome(-3.0, 500)] for row in ROWS}
+    findings = Findings(Given(runs), Effort(2), ("a5a", "w3a"), ())
+    text = write_report(findings, {}, []).html()
+    assert "Of 12 means of GD, NAG and EIGAC(default) with C = 1 in Tables 2 and 3, 2 are" in text
+    assert "GD, 1.190 on logistic a5a; NAG, 1.720 on lpp w3a; IGAHD, 1.660 on lpp w3a" in text
 
 
 # The cache --------------------------------------------------------------------------------------
@@ -312,6 +336,8 @@ def outcome(measure, complexity, **rest):
 class Given:
     """Findings that are given, in place of a store."""
 
+    identity: ClassVar = {"ode2opt": "", "code": "", "packages": {}}
+
     def __init__(self, outcomes):
         from ode2opt.study.benchmark import Benchmark, Outcome
 
@@ -361,3 +387,33 @@ def test_a_tie_is_no_win(marked):
     assert marked["table5"]["Win rate", "ours"] == "100%"
     assert marked["table5"]["Win rate, all rows", "ours"] == "50%"
     assert marked["table5"]["Win rate", "paper"] == "100%"
+
+
+# In a browser -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page(whole, tmp_path_factory):
+    """The file of a page with all tables, and all figures that the study can fill."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "QUICK", TINY)
+        patch.setattr(plan, "DATASETS", ("breast_cancer",))
+        store = Reproduction(whole[0], ONLY, quick=True).store
+    findings = Findings(store, TINY, ("breast_cancer",), tuple(plan.OUTPUTS))
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(findings, make_tables(findings), []).save(file)
+    return file
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_every_figure_of_the_page_is_drawn_within_the_screen(opened, page, viewport):
+    view = opened(page.as_uri(), viewport=viewport)
+    assert_drawn(view, page.read_text(), viewport)
+    assert view.locator("table").count() == 5
+
+
+def test_a_method_of_the_page_is_hidden_by_its_entry_in_the_legend(opened, page):
+    view = opened(page.as_uri(), viewport=DESKTOP)
+    wait_for_traces(view, len(DRAWN))
+    view.locator("#plot-0 .legend .traces", has_text="NAG").locator(".legendtoggle").click()
+    wait_for_traces(view, len(DRAWN) - 1)

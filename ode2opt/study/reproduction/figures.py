@@ -30,11 +30,12 @@ from ode2opt.study.style import (
 
 PLACES = {row.key: place for place, row in enumerate(DRAWN)}
 LABELS = {row.key: row.name for row in DRAWN}
-EPOCHS = {  # the lines of figure 4: what is said of them, how they look
+BEHIND = {"linewidth": 1.2, "zorder": 1.9}  # other lines have 2
+EPOCHS: dict[str, tuple[str, dict[str, Any]]] = {  # figure 4: what is said of a line, its looks
     "default": ("default, C = 4", line_style(PLACES["eigac-c4"])),
     "relay": ("learned, with relay", line_style(PLACES[LEARNED.key])),
-    "early": (f"learned, {EARLY} steps", {"color": "0.7", "linestyle": "-", "linewidth": 1.2}),
-    "last": ("learned, all steps", {"color": "0.45", "linestyle": (0, (4, 2)), "linewidth": 1.2}),
+    "early": (f"learned, {EARLY} steps", BEHIND | {"color": "0.7", "linestyle": "-"}),
+    "last": ("learned, all steps", BEHIND | {"color": "0.45", "linestyle": (0, (4, 2))}),
 }
 LEAST = 1e-14  # of a difference of function values
 LARGEST = 2.5  # of contraction factor, C and |1 - B|
@@ -82,12 +83,10 @@ def _training(findings: Findings) -> Any:
             if found is None:
                 continue
             step, times, penalty = training_curves(found)
-            style = line_style(place) | {"linewidth": 1.2, "label": dataset}
+            style = line_style(place) | {"linewidth": 1.0, "label": dataset}
             left.plot(step, times, **style)
             right.plot(step, penalty, **style)
         left.set_yscale("log")
-        right.set_yscale("symlog", linthresh=1e-4)
-        right.set_ylim(bottom=-2e-5)
     add_legend(figure, panels, len(findings.datasets))
     return figure
 
@@ -173,7 +172,8 @@ def _draw_lines(axes: Any, lines: dict[str, Any]) -> None:
 def view_of(lines: dict[str, Any]) -> tuple[float, float]:
     """Return the heights to look at; L-BFGS, which may go to 1e-150, leaves at the bottom."""
     low, high = _window([values for key, values in lines.items() if key != "lbfgs"])
-    return ROOM * low, high
+    least, _ = _window(list(lines.values()))
+    return max(ROOM * low, least), high
 
 
 def _window(lines: list[Any]) -> tuple[float, float]:
@@ -198,8 +198,7 @@ def value_cells(findings: Findings) -> list[tuple[str, str]]:
 
 def _values(findings: Findings) -> Any:
     title = (
-        f"Figure 7. Function value above the least one known, to iteration {FOLLOWED} "
-        f"(EIGAC goes on by relay)"
+        f"Figure 7. Function value above the least known, to iteration {FOLLOWED} (EIGAC: relay)"
     )
     figure, panels = new_figure(title, findings.effort.mark, 2, 2)
     for axes, cell in zip(panels, value_cells(findings), strict=True):
