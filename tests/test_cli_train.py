@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
 def test_train_prints_one_json_document(trained):
     folder, document = trained
     assert document["run"] == str(folder)
-    assert set(document) == {"run", "horizon", "validation", "test"}
+    assert set(document) == {"run", "horizon", "validation", "test", "seconds"}
     assert document["test"]["total"] == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
 
@@ -106,8 +106,9 @@ def test_the_commands_choices_and_defaults_are_the_librarys():
     from ode2opt.learning import Options, options
 
     given = inspect.signature(command.train).parameters
-    for name, value in Options().as_dict().items():
-        assert getattr(given[name].default, "value", given[name].default) == value, name
+    for name, field in Options.__dataclass_fields__.items():
+        default = getattr(given[name].default, "value", given[name].default)
+        assert default == field.default, name
     for choices, known in (
         (command.Target, options.TARGETS),
         (command.Kind, options.LEARNABLE),
@@ -115,6 +116,9 @@ def test_the_commands_choices_and_defaults_are_the_librarys():
         (command.Optimizer, options.OPTIMIZERS),
         (command.Decay, options.DECAYS),
         (command.ScaleChoice, options.SCALES),
+        (command.MetricChoice, options.METRICS),
+        (command.ReferenceChoice, options.REFERENCES),
+        (command.StartChoice, options.STARTS),
         (command.CurvatureChoice, options.ESTIMATORS),
     ):
         assert {choice.value for choice in choices} == set(known)

@@ -82,13 +82,15 @@ def bench(
         "methods": benchmark.statistics(),
     }
     if json_file != "-":
-        from ode2opt.study.tables import benchmark_table
+        from ode2opt.study.tables import benchmark_table, earned_words
 
         title = (
             f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
+        for sentence in earned_words(benchmark.statistics()):
+            out.print(sentence, highlight=False)
     write_json(document, json_file)
     if benchmark.instances < instances:
         fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)

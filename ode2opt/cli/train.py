@@ -143,7 +143,7 @@ def train(
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     steps: Annotated[
         int | None,
-        typer.Option(help="Updates of the parameters.", show_default="150; 120 for a sequence"),
+        typer.Option(help="Updates of the parameters.", show_default="150"),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
@@ -165,7 +165,7 @@ def train(
     lr: Annotated[
         float | None,
         typer.Option(
-            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.1 for a "
+            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.07 for a "
             "sequence.",
             show_default=False,
         ),
@@ -175,7 +175,7 @@ def train(
     clip: Annotated[float, typer.Option(help="Largest norm of a problem's gradient.")] = 3.0,
     penalty: Annotated[
         float | None,
-        typer.Option(help="The coefficient rho of P + Q.", show_default="10; 0 for a sequence"),
+        typer.Option(help="The coefficient rho of P + Q.", show_default="10; 0.1 for a sequence"),
     ] = None,
     penalty_growth: Annotated[
         float, typer.Option(help="Its growth while validation finds a violation; 1 keeps it.")

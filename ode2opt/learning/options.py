@@ -37,7 +37,7 @@ BY_TARGET: dict[str, dict[str, Any]] = {
         "scale": "instance", "metric": "none",
     },
     "sequence": {
-        "coefficients": "spline", "steps": 120, "batch": 8, "penalty": 0.0, "horizon": 150,
+        "coefficients": "spline", "steps": 150, "batch": 8, "penalty": 0.1, "horizon": 150,
         "scale": "product", "metric": "auto",
     },
 }  # fmt: skip
@@ -183,7 +183,7 @@ class Options:
         if self.lr is not None:
             return self.lr
         if self.target == "sequence":
-            return 1e-1
+            return 7e-2
         return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
 
     def first_coefficients(self) -> Coefficients:

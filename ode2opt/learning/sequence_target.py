@@ -28,6 +28,8 @@ from ode2opt.solvers import Guard, Method, Result, solve
 
 KNOTS = 9
 SPENT = 2_000  # iterations of a solve at most
+WORTH = 3  # the longest horizon, in iterations of the fallback: more is not worth trying
+SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
 BEYOND = 1.5  # the method's horizon, in iterations of the problem that decides about it
 GUARD = Guard(fallback="lbfgs")
 
@@ -44,9 +46,10 @@ class SequenceTarget(Target):
         self.folds = known.folds
         self.spectra = known.spectra(metric, reference)
         self.starts = known.starts() if options.start == "learned" else None
-        self.start = Learned(SplineTable(KNOTS, options.horizon), Filter())
-        self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
         price = self._price(known)
+        self.horizon = min(options.horizon, math.ceil(WORTH * price))
+        self.start = Learned(SplineTable(KNOTS, self.horizon), Filter())
+        self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
         self.rules = SequenceRules(
             *map(jnp.asarray, (options.tol, GUARD.blowup, price, options.margin))
         )
@@ -70,11 +73,11 @@ class SequenceTarget(Target):
     def solve(
         self, learned: Learned, problem: Problem, one: MetricInstance, method: Method | None = None
     ) -> Result:
-        method = method or self._method(learned, one.spectrum, self.options.horizon)
+        method = method or self._method(learned, one.spectrum, self.horizon)
         return self._solve(method, problem, np.asarray(one.x0))
 
     def method(self, learned: Learned, worst: int) -> Method:
-        horizon = min(self.options.horizon, math.ceil(BEYOND * worst))
+        horizon = min(self.horizon, math.ceil(BEYOND * worst))
         method = self._method(learned, self.spectra[-1], horizon)
         return method if self.starts is None else method.replace(start=self.starts[-1])
 
@@ -89,8 +92,7 @@ class SequenceTarget(Target):
         pairs = list(zip(problems, instances, strict=True))
         alone = [self.solve(learned, *pair) for pair in pairs]
         ends = {math.ceil(BEYOND * one.iterations) for one in alone if not one.handovers}
-        most = self.options.horizon
-        horizons = sorted({min(h, most) for h in ends} or {most}, reverse=True)
+        horizons = {min(h, self.horizon) for h in (*ends, *SHORT_HORIZONS)}
 
         def mean(horizon: int) -> float:
             solved = [
@@ -99,7 +101,7 @@ class SequenceTarget(Target):
             ]
             return float(np.mean([result.oracle_calls for result in solved]))
 
-        best = min(horizons, key=mean)  # of equals the longest
+        best = min(sorted(horizons, reverse=True), key=mean)  # of equals the longest
         return method.replace(schedule=self._method(learned, self.spectra[-1], best).schedule)
 
     def certificate(
@@ -141,7 +143,8 @@ class SequenceTarget(Target):
 
     def _price(self, known: References) -> float:
         """Return how many iterations the fallback needs from the start, in the first metric."""
-        method = self._method(self.start, self.spectra[-1], 1)
+        first = Learned(SplineTable(KNOTS, 2), Filter())
+        method = self._method(first, self.spectra[-1], 1)
         results = [self._solve(method, one.problem, one.x0) for one in known.solved[-1]]
         return float(np.mean([result.iterations for result in results]))
 

@@ -18,7 +18,7 @@ from ode2opt.learning.validation import Validator
 from ode2opt.problems.family import Family
 
 LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
-WARM_UP = 1 / 3  # the share of the steps after which candidates are compared
+WARM_UP = 1 / 4  # the share of the steps after which candidates are compared
 OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
 
 Choice = tuple[str, str]
@@ -45,12 +45,12 @@ def target_of(family: Family, options: Options, directory: RunDirectory | None) 
 
 
 def _candidates(options: Options, n: int) -> Sequence[Choice]:
-    kinds = [options.metric]
-    if options.metric == "auto":
-        kinds = ["diagonal", "spectral" if n <= LARGEST_BASIS else "lowrank"]
     references = list(LOOKS) if options.reference == "auto" else [options.reference]
-    pairs = [(kind, reference) for kind in kinds for reference in references]
-    return [pair for pair in pairs if pair[0] != "none" or pair[1] == references[0]]
+    if options.metric != "auto":
+        looks = references if options.metric != "none" else references[:1]
+        return [(options.metric, reference) for reference in looks]
+    basis = "spectral" if n <= LARGEST_BASIS else "lowrank"
+    return [("diagonal", references[0]), *((basis, reference) for reference in references)]
 
 
 def _price(family: Family, options: Options, choice: Choice, known: References) -> float:

@@ -26,6 +26,7 @@ from ode2opt.solvers.method import Method
 TESTED = 20  # fresh test problems for the statistics in the file
 CERTIFIED = 5  # held-out problems for the certificate
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
+REJECTED = 1.2  # in best complexities: from there training goes back to the best point
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
 
@@ -92,6 +93,7 @@ class Training:
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
+        self._began = time.perf_counter()
         self.family, self.options = family, options
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options)
@@ -105,6 +107,7 @@ class Training:
         if resume:
             assert self.directory is not None
             self._resume(self.directory)
+        self._earlier = self.progress.seconds
         self._settle()
         safety = min(CAUTION, options.safety)
         self.validator = Validator(self.target, VALIDATION, options.validation, safety)
@@ -158,7 +161,7 @@ class Training:
         self._checkpoint()
 
     def _step(self) -> tuple[dict[str, Any], Validation | None]:
-        began, options, k = time.perf_counter(), self.options, self.progress.step
+        options, k = self.options, self.progress.step
         numbers = [k * options.batch + i for i in range(options.batch)]
         instances = [self.target.instance(TRAINING, i) for i in numbers]
         penalty = self.state.penalty
@@ -168,7 +171,7 @@ class Training:
         if done % options.validate_every == 0 or done == options.steps:
             validation = self.validator(self.stopm, self.state)
             self._judge(validation)
-        seconds = self.progress.seconds + time.perf_counter() - began
+        seconds = self._seconds
         line = {
             "step": k, "stopping_time": batch.stopping_time, "P": batch.P, "Q": batch.Q,
             "loss": batch.loss, "validation": validation and validation.complexity,
@@ -196,6 +199,10 @@ class Training:
         self.progress = replace(
             old, penalty=penalty, stale=stale, over=stale >= self.options.patience
         )
+        if not self.target.strict and new.complexity > REJECTED * (
+            self._best_complexity or math.inf
+        ):
+            self.state = self.state._replace(parameters=self.best)
         if better:
             self.best = self.state.parameters
             self.progress = replace(self.progress, best=new.statistics())
@@ -225,6 +232,11 @@ class Training:
         if self.directory is not None:
             self.directory.save(*self.settled)
 
+    @property
+    def _seconds(self) -> float:
+        """Seconds so far, set-up and earlier parts of a run that is resumed included."""
+        return self._earlier + time.perf_counter() - self._began
+
     def _best_learned(self) -> Any:
         return self.stopm.learned(self.state._replace(parameters=self.best))
 
@@ -250,7 +262,8 @@ class Training:
         method = method.replace(
             certificate=certificate,
             provenance=dict(method.provenance) | {"finished": True},
-            statistics=dict(method.statistics) | {"test": asdict(measured)},
+            statistics=dict(method.statistics)
+            | {"test": asdict(measured), "seconds": self._seconds},
         )
         if self.directory is not None:
             method.save(self.directory.method)

@@ -19,8 +19,8 @@ class Eigac:
     Two vectors, ``x`` and ``u``, and the gradient, which is overwritten:
     u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g. ``done`` counts the table's rows
     used, so that a relay can take over in the middle. In a metric M g takes the place of g. Where
-    the scale is found at the start point, ``scale_at`` takes its gradient and returns what the
-    schedule is to be divided by.
+    the scale is found at the start point, ``scale_at`` takes its gradient and returns the
+    ``scale`` that the schedule is to be divided by.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Eigac:
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
         self.run, self.schedule, self.x, self.metric = run, schedule, x, metric
-        self.scale_at = scale_at
+        self.scale, self.scale_at = 1.0, scale_at
         self.done = 0
         self.u: Array = None
         self.g: Array = None
@@ -66,7 +66,8 @@ class Eigac:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
         self.g = self.run.at(self.x)
         if self.scale_at is not None:
-            self.schedule = self.schedule.scaled(self.scale_at(self.g))
+            self.scale = self.scale_at(self.g)
+            self.schedule = self.schedule.scaled(self.scale)
         a, c, _ = next(self.schedule.rows())
         self.u = (a - c) * self.direction()
         self.done = 1

@@ -57,7 +57,7 @@ class Guard:
         """Start the fallback at the best point so far; leaves by Stop."""
         if self.fallback == "lbfgs":
             try:
-                lbfgs(run, run.best_x, eigac.metric)
+                lbfgs(run, run.best_x, eigac.metric, eigac.scale)
             except Stop as stop:
                 if stop.status is not Status.LINE_SEARCH:
                     raise

@@ -17,18 +17,18 @@ CORRECTIONS = 10
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-def lbfgs(run: Run, x: Array, metric: Operator | None = None) -> None:
+def lbfgs(run: Run, x: Array, metric: Operator | None = None, scale: float = 1.0) -> None:
     """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration.
 
     In a metric it minimises f(x + r S y) over y. scipy's first trial has length one in y, so
-    r = |S^T g(x)| makes the first trial x - M g(x).
+    r = |S^T g(x)| / scale makes the first trial x - M g(x) / scale.
     """
     run.accept_non_finite = True  # scipy's line search steps back by itself
     if metric is None:
         _minimise(run, lambda point: _evaluate(run, point), x)
     first, base = _evaluate(run, x), copy(x)
     slope = metric.root_transposed(run.problem.xp.asarray(first[1], dtype=run.problem.dtype))
-    r = math.sqrt(float(slope @ slope))
+    r = math.sqrt(float(slope @ slope)) / scale
 
     def in_metric(y: np.ndarray) -> tuple[float, np.ndarray]:
         xp, dtype = run.problem.xp, run.problem.dtype

@@ -22,6 +22,7 @@ from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Method, Status, solve
 from ode2opt.solvers.methods import built_in
 
+YARDSTICK = "lbfgs"  # what a learned method has to earn its training back against
 SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
 
 
@@ -82,13 +83,21 @@ class Benchmark:
         """How many instances are done."""
         return len(next(iter(self.outcomes.values()), []))
 
-    def statistics(self) -> dict[str, dict[str, float | int]]:
+    def statistics(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of ``bench --json`` for each method.
 
         Standard deviations are those of the sample. Where the tolerance was not reached,
-        complexity is the cap and calls and seconds are those of the whole run.
+        complexity is the cap and calls and seconds are those of the whole run. ``earned_back``,
+        where L-BFGS ran too: after how many solves a learned method has saved the seconds of its
+        training; None is never.
         """
-        return {name: _statistics(found) for name, found in self.outcomes.items() if found}
+        found = {name: _statistics(seen) for name, seen in self.outcomes.items() if seen}
+        for name, method in self.settings.learned.items():
+            spent = method.statistics.get("seconds")
+            if name in found and YARDSTICK in found and isinstance(spent, float):
+                saved = found[YARDSTICK]["seconds_mean"] - found[name]["seconds_mean"]
+                found[name]["earned_back"] = math.ceil(spent / saved) if saved > 0 else None
+        return found
 
 
 def run_benchmark(
@@ -176,7 +185,7 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
     )
 
 
-def _statistics(found: Sequence[Outcome]) -> dict[str, float | int]:
+def _statistics(found: Sequence[Outcome]) -> dict[str, Any]:
     measure = np.array([o.measure for o in found])
     complexity = np.array([o.complexity for o in found], dtype=float)
     return {

@@ -62,9 +62,20 @@ def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str
     ]
 
 
-def _events(row: dict[str, float | int]) -> str:
+def _events(row: Mapping[str, Any]) -> str:
     names = {"diverged": "diverged", "handovers": "handed over"}
     return ", ".join(f"{row[key]} {word}" for key, word in names.items() if row[key])
+
+
+def earned_words(statistics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each learned method: when its training is earned back."""
+    return [
+        f"{name}: its training is earned back against lbfgs after {row['earned_back']:,} solves."
+        if row["earned_back"]
+        else f"{name}: slower than lbfgs here; its training is never earned back."
+        for name, row in statistics.items()
+        if "earned_back" in row
+    ]
 
 
 CONDITIONS = {

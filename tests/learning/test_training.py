@@ -217,9 +217,9 @@ def test_wrong_options_are_named(options, said):
 )  # fmt: skip
 def test_every_way_of_training_makes_a_method(options):
     training = Training(small(), Options(**SHORT | {"steps": 2} | options), None, False)
-    before = training.stopm.coefficients(training.state).parameters()
+    before = training.stopm.learned(training.state).parameters()
     method = training.run()
-    after = training.stopm.coefficients(training.state).parameters()
+    after = training.stopm.learned(training.state).parameters()
     moved = {name for name in before if np.any(before[name] != after[name])}
     assert ("alpha" in moved) == options.get("learn_alpha", False)
     assert len(moved) >= 2
