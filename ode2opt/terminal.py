@@ -65,10 +65,15 @@ def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
 
 
 @contextmanager
-def live_training(description: str, steps: int) -> Iterator[Callable[[Any], None] | None]:
-    """A bar with stopping time, P, Q and validation on a terminal; no callback in a pipe."""
+def live_training(
+    description: str, steps: int
+) -> Iterator[tuple[Callable[[Any], None] | None, Callable[[str], None]]]:
+    """A bar with stopping time, P, Q and validation on a terminal; no callback in a pipe.
+
+    Yields the callback of training, and what shows a word before its first step.
+    """
     if not err.is_terminal:
-        yield None
+        yield None, lambda text: None
         return
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -88,7 +93,7 @@ def live_training(description: str, steps: int) -> Iterator[Callable[[Any], None
             seen = f"T {T}  P {P}  Q {Q}  validation {last}"
             progress.update(task, completed=line["step"] + 1, seen=seen)
 
-        yield show
+        yield show, lambda text: progress.update(task, seen=text)
 
 
 def _short(value: float | None) -> str:

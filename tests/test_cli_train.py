@@ -122,3 +122,64 @@ def test_the_commands_choices_and_defaults_are_the_librarys():
         (command.CurvatureChoice, options.ESTIMATORS),
     ):
         assert {choice.value for choice in choices} == set(known)
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    """A learned sequence with a start of its own, made by the command."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("fast") / "run"
+    command = [sys.executable, "-c", "from ode2opt.cli import main; main()", "train", "logistic"]
+    options = (
+        "--target", "sequence", "--metric", "spectral", "--reference", "start", "--steps", 4,
+        "--batch", 2, "--validation", 2, "--tol", 5e-3, "--start", "learned",
+    )  # fmt: skip
+    done = subprocess.run(
+        [*command, "digits", *map(str, options), "--out", str(folder), "--json", "-"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder, json.loads(done.stdout)
+
+
+def test_a_sequence_is_benched_from_its_own_start_and_earns_its_training_back(fast, run_cli):
+    folder, document = fast
+    assert document["test"]["reached"] == 20
+    file = folder / "method.safetensors"
+    common = ("bench", "logistic", "digits", "--methods", "lbfgs", "--method", f"mine={file}",
+              "--instances", 2, "--max-iter", 60, "--tol", 5e-3, "--jobs", 1)  # fmt: skip
+    code, out, _ = run_cli(*common, "--json", "-")
+    assert code == 0
+    mine, lbfgs = (json.loads(out)["methods"][name] for name in ("mine", "lbfgs"))
+    assert mine["oracle_calls_mean"] < lbfgs["oracle_calls_mean"]
+    saved = lbfgs["seconds_mean"] - mine["seconds_mean"]
+    expected = None if saved <= 0 else pytest.approx(document["seconds"] / saved, abs=1)
+    assert mine["earned_back"] == expected
+    code, out, _ = run_cli(*common)
+    assert code == 0
+    assert "mine: " in out
+    assert "earned back" in out
+
+
+def test_a_sequence_is_certified_and_reported(fast, run_cli, tmp_path):
+    folder = fast[0]
+    code, out, _ = run_cli(
+        "certify", folder / "method.safetensors", "logistic", "digits", "--instances", 1,
+        "--json", "-",
+    )  # fmt: skip
+    assert code in (0, 1)
+    assert json.loads(out)["levels"]["guarded"]
+    code, out, _ = run_cli("report", folder)
+    assert code == 0
+    page = (folder / "report.html").read_text()
+    assert "The metric" in page
+    assert "L-BFGS in the same metric" in page
+
+
+def test_options_of_the_other_target_are_refused(run_cli):
+    code, _, err = run_cli("train", "logistic", "digits", "--metric", "spectral")
+    assert code == 2
+    assert "--target sequence" in err

@@ -22,7 +22,7 @@ def demo(
     from ode2opt.study.tables import benchmark_table
 
     with (
-        live_training("learning", study.STEPS) as callback,
+        live_training("learning", study.STEPS) as (callback, _),
         bar("test problems", study.INSTANCES) as advance,
     ):
         benchmark = study.run_demo(out_dir, callback, advance)

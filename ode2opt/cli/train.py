@@ -129,6 +129,7 @@ def train(
     start: Annotated[
         StartChoice, typer.Option(help="Of a sequence: the paper's, or learned from solutions.")
     ] = StartChoice.paper,
+    knots: Annotated[int, typer.Option(help="Of the spline of a sequence.")] = 9,
     coefficients: Annotated[
         Kind | None,
         typer.Option(
@@ -143,7 +144,7 @@ def train(
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     steps: Annotated[
         int | None,
-        typer.Option(help="Updates of the parameters.", show_default="150"),
+        typer.Option(help="Updates of the parameters.", show_default="150; 100 for a sequence"),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
@@ -165,7 +166,7 @@ def train(
     lr: Annotated[
         float | None,
         typer.Option(
-            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.07 for a "
+            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.05 for a "
             "sequence.",
             show_default=False,
         ),
@@ -246,8 +247,8 @@ def train(
     family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
-        with live_training(f"{problem} {dataset}", options.steps) as callback:
-            training = Training(family, options, folder, resume)
+        with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
+            training = Training(family, options, folder, resume, note)
             try:
                 method = training.run(callback)
             except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ode2opt.dynamics.coefficients import Coefficients, Feasible, Neural, Polynomial, Spline
@@ -37,7 +37,7 @@ BY_TARGET: dict[str, dict[str, Any]] = {
         "scale": "instance", "metric": "none",
     },
     "sequence": {
-        "coefficients": "spline", "steps": 150, "batch": 8, "penalty": 0.1, "horizon": 150,
+        "coefficients": "spline", "steps": 100, "batch": 8, "penalty": 0.1, "horizon": 150,
         "scale": "product", "metric": "auto",
     },
 }  # fmt: skip
@@ -62,6 +62,7 @@ class Options:
         metric: of a sequence: none, diagonal, spectral, lowrank, or auto, by training problems.
         reference: where the metric looks at curvature: start, path or auto.
         start: of a sequence: the paper's start point, or one learned from solutions.
+        knots: of the spline of a sequence.
         margin: how far from the edge of linear stability a sequence's penalty begins.
         activation: of the neural ones: softplus, elu or relu.
         tol: the gradient norm to reach.
@@ -95,6 +96,7 @@ class Options:
     metric: str = None  # type: ignore[assignment]
     reference: str = "auto"
     start: str = "paper"
+    knots: int = 9
     margin: float = 0.0
     activation: str = "softplus"
     tol: float = 3e-4
@@ -140,6 +142,7 @@ class Options:
         for name in ("steps", "batch", "horizon", "validate_every", "validation", "patience"):
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
+        as_count(self.knots, "knots", least=2)
         for name in ("tol", "clip", "C", "h", "t0"):
             as_positive(getattr(self, name), name)
         if self.lr is not None:
@@ -168,10 +171,6 @@ class Options:
                 "other coefficients and scales are for --target flow."
             )
 
-    def shortened(self, steps: int) -> Options:
-        """Return the same options for fewer steps."""
-        return replace(self, steps=steps)
-
     @property
     def t1(self) -> float:
         """The time of the horizon."""
@@ -183,7 +182,7 @@ class Options:
         if self.lr is not None:
             return self.lr
         if self.target == "sequence":
-            return 7e-2
+            return 5e-2
         return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
 
     def first_coefficients(self) -> Coefficients:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,6 +90,14 @@ class RunDirectory:
             text = json.dumps(config, indent=1) + "\n"
             write_atomically(self.config, lambda stream: stream.write(text.encode()))
 
+    def abandon(self) -> None:
+        """Take back what ``begin`` has made: nothing is earned yet."""
+        for file in (self.config, self.metrics, self.choice):
+            file.unlink(missing_ok=True)
+        for folder in (self.checkpoints, self.path):
+            with suppress(OSError):  # what else there is stays
+                folder.rmdir()
+
     def check(self, config: dict[str, Any]) -> None:
         """Refuse to resume a run that was begun with another configuration."""
         old = read_config(self.path)
@@ -114,7 +123,7 @@ class RunDirectory:
         """Return the choice, or None if there is none to be read."""
         try:
             found = json.loads(self.choice.read_text(encoding="utf-8"))
-            return found if len(found["chosen"]) == 2 else None
+            return found if len(found["chosen"]) == 3 else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
 

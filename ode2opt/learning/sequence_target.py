@@ -26,9 +26,8 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Guard, Method, Result, solve
 
-KNOTS = 9
 SPENT = 2_000  # iterations of a solve at most
-WORTH = 3  # the longest horizon, in iterations of the fallback: more is not worth trying
+WORTH = 10  # the longest horizon, in iterations of the fallback: more is not worth trying
 SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
 BEYOND = 1.5  # the method's horizon, in iterations of the problem that decides about it
 GUARD = Guard(fallback="lbfgs")
@@ -48,7 +47,7 @@ class SequenceTarget(Target):
         self.starts = known.starts() if options.start == "learned" else None
         price = self._price(known)
         self.horizon = min(options.horizon, math.ceil(WORTH * price))
-        self.start = Learned(SplineTable(KNOTS, self.horizon), Filter())
+        self.start = Learned(SplineTable(options.knots, self.horizon), Filter())
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
         self.rules = SequenceRules(
             *map(jnp.asarray, (options.tol, GUARD.blowup, price, options.margin))
@@ -88,21 +87,32 @@ class SequenceTarget(Target):
         problems: Sequence[Problem],
         instances: Sequence[MetricInstance],
     ) -> Method:
-        """Choose the horizon after which the fallback is the better bet on held-out problems."""
+        """Choose the horizon after which the fallback is the better bet on held-out problems.
+
+        With a horizon of 1 there is no step to scale, and the fallback's first trial does with the
+        family's curvature.
+        """
         pairs = list(zip(problems, instances, strict=True))
         alone = [self.solve(learned, *pair) for pair in pairs]
+        scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
         ends = {math.ceil(BEYOND * one.iterations) for one in alone if not one.handovers}
         horizons = {min(h, self.horizon) for h in (*ends, *SHORT_HORIZONS)}
 
+        def made(spectrum: Spectrum, horizon: int) -> Method:
+            found = self._method(learned, spectrum, horizon)
+            if horizon > 1:
+                return found
+            return found.replace(scale="family", family_scale=float(np.median(scales)))
+
         def mean(horizon: int) -> float:
-            solved = [
-                self.solve(learned, p, one, self._method(learned, one.spectrum, horizon))
-                for p, one in pairs
-            ]
+            solved = [self.solve(learned, p, one, made(one.spectrum, horizon)) for p, one in pairs]
             return float(np.mean([result.oracle_calls for result in solved]))
 
         best = min(sorted(horizons, reverse=True), key=mean)  # of equals the longest
-        return method.replace(schedule=self._method(learned, self.spectra[-1], best).schedule)
+        chosen = made(self.spectra[-1], best)
+        return chosen.replace(
+            start=method.start, provenance=method.provenance, statistics=method.statistics
+        )
 
     def certificate(
         self,
@@ -143,7 +153,7 @@ class SequenceTarget(Target):
 
     def _price(self, known: References) -> float:
         """Return how many iterations the fallback needs from the start, in the first metric."""
-        first = Learned(SplineTable(KNOTS, 2), Filter())
+        first = Learned(SplineTable(2, 2), Filter())
         method = self._method(first, self.spectra[-1], 1)
         results = [self._solve(method, one.problem, one.x0) for one in known.solved[-1]]
         return float(np.mean([result.iterations for result in results]))

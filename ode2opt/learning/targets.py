@@ -1,9 +1,10 @@
-"""The targets by name, and the choice of a metric on training problems."""
+"""The targets by name, and how a sequence is begun: several times, by the best on held-out ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,58 +15,86 @@ from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.sequence_target import SequenceTarget
 from ode2opt.learning.stopm import StoPM
 from ode2opt.learning.target import TRAINING, VALIDATION, Target
-from ode2opt.learning.validation import Validator
+from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 
 LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
-WARM_UP = 1 / 4  # the share of the steps after which candidates are compared
+WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
+RATES = (1.0, 2.0)  # step sizes of the restarts, in those of the options
 OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
 
-Choice = tuple[str, str]
+
+class Restart(NamedTuple):
+    """One way to begin: a metric, where it looks at curvature, and a factor on the step size."""
+
+    metric: str
+    reference: str
+    rate: float
 
 
-def target_of(family: Family, options: Options, directory: RunDirectory | None) -> Target:
-    """Return the target of the options; a choice that was made is kept in the run's folder."""
+def target_of(
+    family: Family, options: Options, directory: RunDirectory | None, note: Callable[[str], None]
+) -> Target:
+    """Return the target of the options; ``note`` is told what goes on.
+
+    A sequence is begun several times, and training goes on with what is best on held-out training
+    problems; the choice is kept in the run's folder.
+    """
     if options.target == "flow":
         return FlowTarget(family, options)
+    note("solving problems to learn from")
     known = References(family, options)
-    candidates = _candidates(options, known.solved[0][0].problem.n)
-    choice = candidates[0]
-    if len(candidates) > 1:
-        stored = None if directory is None else directory.load_choice()
-        if stored is not None and tuple(stored["chosen"]) in candidates:
-            choice = tuple(stored["chosen"])
-        else:
-            prices = {pair: _price(family, options, pair, known) for pair in candidates}
-            choice = min(prices, key=prices.__getitem__)
-            if directory is not None:
-                tried = [{"metric": m, "reference": r, "price": p} for (m, r), p in prices.items()]
-                directory.save_choice({"chosen": list(choice), "tried": tried})
-    return SequenceTarget(family, options, *choice, known)
+    restarts = _restarts(options, known.solved[0][0].problem)
+    stored = None if directory is None else directory.load_choice()
+    if stored is not None and tuple(stored["chosen"]) in restarts:
+        metric, reference, _ = stored["chosen"]
+        return SequenceTarget(family, options, metric, reference, known)
+    tried = []
+    for i, restart in enumerate(restarts, start=1):
+        note(f"beginning {i} of {len(restarts)}: metric {restart.metric}, {restart.reference}")
+        tried.append(_begun(family, options, restart, known))
+    prices = [price for price, _ in tried]
+    best = int(np.argmin(prices))
+    if directory is not None:
+        table = [one._asdict() | {"price": p} for one, p in zip(restarts, prices, strict=True)]
+        directory.save_choice({"chosen": list(restarts[best]), "tried": table})
+    return tried[best][1]
 
 
-def _candidates(options: Options, n: int) -> Sequence[Choice]:
-    references = list(LOOKS) if options.reference == "auto" else [options.reference]
-    if options.metric != "auto":
-        looks = references if options.metric != "none" else references[:1]
-        return [(options.metric, reference) for reference in looks]
-    basis = "spectral" if n <= LARGEST_BASIS else "lowrank"
-    return [("diagonal", references[0]), *((basis, reference) for reference in references)]
+def _restarts(options: Options, problem: Problem) -> list[Restart]:
+    looks = list(LOOKS) if options.reference == "auto" else [options.reference]
+    kinds = [options.metric]
+    if options.metric == "auto":
+        kinds = ["spectral" if problem.n <= LARGEST_BASIS else "lowrank"]
+        if 2 * problem.n**2 > OVERHEAD + problem.gradient_flops():  # a basis may cost too much
+            kinds.append("diagonal")
+    return [
+        Restart(kind, look, rate)
+        for kind in kinds
+        for look in (looks[:1] if kind in ("none", "diagonal") else looks)
+        for rate in RATES
+    ]
 
 
-def _price(family: Family, options: Options, choice: Choice, known: References) -> float:
-    """Train a candidate for a while; return gradients a held-out solve, the metric's cost added."""
-    target = SequenceTarget(family, options, *choice, known)
-    short = options.shortened(max(1, round(WARM_UP * options.steps)))
+def _begun(
+    family: Family, options: Options, restart: Restart, known: References
+) -> tuple[float, SequenceTarget]:
+    """Train for a while; return what a held-out solve costs in gradients, and the target there."""
+    target = SequenceTarget(family, options, restart.metric, restart.reference, known)
+    steps = max(1, round(WARM_UP * options.steps))
+    short = replace(options, steps=steps, lr=restart.rate * options.learning_rate)
     stopm = StoPM(target.start, target.learnable, short, target.rules)
     state = stopm.start
-    for k in range(short.steps):
+    for k in range(steps):
         numbers = range(k * options.batch, (k + 1) * options.batch)
         state, _ = stopm.step(state, [target.instance(TRAINING, i) for i in numbers])
-    validator = Validator(target, VALIDATION, options.validation)
     learned: Any = stopm.learned(state)
-    pairs = zip(validator.problems, validator.instances, strict=True)
-    calls = float(np.mean([target.solve(learned, *pair).oracle_calls for pair in pairs]))
+    problems = [target.problem(VALIDATION, i) for i in range(options.validation)]
+    results = [
+        target.solve(learned, problem, target.of(problem, VALIDATION, i))
+        for i, problem in enumerate(problems)
+    ]
+    target.start = learned
     metric = target.method(learned, 1).metric
-    gradient = OVERHEAD + validator.problems[0].gradient_flops()
-    return calls * (1 + (0.0 if metric is None else metric.flops / gradient))
+    extra = 0 if metric is None else metric.flops / (OVERHEAD + problems[0].gradient_flops())
+    return float(np.mean([result.oracle_calls for result in results])) * (1 + extra), target

@@ -17,7 +17,7 @@ from ode2opt.learning.board import Board
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.stopm import Batch, State, StoPM
-from ode2opt.learning.target import TEST, TRAINING, VALIDATION
+from ode2opt.learning.target import TEST, TRAINING, VALIDATION, Target
 from ode2opt.learning.targets import target_of
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
@@ -89,7 +89,12 @@ class Training:
 
     @double
     def __init__(
-        self, family: Family, options: Options, out: str | Path | None, resume: bool
+        self,
+        family: Family,
+        options: Options,
+        out: str | Path | None,
+        resume: bool,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
@@ -99,7 +104,7 @@ class Training:
         self.config = configuration(family, options)
         if self.directory is not None:
             (self.directory.check if resume else self.directory.begin)(self.config)
-        self.target = target_of(family, options, self.directory)
+        self.target = self._target(resume, note)
         self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
         self.state = self.stopm.start
         self.best = self.state.parameters
@@ -112,6 +117,15 @@ class Training:
         safety = min(CAUTION, options.safety)
         self.validator = Validator(self.target, VALIDATION, options.validation, safety)
         self.warned = False
+
+    def _target(self, resume: bool, note: Callable[[str], None]) -> Target:
+        """Return the target; a new run that is broken off here leaves its folder free."""
+        try:
+            return target_of(self.family, self.options, self.directory, note)
+        except BaseException:
+            if self.directory is not None and not resume:
+                self.directory.abandon()
+            raise
 
     def _resume(self, directory: RunDirectory) -> None:
         like = (self.state.parameters, self.state.memory, self.best)

@@ -31,8 +31,8 @@ class Eigac:
         metric: Operator | None = None,
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
-        self.run, self.schedule, self.x, self.metric = run, schedule, x, metric
-        self.scale, self.scale_at = 1.0, scale_at
+        self.run, self.x, self.metric, self.scale_at = run, x, metric, scale_at
+        self.schedule, self.scale = schedule, 1.0
         self.done = 0
         self.u: Array = None
         self.g: Array = None
@@ -66,12 +66,15 @@ class Eigac:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
         self.g = self.run.at(self.x)
         if self.scale_at is not None:
-            self.scale = self.scale_at(self.g)
-            self.schedule = self.schedule.scaled(self.scale)
+            self.divide_by(self.scale_at(self.g))
         a, c, _ = next(self.schedule.rows())
         self.u = (a - c) * self.direction()
         self.done = 1
         self.run.observe(self.x, self.g)
+
+    def divide_by(self, scale: float) -> None:
+        """Divide a schedule for curvature 1 by the curvature."""
+        self.schedule, self.scale = self.schedule.scaled(scale), scale
 
     def direction(self) -> Array:
         """Return the gradient in the metric: M g, or g itself."""

@@ -139,7 +139,9 @@ def _learned(run: Run, x: Array, method: Method) -> Eigac:
         return Eigac(run, method.schedule, x, metric, scale_at)
     scale, calls = method.scale_of(run.problem, x)
     run.charge(calls, 0.0)
-    return Eigac(run, method.schedule.scaled(scale), x, metric)
+    eigac = Eigac(run, method.schedule, x, metric)
+    eigac.divide_by(scale)
+    return eigac
 
 
 def _first_point(run: Run, method: BuiltIn | Schedule | Method) -> Array | Start:

@@ -220,10 +220,39 @@ def test_a_learned_sequence_beats_lbfgs(trained):
 
 def test_the_choice_of_the_metric_is_kept(trained):
     choice = json.loads((trained[0] / "choice.json").read_text())
-    prices = {(one["metric"], one["reference"]): one["price"] for one in choice["tried"]}
+    prices = {(one["metric"], one["reference"], one["rate"]): one["price"]
+              for one in choice["tried"]}  # fmt: skip
     assert len(prices) == 4
     assert prices[tuple(choice["chosen"])] == min(prices.values())
     assert trained[1].metric.kind == choice["chosen"][0]
+
+
+def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypatch):
+    from ode2opt.learning import targets
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(targets, "_begun", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(family(), out=tmp_path / "run", **SHORT)
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_the_fallback_is_better_it_begins_at_once():
+    """With useless steps the horizon becomes 1, and no product is spent on a scale."""
+    options = Options(**SHORT | {"metric": "spectral"})
+    source = family()
+    target = SequenceTarget(source, options, "spectral", "start", References(source, options))
+    tiny = eqx.tree_at(lambda t: t.table.log_a, target.start, target.start.table.log_a - 20)
+    problems = [target.problem(1, i) for i in range(2)]
+    instances = [target.of(problem, 1, i) for i, problem in enumerate(problems)]
+    method = target.polished(tiny, target.method(tiny, 10), problems, instances)
+    assert method.horizon == 1
+    result = solve(problems[0], problems[0].start().x0, method=method, tol=1e-3)
+    assert result.success
+    assert result.handovers[0].iteration == 1
+    assert result.oracle_calls == result.iterations  # iteration 1 is free, the fallback starts anew
 
 
 def test_a_sequence_resumes_bit_for_bit(trained, tmp_path):
