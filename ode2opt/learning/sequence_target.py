@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -30,7 +31,9 @@ SPENT = 2_000  # iterations of a solve at most
 WORTH = 10  # the longest horizon, in iterations of the fallback: more is not worth trying
 SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
 BEYOND = 1.5  # the method's horizon, in iterations of the problem that decides about it
-GUARD = Guard(fallback="lbfgs")
+ENVELOPE = 3.0  # in the largest gradient norms of held-out problems
+GUARD = Guard(fallback="metric-lbfgs")
+FALLBACKS = ("metric-lbfgs", "lbfgs")
 
 
 class SequenceTarget(Target):
@@ -87,32 +90,37 @@ class SequenceTarget(Target):
         problems: Sequence[Problem],
         instances: Sequence[MetricInstance],
     ) -> Method:
-        """Choose the horizon after which the fallback is the better bet on held-out problems.
+        """Choose on held-out problems when to hand over, and to whom.
 
-        With a horizon of 1 there is no step to scale, and the fallback's first trial does with the
-        family's curvature.
+        Horizon and fallback are those with the fewest oracle calls. With a horizon of 1 there is
+        no step to scale, and the fallback's first trial does with the family's curvature.
         """
         pairs = list(zip(problems, instances, strict=True))
         alone = [self.solve(learned, *pair) for pair in pairs]
-        scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
         ends = {math.ceil(BEYOND * one.iterations) for one in alone if not one.handovers}
         horizons = {min(h, self.horizon) for h in (*ends, *SHORT_HORIZONS)}
+        scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
 
-        def made(spectrum: Spectrum, horizon: int) -> Method:
+        def made(spectrum: Spectrum, choice: tuple[int, str]) -> Method:
+            horizon, fallback = choice
             found = self._method(learned, spectrum, horizon)
+            found = found.replace(guard=replace(GUARD, fallback=fallback))
             if horizon > 1:
                 return found
             return found.replace(scale="family", family_scale=float(np.median(scales)))
 
-        def mean(horizon: int) -> float:
-            solved = [self.solve(learned, p, one, made(one.spectrum, horizon)) for p, one in pairs]
-            return float(np.mean([result.oracle_calls for result in solved]))
+        def solved(choice: tuple[int, str]) -> list[Result]:
+            return [self.solve(learned, p, one, made(one.spectrum, choice)) for p, one in pairs]
 
-        best = min(sorted(horizons, reverse=True), key=mean)  # of equals the longest
+        longest_first = sorted(horizons, reverse=True)
+        choices = [(horizon, fallback) for horizon in longest_first for fallback in FALLBACKS]
+        costs = [np.mean([result.oracle_calls for result in solved(choice)]) for choice in choices]
+        best = choices[int(np.argmin(costs))]  # of equals the longest
         chosen = made(self.spectra[-1], best)
         return chosen.replace(
-            start=method.start, provenance=method.provenance, statistics=method.statistics
-        )
+            start=method.start, provenance=method.provenance, statistics=method.statistics,
+            guard=replace(chosen.guard, envelope=_envelope(solved(best))),
+        )  # fmt: skip
 
     def certificate(
         self,
@@ -149,7 +157,7 @@ class SequenceTarget(Target):
         )
 
     def _solve(self, method: Method, problem: Problem, x0: np.ndarray) -> Result:
-        return solve(problem, x0, method=method, tol=self.options.tol, max_iter=SPENT)
+        return solve(problem, x0, method=method, tol=self.options.tol, max_iter=SPENT, history=True)
 
     def _price(self, known: References) -> float:
         """Return how many iterations the fallback needs from the start, in the first metric."""
@@ -162,3 +170,12 @@ class SequenceTarget(Target):
 def _schedule(table: SplineTable, horizon: int) -> Schedule:
     a, c, d = (np.array(row[:horizon], dtype=np.float64) for row in eqx.filter_jit(table)())
     return Schedule(a, c, d)
+
+
+def _envelope(results: Sequence[Result]) -> tuple[float, ...]:
+    """Return by iteration how far above held-out problems a gradient norm may be."""
+    runs = [one.history.grad_norm for one in results if one.history and not one.handovers]
+    highest: list[float] = []
+    for k in range(max(map(len, runs), default=0)):
+        highest.append(max(run[k] / run[0] for run in runs if k < len(run)))
+    return tuple(ENVELOPE * value for value in highest)

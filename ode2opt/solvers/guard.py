@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.problems._arrays import as_count, as_number, as_positive
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.fallback import nesterov_backtracking
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import Run, Stop
 
-FALLBACKS = ("nesterov", "lbfgs")
+FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,16 @@ class Guard:
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
-        fallback: who takes over: nesterov, with backtracking and restart, or lbfgs in the method's
-            metric, and after a line search that finds nothing, nesterov.
+        fallback: who takes over: nesterov, with backtracking and restart; lbfgs, or metric-lbfgs in
+            the method's metric, and after a line search that finds nothing, nesterov.
+        envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
+            number: what no held-out problem came near.
     """
 
     blowup: float = 5.0
     patience: int = 100
     fallback: str = "nesterov"
+    envelope: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not as_number(self.blowup, "blowup") > 1:
@@ -37,6 +40,9 @@ class Guard:
         as_count(self.patience, "patience")
         if self.fallback not in FALLBACKS:
             raise unknown_name("fallback", str(self.fallback), FALLBACKS)
+        object.__setattr__(
+            self, "envelope", tuple(as_positive(v, "envelope") for v in self.envelope)
+        )
 
     @property
     def successor(self) -> str:
@@ -49,15 +55,18 @@ class Guard:
             return "the gradient is not finite"
         if run.norm > self.blowup * run.first_norm:
             return f"the gradient norm exceeds {self.blowup:g} times its starting value"
+        if run.k < len(self.envelope) and run.norm > self.envelope[run.k] * run.first_norm:
+            return "the gradient norm is far above that of all held-out problems"
         if run.k - run.progress_k >= self.patience:
             return f"no progress for {self.patience} iterations"
         return None
 
     def take_over(self, run: Run, eigac: Eigac) -> None:
         """Start the fallback at the best point so far; leaves by Stop."""
-        if self.fallback == "lbfgs":
+        if self.fallback != "nesterov":
+            metric = eigac.metric if self.fallback == "metric-lbfgs" else None
             try:
-                lbfgs(run, run.best_x, eigac.metric, eigac.scale)
+                lbfgs(run, run.best_x, metric, eigac.scale)
             except Stop as stop:
                 if stop.status is not Status.LINE_SEARCH:
                     raise

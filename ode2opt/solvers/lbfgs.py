@@ -44,6 +44,8 @@ def lbfgs(run: Run, x: Array, metric: Operator | None = None, scale: float = 1.0
 def _evaluate(run: Run, point: Array) -> tuple[float, np.ndarray]:
     problem = run.problem
     here = problem.xp.asarray(point, dtype=problem.dtype)
+    if not bool(problem.xp.all(problem.xp.isfinite(here))):  # scipy's memory has underflowed
+        raise Stop(Status.LINE_SEARCH)
     value, g = problem.value_and_gradient(here)
     run.calls += 1
     run.observe(here, g)

@@ -88,12 +88,14 @@ def test_without_hessian_products_the_scale_costs_a_gradient(rng):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_gives_back_the_metric(kind, rng, tmp_path, problem):
     metric, start = make_metric(kind, rng), rng.standard_normal(N)
-    method = method_in(metric, start=start, guard=Guard(fallback="lbfgs"))
+    method = method_in(
+        metric, start=start, guard=Guard(fallback="metric-lbfgs", envelope=(2.0, 0.5))
+    )
     method.save(tmp_path / "m.safetensors")
     again = Method.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.metric.matrix(), metric.matrix())
     np.testing.assert_array_equal(again.start, start)
-    assert again.guard.fallback == "lbfgs"
+    assert again.guard == method.guard
     assert solve(problem, method=again, max_iter=0).x == pytest.approx(start)
 
 
@@ -160,10 +162,10 @@ def test_the_guard_hands_over_to_lbfgs_in_the_metric(rng):
     problem = Quadratic((V * w) @ V.T, rng.standard_normal(20))
     metric = Metric("spectral", np.ones(20), V, w**-0.5 - 1)
     wild = Schedule(np.full(50, 30.0), np.full(50, 30.0), np.full(50, 0.1))
-    method = method_in(metric, schedule=wild, guard=Guard(fallback="lbfgs"))
+    method = method_in(metric, schedule=wild, guard=Guard(fallback="metric-lbfgs"))
     result = solve(problem, np.zeros(20), method=method, tol=1e-9)
     assert result.success
-    assert [h.to for h in result.handovers] == ["lbfgs"]
+    assert [h.to for h in result.handovers] == ["metric-lbfgs"]
     assert result.iterations - result.handovers[0].iteration <= 3
     plain = solve(problem, np.zeros(20), method=method.replace(metric=None), tol=1e-9)
     assert plain.success
@@ -180,6 +182,27 @@ def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(rng, monkeypatc
     result = solve(problem, np.zeros(2), method=wild, handover=Guard(fallback="lbfgs"), tol=1e-8)
     assert result.success
     assert [h.to for h in result.handovers] == ["lbfgs", "nesterov"]
+
+
+def test_lbfgs_that_has_lost_itself_is_stopped(monkeypatch):
+    """Near gradients of 1e-150 scipy's memory underflows, and it asks for points that are NaN."""
+    import scipy.optimize
+
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda f, x, **k: f(np.full(2, np.nan)))
+    problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
+    wild = Schedule(np.full(9, 90.0), np.full(9, 90.0), np.full(9, 0.1))
+    guarded = solve(problem, np.zeros(2), method=wild, handover=Guard(fallback="lbfgs"), tol=1e-8)
+    assert guarded.success
+
+
+def test_a_norm_above_the_envelope_is_handed_over(rng, problem):
+    x0, guard = rng.standard_normal(N), Guard(envelope=(5.0, 5.0, 5.0, 5.0, 1e-6))
+    result = solve(problem, x0, method=method_in(None, guard=guard), tol=1e-8)
+    assert result.success
+    assert result.handovers[0].iteration == 4
+    assert "held-out" in result.handovers[0].reason
+    with pytest.raises(InputError, match="envelope"):
+        Guard(envelope=(1.0, -1.0))
 
 
 def test_unknown_fallbacks_are_refused():
