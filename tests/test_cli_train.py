@@ -12,21 +12,26 @@ SHORT = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A run directory made by the command itself, and what it printed as JSON."""
+def train_by_command(folder, *options):
+    """Run the command itself; returns what it printed as JSON."""
     import subprocess
     import sys
 
-    folder = tmp_path_factory.mktemp("trained") / "run"
     command = [sys.executable, "-c", "from ode2opt.cli import main; main()", "train", "logistic"]
     done = subprocess.run(
-        [*command, "digits", *map(str, SHORT), "--out", str(folder), "--json", "-"],
+        [*command, "digits", *map(str, options), "--out", str(folder), "--json", "-"],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    return folder, json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run directory and its summary."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    return folder, train_by_command(folder, *SHORT)
 
 
 def test_train_prints_one_json_document(trained):
@@ -126,23 +131,13 @@ def test_the_commands_choices_and_defaults_are_the_librarys():
 
 @pytest.fixture(scope="module")
 def fast(tmp_path_factory):
-    """A learned sequence with a start of its own, made by the command."""
-    import subprocess
-    import sys
-
+    """A learned sequence with a start of its own."""
     folder = tmp_path_factory.mktemp("fast") / "run"
-    command = [sys.executable, "-c", "from ode2opt.cli import main; main()", "train", "logistic"]
     options = (
         "--target", "sequence", "--metric", "spectral", "--reference", "start", "--steps", 4,
         "--batch", 2, "--validation", 2, "--tol", 5e-3, "--start", "learned",
     )  # fmt: skip
-    done = subprocess.run(
-        [*command, "digits", *map(str, options), "--out", str(folder), "--json", "-"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return folder, json.loads(done.stdout)
+    return folder, train_by_command(folder, *options)
 
 
 def test_a_sequence_is_benched_from_its_own_start_and_earns_its_training_back(fast, run_cli):

@@ -17,6 +17,7 @@ from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
 from ode2opt.learning.certificates import in_metric
+from ode2opt.learning.handing_over import Choice, best_choice, beyond, choices, envelope
 from ode2opt.learning.options import Options
 from ode2opt.learning.references import References
 from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
@@ -29,12 +30,7 @@ from ode2opt.solvers import Guard, Method, Result, solve
 
 SPENT = 2_000  # iterations of a solve at most
 WORTH = 10  # the longest horizon, in iterations of the fallback: more is not worth trying
-SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
-BEYOND = 1.5  # the method's horizon, in iterations of the problem that decides about it
-LBFGS_OVERHEAD = 0.1  # of an evaluation, in oracle calls
-ENVELOPE = 3.0  # in the largest gradient norms of held-out problems
 GUARD = Guard(fallback="metric-lbfgs")
-FALLBACKS = ("metric-lbfgs", "lbfgs")
 
 
 class SequenceTarget(Target):
@@ -80,7 +76,7 @@ class SequenceTarget(Target):
         return self._solve(method, problem, np.asarray(one.x0))
 
     def method(self, learned: Learned, worst: int) -> Method:
-        horizon = min(self.horizon, math.ceil(BEYOND * worst))
+        horizon = min(self.horizon, beyond(worst))
         method = self._method(learned, self.spectra[-1], horizon)
         return method if self.starts is None else method.replace(start=self.starts[-1])
 
@@ -93,35 +89,29 @@ class SequenceTarget(Target):
     ) -> Method:
         """Choose on held-out problems when to hand over, and to whom.
 
-        Horizon and fallback are those with the fewest oracle calls, the fallback's counted a tenth
-        higher because its iterations cost more beside the gradient. With a horizon of 1 there is
-        no step to scale, and the fallback's first trial does with the family's curvature.
+        With a horizon of 1 there is no step to scale, and the fallback's first trial does with the
+        family's curvature.
         """
         pairs = list(zip(problems, instances, strict=True))
-        alone = [self.solve(learned, *pair) for pair in pairs]
-        ends = {math.ceil(BEYOND * one.iterations) for one in alone if not one.handovers}
-        horizons = {min(h, self.horizon) for h in (*ends, *SHORT_HORIZONS)}
         scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
 
-        def made(spectrum: Spectrum, choice: tuple[int, str]) -> Method:
-            horizon, fallback = choice
-            found = self._method(learned, spectrum, horizon)
-            found = found.replace(guard=replace(GUARD, fallback=fallback))
-            if horizon > 1:
+        def made(spectrum: Spectrum, choice: Choice) -> Method:
+            found = self._method(learned, spectrum, choice.horizon)
+            found = found.replace(guard=replace(GUARD, fallback=choice.fallback))
+            if choice.horizon > 1:
                 return found
             return found.replace(scale="family", family_scale=float(np.median(scales)))
 
-        def solved(choice: tuple[int, str]) -> list[Result]:
+        def solved(choice: Choice) -> list[Result]:
             return [self.solve(learned, p, one, made(one.spectrum, choice)) for p, one in pairs]
 
-        longest_first = sorted(horizons, reverse=True)
-        choices = [(horizon, fallback) for horizon in longest_first for fallback in FALLBACKS]
-        costs = [np.mean([_cost(result) for result in solved(choice)]) for choice in choices]
-        best = choices[int(np.argmin(costs))]  # of equals the longest
+        rival = [self._solve("lbfgs", p, np.asarray(one.x0)) for p, one in pairs]
+        tried = choices((self.solve(learned, *pair) for pair in pairs), self.horizon)
+        best, results = best_choice(tried, solved, rival)
         chosen = made(self.spectra[-1], best)
         return chosen.replace(
             start=method.start, provenance=method.provenance, statistics=method.statistics,
-            guard=replace(chosen.guard, envelope=_envelope(solved(best))),
+            guard=replace(chosen.guard, envelope=envelope(results)),
         )  # fmt: skip
 
     def certificate(
@@ -158,7 +148,7 @@ class SequenceTarget(Target):
             guard=GUARD,
         )
 
-    def _solve(self, method: Method, problem: Problem, x0: np.ndarray) -> Result:
+    def _solve(self, method: str | Method, problem: Problem, x0: np.ndarray) -> Result:
         return solve(problem, x0, method=method, tol=self.options.tol, max_iter=SPENT, history=True)
 
     def _price(self, known: References) -> float:
@@ -172,17 +162,3 @@ class SequenceTarget(Target):
 def _schedule(table: SplineTable, horizon: int) -> Schedule:
     a, c, d = (np.array(row[:horizon], dtype=np.float64) for row in eqx.filter_jit(table)())
     return Schedule(a, c, d)
-
-
-def _cost(result: Result) -> float:
-    ours = result.handovers[0].iteration if result.handovers else result.iterations
-    return result.oracle_calls + LBFGS_OVERHEAD * (result.iterations - ours)
-
-
-def _envelope(results: Sequence[Result]) -> tuple[float, ...]:
-    """Return by iteration how far above held-out problems a gradient norm may be."""
-    runs = [one.history.grad_norm for one in results if one.history and not one.handovers]
-    highest: list[float] = []
-    for k in range(max(map(len, runs), default=0)):
-        highest.append(max(run[k] / run[0] for run in runs if k < len(run)))
-    return tuple(ENVELOPE * value for value in highest)

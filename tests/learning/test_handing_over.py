@@ -1,0 +1,45 @@
+"""When to hand over: the fewest calls, never more than L-BFGS, and an envelope of what was seen."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ode2opt.learning.handing_over import Choice, best_choice, choices, envelope
+
+
+def solved(calls, handed_at=None, norms=()):
+    handovers = () if handed_at is None else (SimpleNamespace(iteration=handed_at),)
+    history = SimpleNamespace(grad_norm=list(norms))
+    return SimpleNamespace(
+        oracle_calls=calls, iterations=calls, handovers=handovers, history=history
+    )
+
+
+def test_horizons_leave_room_beyond_what_was_seen():
+    tried = choices([solved(10), solved(20), solved(90, handed_at=60)], 60)
+    assert [choice.horizon for choice in tried[::2]] == [30, 15, 8, 4, 2, 1]
+    assert tried[0] == Choice(30, "metric-lbfgs")
+    assert tried[1] == Choice(30, "lbfgs")
+
+
+@pytest.mark.parametrize(
+    ("alone", "fallback", "rival", "expected"),
+    [
+        (20, 17, 40, "alone"),  # a quarter more for L-BFGS: 17 costs more than 20
+        (20, 15, 40, "fallback"),
+        (20, 17, 18, "fallback"),  # alone would need more than the rival
+        (20, 19, 10, "fallback"),  # none is able: the fewest calls
+    ],
+)
+def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, rival, expected):
+    options = {Choice(30, "lbfgs"): solved(alone), Choice(1, "lbfgs"): solved(fallback, 1)}
+    best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)])
+    assert best.horizon == {"alone": 30, "fallback": 1}[expected]
+    assert results == [options[best]]
+
+
+def test_the_envelope_is_above_all_problems_that_needed_no_fallback():
+    runs = [solved(2, norms=[2.0, 1.0, 0.1]), solved(1, norms=[1.0, 0.8]),
+            solved(9, handed_at=1, norms=[1.0, 50.0])]  # fmt: skip
+    assert envelope(runs) == pytest.approx((3.0, 2.4, 0.15))
+    assert envelope([runs[2]]) == ()
