@@ -28,7 +28,7 @@ def test_gradient_descent_is_a_member(problem):
     x = x0 = np.linspace(-1, 1, 8)
     found = iterates(problem, Schedule.gradient_descent(STEP, K), x0)[1:]
     for point in found:
-        np.testing.assert_allclose(point, x, rtol=1e-12)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
         x = x - STEP * problem.gradient(x)
 
 
@@ -36,7 +36,7 @@ def test_heavy_ball_is_a_member(problem):
     mu = 0.8
     x = previous = np.linspace(-1, 1, 8)
     for point in iterates(problem, Schedule.heavy_ball(STEP, mu, K), x)[1:]:
-        np.testing.assert_allclose(point, x, rtol=1e-12)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
         x, previous = x - STEP * problem.gradient(x) + mu * (x - previous), x
 
 
@@ -46,7 +46,7 @@ def test_nesterov_is_a_member(problem):
     x = y = np.linspace(-1, 1, 8)
     # The first iteration is idle: point k of the schedule is Nesterov's point k - 1.
     for k, point in enumerate(iterates(problem, Schedule.nesterov(STEP, mu), x)[1:], 1):
-        np.testing.assert_allclose(point, x, rtol=1e-12)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
         new = x - STEP * problem.gradient(x)
         x, y = new + mu[min(k, K)] * (new - y), new
 
@@ -60,7 +60,7 @@ def test_the_loop_is_euler_on_the_first_order_system(problem):
     x = np.linspace(-1, 1, 8)
     v = beta(t0) * problem.gradient(x)
     for k, point in enumerate(iterates(problem, schedule, x)):
-        np.testing.assert_allclose(point, x, rtol=1e-12)
+        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
         t, g = t0 + k * h, problem.gradient(x)
         velocity = v - beta(t) * g
         x, v = x + h * velocity, v + h * (-alpha / t * velocity + (dbeta(t) - gamma(t)) * g)
