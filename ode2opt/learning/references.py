@@ -22,7 +22,7 @@ from ode2opt.solvers import solve
 MOST_FOLDS = 4
 PROBLEMS = 6  # behind one fold's spectrum
 STREAM, START_STREAM = 3, 4  # of seeds, beside those of training, validation and test
-SPENT = 2_000  # iterations to find a solution
+SPENT = 2_000  # iterations of a solve at most
 SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -64,18 +64,12 @@ class References:
     def starts(self) -> list[np.ndarray]:
         """Return the mean solution for each fold, shrunk as suits problems of the folds."""
         means = [np.mean([one.end for one in fold], axis=0) for fold in self.solved]
-        sizes = {share: self._distance(means, share) for share in SHRINKAGES}
-        best = min(sizes, key=sizes.__getitem__)
+        seeds = ([self.options.seed, START_STREAM, fold] for fold in range(self.folds))
+        problems = [
+            self.family.sample(seed, fold=Fold(i, self.folds)) for i, seed in enumerate(seeds)
+        ]
+        best = min(SHRINKAGES, key=lambda share: _distance(problems, means, share))
         return [best * mean for mean in means]
-
-    def _distance(self, means: Sequence[np.ndarray], share: float) -> float:
-        """Return the mean log of the gradient norm, at each fold's start on problems of it."""
-        norms = []
-        for fold in range(self.folds):
-            seed = [self.options.seed, START_STREAM, fold]
-            problem = self.family.sample(seed, fold=Fold(fold, self.folds))
-            norms.append(np.linalg.norm(np.asarray(problem.gradient(share * means[fold]))))
-        return float(np.mean(np.log(np.maximum(norms, 1e-300))))
 
     def _solved(self, fold: int) -> list[Solved]:
         rows = None if fold == self.folds else Fold(fold, self.folds, others=True)
@@ -83,11 +77,16 @@ class References:
         for i in range(PROBLEMS):
             problem = self.family.sample([self.options.seed, STREAM, fold, i], fold=rows)
             start = problem.start().x0
-            end = solve(
-                problem, start, method="lbfgs", tol=self.options.tol, max_iter=SPENT
-            ).x  # fmt: skip
-            found.append(Solved(problem, np.asarray(start), np.asarray(end)))
+            result = solve(problem, start, method="lbfgs", tol=self.options.tol, max_iter=SPENT)
+            found.append(Solved(problem, np.asarray(start), np.asarray(result.x)))
         return found
+
+
+def _distance(problems: Sequence[Problem], means: Sequence[np.ndarray], share: float) -> float:
+    """Return the mean log of the gradient norm, at each fold's start on a problem of it."""
+    pairs = zip(problems, means, strict=False)  # the last mean is that of all rows
+    norms = [np.linalg.norm(np.asarray(problem.gradient(share * mean))) for problem, mean in pairs]
+    return float(np.mean(np.log(np.maximum(norms, 1e-300))))
 
 
 def _folds(family: Family) -> int:

@@ -19,7 +19,7 @@ from ode2opt.errors import InputError
 from ode2opt.learning.certificates import in_metric
 from ode2opt.learning.handing_over import Choice, best_choice, beyond, choices, envelope
 from ode2opt.learning.options import Options
-from ode2opt.learning.references import References
+from ode2opt.learning.references import SPENT, References
 from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
 from ode2opt.learning.spectrum import Filter, Spectrum, metric_of
 from ode2opt.learning.table import SplineTable
@@ -28,7 +28,6 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Guard, Method, Result, solve
 
-SPENT = 2_000  # iterations of a solve at most
 WORTH = 10  # the longest horizon, in iterations of the fallback: more is not worth trying
 GUARD = Guard(fallback="metric-lbfgs")
 

@@ -61,3 +61,12 @@ class Target(ABC):
     def instance(self, stream: int, i: int) -> Any:
         """Return the i-th instance of a stream."""
         return self.of(self.problem(stream, i), stream, i)
+
+    def batch(self, step: int, size: int) -> list[Any]:
+        """Return the training instances of a step."""
+        return [self.instance(TRAINING, i) for i in batch_numbers(step, size)]
+
+
+def batch_numbers(step: int, size: int) -> range:
+    """Return which problems of the training stream a step sees."""
+    return range(step * size, (step + 1) * size)

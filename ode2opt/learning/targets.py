@@ -14,7 +14,7 @@ from ode2opt.learning.references import LOOKS, References
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.sequence_target import SequenceTarget
 from ode2opt.learning.stopm import StoPM
-from ode2opt.learning.target import TRAINING, VALIDATION, Target
+from ode2opt.learning.target import VALIDATION, Target
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 
@@ -86,8 +86,7 @@ def _begun(
     stopm = StoPM(target.start, target.learnable, short, target.rules)
     state = stopm.start
     for k in range(steps):
-        numbers = range(k * options.batch, (k + 1) * options.batch)
-        state, _ = stopm.step(state, [target.instance(TRAINING, i) for i in numbers])
+        state, _ = stopm.step(state, target.batch(k, options.batch))
     learned: Any = stopm.learned(state)
     problems = [target.problem(VALIDATION, i) for i in range(options.validation)]
     results = [

@@ -17,7 +17,7 @@ from ode2opt.learning.board import Board
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.stopm import Batch, State, StoPM
-from ode2opt.learning.target import TEST, TRAINING, VALIDATION, Target
+from ode2opt.learning.target import TEST, VALIDATION, Target, batch_numbers
 from ode2opt.learning.targets import target_of
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
@@ -176,11 +176,10 @@ class Training:
 
     def _step(self) -> tuple[dict[str, Any], Validation | None]:
         options, k = self.options, self.progress.step
-        numbers = [k * options.batch + i for i in range(options.batch)]
-        instances = [self.target.instance(TRAINING, i) for i in numbers]
+        instances = self.target.batch(k, options.batch)
         penalty = self.state.penalty
         self.state, batch = self.stopm.step(self.state, instances)
-        self._warn_once(batch, numbers)
+        self._warn_once(batch, batch_numbers(k, options.batch))
         done, validation = k + 1, None
         if done % options.validate_every == 0 or done == options.steps:
             validation = self.validator(self.stopm, self.state)
@@ -223,7 +222,7 @@ class Training:
             if self.directory is not None:
                 self._method().save(self.directory.method)
 
-    def _warn_once(self, batch: Batch, numbers: list[int]) -> None:
+    def _warn_once(self, batch: Batch, numbers: range) -> None:
         for number, turn in zip(numbers, batch.turns, strict=True):
             if turn < NOT_CONVEX and not self.warned:
                 self.warned = True
