@@ -10,7 +10,7 @@ import numpy as np
 
 from ode2opt.solvers import Result
 
-FALLBACKS = ("metric-lbfgs", "lbfgs")
+POWERS = (1.0, 0.5, 0.25)  # of the metric that L-BFGS may run in
 SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
 BEYOND = 1.5  # a horizon, in iterations of the problem that decides about it
 OVERHEAD = 0.25  # of an evaluation by L-BFGS beside the gradient, in oracle calls
@@ -18,17 +18,19 @@ ENVELOPE = 3.0  # in the largest gradient norms of held-out problems
 
 
 class Choice(NamedTuple):
-    """The horizon, and who takes over after it."""
+    """The horizon, who takes over after it, and in which power of the metric."""
 
     horizon: int
     fallback: str
+    power: float = 1.0
 
 
 def choices(alone: Iterable[Result], most: int) -> list[Choice]:
     """Return what to try, the longest first, given what a sequence did on its own."""
     ends = {beyond(one.iterations) for one in alone if not one.handovers}
     horizons = sorted({min(h, most) for h in (*ends, *SHORT_HORIZONS)}, reverse=True)
-    return [Choice(horizon, fallback) for horizon in horizons for fallback in FALLBACKS]
+    fallbacks = [*(("metric-lbfgs", power) for power in POWERS), ("lbfgs", 1.0)]
+    return [Choice(horizon, *fallback) for horizon in horizons for fallback in fallbacks]
 
 
 def beyond(iterations: int) -> int:

@@ -96,7 +96,9 @@ class SequenceTarget(Target):
 
         def made(spectrum: Spectrum, choice: Choice) -> Method:
             found = self._method(learned, spectrum, choice.horizon)
-            found = found.replace(guard=replace(GUARD, fallback=choice.fallback))
+            found = found.replace(
+                guard=replace(GUARD, fallback=choice.fallback, power=choice.power)
+            )
             if choice.horizon > 1:
                 return found
             return found.replace(scale="family", family_scale=float(np.median(scales)))

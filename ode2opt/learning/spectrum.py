@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -52,7 +53,7 @@ class Filter(eqx.Module):
     def __call__(self, depth: Array) -> Array:
         """Return the square of the length at a depth."""
         depth = jnp.clip(jnp.asarray(depth), 0.0, float(DEEPEST))
-        slopes = 1 / (1 + jnp.exp(-self.logits))
+        slopes = jax.nn.sigmoid(self.logits)
         height = sum(slopes[j] * (_rise(depth, j) - _rise(0.0, j)) for j in range(DEEPEST + 1))
         return 10**height
 

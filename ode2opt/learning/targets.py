@@ -12,6 +12,7 @@ from ode2opt.learning.flow_target import FlowTarget
 from ode2opt.learning.options import Options
 from ode2opt.learning.references import LOOKS, References
 from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.learning.sequence import Learned
 from ode2opt.learning.sequence_target import SequenceTarget
 from ode2opt.learning.stopm import StoPM
 from ode2opt.learning.target import VALIDATION, Target
@@ -49,16 +50,22 @@ def target_of(
     if stored is not None and tuple(stored["chosen"]) in restarts:
         metric, reference, _ = stored["chosen"]
         return SequenceTarget(family, options, metric, reference, known)
+    targets: dict[tuple[str, str], SequenceTarget] = {}
     tried = []
-    for i, restart in enumerate(restarts, start=1):
-        note(f"beginning {i} of {len(restarts)}: metric {restart.metric}, {restart.reference}")
-        tried.append(_begun(family, options, restart, known))
+    for i, (metric, reference, rate) in enumerate(restarts, start=1):
+        note(f"beginning {i} of {len(restarts)}: metric {metric}, {reference}")
+        if (metric, reference) not in targets:
+            made = SequenceTarget(family, options, metric, reference, known)
+            targets[metric, reference] = made
+        tried.append(_begun(targets[metric, reference], rate))
     prices = [price for price, _ in tried]
     best = int(np.argmin(prices))
     if directory is not None:
         table = [one._asdict() | {"price": p} for one, p in zip(restarts, prices, strict=True)]
         directory.save_choice({"chosen": list(restarts[best]), "tried": table})
-    return tried[best][1]
+    chosen = targets[restarts[best][:2]]
+    chosen.start = tried[best][1]
+    return chosen
 
 
 def _restarts(options: Options, problem: Problem) -> list[Restart]:
@@ -76,13 +83,11 @@ def _restarts(options: Options, problem: Problem) -> list[Restart]:
     ]
 
 
-def _begun(
-    family: Family, options: Options, restart: Restart, known: References
-) -> tuple[float, SequenceTarget]:
-    """Train for a while; return what a held-out solve costs in gradients, and the target there."""
-    target = SequenceTarget(family, options, restart.metric, restart.reference, known)
+def _begun(target: SequenceTarget, rate: float) -> tuple[float, Learned]:
+    """Train for a while; return what a held-out solve costs in gradients, and what is learned."""
+    options = target.options
     steps = max(1, round(WARM_UP * options.steps))
-    short = replace(options, steps=steps, lr=restart.rate * options.learning_rate)
+    short = replace(options, steps=steps, lr=rate * options.learning_rate)
     stopm = StoPM(target.start, target.learnable, short, target.rules)
     state = stopm.start
     for k in range(steps):
@@ -93,7 +98,6 @@ def _begun(
         target.solve(learned, problem, target.of(problem, VALIDATION, i))
         for i, problem in enumerate(problems)
     ]
-    target.start = learned
     metric = target.method(learned, 1).metric
     extra = 0 if metric is None else metric.flops / (OVERHEAD + problems[0].gradient_flops())
-    return float(np.mean([result.oracle_calls for result in results])) * (1 + extra), target
+    return float(np.mean([result.oracle_calls for result in results])) * (1 + extra), learned

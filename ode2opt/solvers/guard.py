@@ -25,6 +25,7 @@ class Guard:
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
         fallback: who takes over: nesterov, with backtracking and restart; lbfgs, or metric-lbfgs in
             the method's metric, and after a line search that finds nothing, nesterov.
+        power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.
     """
@@ -32,6 +33,7 @@ class Guard:
     blowup: float = 5.0
     patience: int = 100
     fallback: str = "nesterov"
+    power: float = 1.0
     envelope: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -40,6 +42,8 @@ class Guard:
         as_count(self.patience, "patience")
         if self.fallback not in FALLBACKS:
             raise unknown_name("fallback", str(self.fallback), FALLBACKS)
+        if not 0 < as_number(self.power, "power") <= 1:
+            raise InputError(f"power is {self.power}: it must be above 0 and at most 1.")
         object.__setattr__(
             self, "envelope", tuple(as_positive(v, "envelope") for v in self.envelope)
         )
@@ -65,6 +69,7 @@ class Guard:
         """Start the fallback at the best point so far; leaves by Stop."""
         if self.fallback != "nesterov":
             metric = eigac.metric if self.fallback == "metric-lbfgs" else None
+            metric = metric and metric.milder(self.power)
             try:
                 lbfgs(run, run.best_x, metric, eigac.scale)
             except Stop as stop:

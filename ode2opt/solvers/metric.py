@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ class Metric:
     V: np.ndarray | None = None
     stretch: np.ndarray | None = None
     _dense: ClassVar[tuple[np.ndarray, np.ndarray] | None] = None
+    _milder: dict[float, Metric] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -73,9 +75,21 @@ class Metric:
         def there(part: np.ndarray | None) -> Array:
             return None if part is None else problem.xp.asarray(part, dtype=problem.dtype)
 
+        def milder(power: float) -> Operator:
+            return self.milder(power).on(problem)
+
         if self._dense is not None:
-            return _Dense(*map(there, self._dense))
-        return _Factored(there(self.scale), there(self.V), there(self.stretch))
+            return _Dense(milder, *map(there, self._dense))
+        return _Factored(milder, there(self.scale), there(self.V), there(self.stretch))
+
+    def milder(self, power: float) -> Metric:
+        """Return the metric with its lengths to a power: 1 leaves them, 0 makes them one."""
+        if power == 1:
+            return self
+        if power not in self._milder:  # made once, not in every solve
+            stretch = None if self.stretch is None else (1 + self.stretch) ** power - 1
+            self._milder[power] = Metric(self.kind, self.scale**power, self.V, stretch)
+        return self._milder[power]
 
     def lengths(self) -> np.ndarray:
         """Return the lengths of the scale, each direction stretched, in order."""
@@ -93,6 +107,9 @@ class Metric:
 class Operator(ABC):
     """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays."""
 
+    def __init__(self, milder: Callable[[float], Operator]) -> None:
+        self.milder = milder
+
     @abstractmethod
     def root(self, y: Array) -> Array:
         """Return S y."""
@@ -107,7 +124,8 @@ class Operator(ABC):
 
 
 class _Dense(Operator):
-    def __init__(self, root: Array, square: Array) -> None:
+    def __init__(self, milder: Callable[[float], Operator], root: Array, square: Array) -> None:
+        super().__init__(milder)
         self._root, self._square = root, square
 
     def root(self, y: Array) -> Array:
@@ -121,7 +139,10 @@ class _Dense(Operator):
 
 
 class _Factored(Operator):
-    def __init__(self, scale: Array, V: Array, stretch: Array) -> None:
+    def __init__(
+        self, milder: Callable[[float], Operator], scale: Array, V: Array, stretch: Array
+    ) -> None:
+        super().__init__(milder)
         self._scale, self._V, self._stretch = scale, V, stretch
 
     def root(self, y: Array) -> Array:

@@ -17,9 +17,10 @@ def solved(calls, handed_at=None, norms=()):
 
 def test_horizons_leave_room_beyond_what_was_seen():
     tried = choices([solved(10), solved(20), solved(90, handed_at=60)], 60)
-    assert [choice.horizon for choice in tried[::2]] == [30, 15, 8, 4, 2, 1]
-    assert tried[0] == Choice(30, "metric-lbfgs")
-    assert tried[1] == Choice(30, "lbfgs")
+    assert [choice.horizon for choice in tried[::4]] == [30, 15, 8, 4, 2, 1]
+    assert tried[0] == Choice(30, "metric-lbfgs", 1.0)
+    assert tried[1] == Choice(30, "metric-lbfgs", 0.5)
+    assert tried[3] == Choice(30, "lbfgs")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_without_hessian_products_the_scale_costs_a_gradient(rng):
 def test_a_file_gives_back_the_metric(kind, rng, tmp_path, problem):
     metric, start = make_metric(kind, rng), rng.standard_normal(N)
     method = method_in(
-        metric, start=start, guard=Guard(fallback="metric-lbfgs", envelope=(2.0, 0.5))
+        metric, start=start, guard=Guard(fallback="metric-lbfgs", power=0.5, envelope=(2.0, 0.5))
     )
     method.save(tmp_path / "m.safetensors")
     again = Method.load(tmp_path / "m.safetensors")
@@ -170,6 +170,39 @@ def test_the_guard_hands_over_to_lbfgs_in_the_metric(rng):
     plain = solve(problem, np.zeros(20), method=method.replace(metric=None), tol=1e-9)
     assert plain.success
     assert plain.iterations > 10 * result.iterations
+
+
+def test_the_fallback_may_run_in_a_milder_metric(rng):
+    """With M = 1/H^2 it is the power 1/2 that makes the first trial Newton's step."""
+    w = np.logspace(0, -4, 20)
+    V, _ = np.linalg.qr(rng.standard_normal((20, 20)))
+    problem = Quadratic((V * w) @ V.T, rng.standard_normal(20))
+    metric = Metric("spectral", np.ones(20), V, 1 / w - 1)
+    np.testing.assert_allclose(metric.milder(0.5).matrix(), (V * w**-0.5) @ V.T, atol=1e-9)
+    assert metric.milder(0.5) is metric.milder(0.5)
+    steps = []
+    for power in (0.5, 1.0):
+        method = method_in(
+            metric, schedule=Schedule(np.ones(1), np.ones(1), np.full(1, 0.1)),
+            guard=Guard(fallback="metric-lbfgs", power=power),
+        ).replace(scale="family", family_scale=1.0)  # fmt: skip
+        result = solve(problem, np.zeros(20), method=method, tol=1e-9)
+        assert result.success
+        steps.append(result.iterations)
+    assert steps[0] <= 3 < steps[1]
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "lowrank"])
+def test_powers_of_a_metric(kind, rng):
+    metric = make_metric(kind, rng)
+    root = metric.milder(0.5)
+    np.testing.assert_allclose(root.scale**2, metric.scale)
+    if kind == "lowrank":
+        np.testing.assert_allclose((1 + root.stretch) ** 2, 1 + metric.stretch)
+    assert metric.milder(1.0) is metric
+    for power in (0.0, 1.5, float("nan")):
+        with pytest.raises(InputError, match="power"):
+            Guard(power=power)
 
 
 def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(rng, monkeypatch):
