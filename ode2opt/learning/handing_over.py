@@ -27,8 +27,9 @@ class Choice(NamedTuple):
 
 def choices(alone: Iterable[Result], most: int) -> list[Choice]:
     """Return what to try, the longest first, given what a sequence did on its own."""
-    ends = {beyond(one.iterations) for one in alone if not one.handovers}
-    horizons = sorted({min(h, most) for h in (*ends, *SHORT_HORIZONS)}, reverse=True)
+    ends = sorted(beyond(one.iterations) for one in alone if not one.handovers)
+    middle_and_last = ends and [ends[(len(ends) - 1) // 2], ends[-1]]
+    horizons = sorted({min(h, most) for h in (*middle_and_last, *SHORT_HORIZONS)}, reverse=True)
     fallbacks = [*(("metric-lbfgs", power) for power in POWERS), ("lbfgs", 1.0)]
     return [Choice(horizon, *fallback) for horizon in horizons for fallback in fallbacks]
 
@@ -45,12 +46,19 @@ def best_choice(
 
     An evaluation of the fallback counts a quarter more, because it costs more beside the gradient.
     Nothing that needs more calls than the rival, plain L-BFGS, is taken where there is a choice.
+    Fallbacks that nobody needed are told apart by the next horizon, at which they were needed.
     """
     found = {choice: solved(choice) for choice in tried}
     calls = {choice: _calls(results) for choice, results in found.items()}
+    costs = {choice: _mean_cost(results) for choice, results in found.items()}
     able = [choice for choice in tried if calls[choice] <= _calls(rival)]
-    costs = {choice: float(np.mean([_cost(one) for one in found[choice]])) for choice in able}
-    best = min(able or tried, key=(costs or calls).__getitem__)
+    needed = max((c.horizon for c in tried if any(one.handovers for one in found[c])), default=0)
+
+    def price(choice: Choice) -> tuple[float, float]:
+        mine = costs if able else calls
+        return mine[choice], costs.get(choice._replace(horizon=needed), 0.0)
+
+    best = min(able or tried, key=price)
     return best, found[best]
 
 
@@ -64,6 +72,10 @@ def envelope(results: Iterable[Result]) -> tuple[float, ...]:
 
 def _calls(results: Sequence[Result]) -> float:
     return float(np.mean([result.oracle_calls for result in results]))
+
+
+def _mean_cost(results: Sequence[Result]) -> float:
+    return float(np.mean([_cost(one) for one in results]))
 
 
 def _cost(result: Result) -> float:

@@ -23,12 +23,13 @@ from ode2opt.learning.references import SPENT, References
 from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
 from ode2opt.learning.spectrum import Filter, Spectrum, metric_of
 from ode2opt.learning.table import SplineTable
-from ode2opt.learning.target import TEST, Target
+from ode2opt.learning.target import TEST, VALIDATION, Target
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Guard, Method, Result, solve
 
 WORTH = 10  # the longest horizon, in iterations of the fallback: more is not worth trying
+FRESH = 3  # times the problems of a validation decide about the handing over
 GUARD = Guard(fallback="metric-lbfgs")
 
 
@@ -79,19 +80,16 @@ class SequenceTarget(Target):
         method = self._method(learned, self.spectra[-1], horizon)
         return method if self.starts is None else method.replace(start=self.starts[-1])
 
-    def polished(
-        self,
-        learned: Learned,
-        method: Method,
-        problems: Sequence[Problem],
-        instances: Sequence[MetricInstance],
-    ) -> Method:
-        """Choose on held-out problems when to hand over, and to whom.
+    def polished(self, learned: Learned, method: Method) -> Method:
+        """Choose when to hand over, and to whom, on problems that validation has not seen.
 
         With a horizon of 1 there is no step to scale, and the fallback's first trial does with the
         family's curvature.
         """
-        pairs = list(zip(problems, instances, strict=True))
+        seen = self.options.validation
+        numbers = range(seen, (1 + FRESH) * seen)
+        problems = [self.problem(VALIDATION, i) for i in numbers]
+        pairs = [(p, self.of(p, VALIDATION, i)) for p, i in zip(problems, numbers, strict=True)]
         scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
 
         def made(spectrum: Spectrum, choice: Choice) -> Method:

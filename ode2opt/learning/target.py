@@ -52,9 +52,7 @@ class Target(ABC):
     ) -> dict[str, Any]:
         """Return what can be promised, measured along held-out problems."""
 
-    def polished(
-        self, learned: Any, method: Method, problems: Sequence[Problem], instances: Sequence[Any]
-    ) -> Method:
+    def polished(self, learned: Any, method: Method) -> Method:
         """Return the method after what is chosen once, at the end, on held-out problems."""
         return method
 

@@ -264,9 +264,7 @@ class Training:
     def _finish(self) -> Method:
         """Certify the best point and measure it on fresh test problems."""
         held_out, learned = self.validator, self._best_learned()
-        method = self.target.polished(
-            learned, self._method(), held_out.problems, held_out.instances
-        )
+        method = self.target.polished(learned, self._method())
         certificate = self.target.certificate(
             learned, method, held_out.problems[:CERTIFIED], held_out.instances[:CERTIFIED]
         )

@@ -71,7 +71,7 @@ class Guard:
             metric = eigac.metric if self.fallback == "metric-lbfgs" else None
             metric = metric and metric.milder(self.power)
             try:
-                lbfgs(run, run.best_x, metric, eigac.scale)
+                lbfgs(run, run.best_x, metric, eigac.scale, eigac.first)
             except Stop as stop:
                 if stop.status is not Status.LINE_SEARCH:
                     raise

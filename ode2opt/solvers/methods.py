@@ -40,6 +40,9 @@ def follow(eigac: Eigac, policy: Policy) -> None:
     run = eigac.run
     run.watch = None if policy is None else policy.reason
     try:
+        if isinstance(policy, Guard) and len(eigac.schedule) == 1:  # it holds the idle step only
+            eigac.first = run.evaluate(eigac.x)
+            raise HandOver("the method begins with its fallback")
         eigac.go()
     except HandOver as handover:
         assert policy is not None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import array_api_compat
+import numpy as np
 
 from ode2opt.problems._arrays import Array, copy
 from ode2opt.problems.base import Problem
@@ -49,6 +50,8 @@ class Progress:
 
 
 Callback = Callable[[Progress], object]
+Evaluation = tuple[float, np.ndarray]
+"""A value and a gradient, as scipy takes them."""
 
 
 class Run:
@@ -114,6 +117,13 @@ class Run:
         g = self.gradient(x)
         self.observe(x, g)
         return g
+
+    def evaluate(self, x: Array) -> Evaluation:
+        """Return value and gradient at the next iterate ``x``; may raise Stop or HandOver."""
+        value, g = self.problem.value_and_gradient(x)
+        self.calls += 1
+        self.observe(x, g)
+        return float(value), np.asarray(g, dtype=np.float64)
 
     def observe(self, x: Array, g: Array) -> None:
         """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver."""

@@ -16,7 +16,8 @@ def solved(calls, handed_at=None, norms=()):
 
 
 def test_horizons_leave_room_beyond_what_was_seen():
-    tried = choices([solved(10), solved(20), solved(90, handed_at=60)], 60)
+    alone = [solved(10), solved(11), solved(20), solved(9), solved(90, handed_at=60)]
+    tried = choices(alone, 60)
     assert [choice.horizon for choice in tried[::4]] == [30, 15, 8, 4, 2, 1]
     assert tried[0] == Choice(30, "metric-lbfgs", 1.0)
     assert tried[1] == Choice(30, "metric-lbfgs", 0.5)
@@ -37,6 +38,15 @@ def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, ri
     best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)])
     assert best.horizon == {"alone": 30, "fallback": 1}[expected]
     assert results == [options[best]]
+
+
+def test_a_fallback_that_nobody_needed_is_the_one_that_was_best_where_it_was():
+    both = [Choice(30, name) for name in ("metric-lbfgs", "lbfgs")]
+    short = [Choice(5, name) for name in ("metric-lbfgs", "lbfgs")]
+    found = {one: solved(6) for one in both}
+    found |= dict(zip(short, [solved(12, handed_at=5), solved(8, handed_at=5)], strict=True))
+    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)])
+    assert best == Choice(30, "lbfgs")
 
 
 def test_the_envelope_is_above_all_problems_that_needed_no_fallback():

@@ -205,6 +205,18 @@ def test_powers_of_a_metric(kind, rng):
             Guard(power=power)
 
 
+def test_a_method_without_steps_is_its_fallback_and_costs_no_more(problem):
+    """A table of one row holds the idle step only: nothing is evaluated twice."""
+    idle = Schedule(np.ones(1), np.ones(1), np.full(1, 0.1))
+    method = method_in(None, schedule=idle, guard=Guard(fallback="lbfgs"))
+    method = method.replace(scale="family", family_scale=1.0)
+    ours, plain = (solve(problem, np.zeros(N), method=m, tol=1e-8) for m in (method, "lbfgs"))
+    assert ours.success
+    assert (ours.oracle_calls, ours.iterations) == (plain.oracle_calls, plain.iterations)
+    np.testing.assert_array_equal(ours.x, plain.x)
+    assert ours.handovers[0].iteration == 0
+
+
 def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(rng, monkeypatch):
     """scipy may give up near rounding; the promise of the guard does not depend on it."""
     import scipy.optimize
