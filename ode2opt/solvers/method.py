@@ -92,6 +92,8 @@ class Method:
             or not np.all(np.isfinite(self.start))
         ):
             raise InputError("its start is no vector of finite float64 numbers.")
+        if self.metric is not None and self.guard.fallback == "metric-lbfgs":
+            self.metric.milder(self.guard.power)  # now, and not in a solve
 
     @property
     def horizon(self) -> int:
