@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -178,8 +179,10 @@ class _RowSampler:
         self.kind, self.rows, self.size, self.options = kind, rows, size, options
 
     def fingerprint(self) -> str:
-        """Return a hash of kind, options and all rows."""
-        digest = hashlib.sha256(f"{self.kind.__name__} {sorted(self.options.items())}".encode())
+        """Return a hash of kind, options and all rows; an option left out is its default."""
+        defaults = {name: p.default for name, p in inspect.signature(self.kind).parameters.items()}
+        given = sorted(set(self.options.items()) - set(defaults.items()))
+        digest = hashlib.sha256(f"{self.kind.__name__} {given}".encode())
         for part in PARTS:
             A, b = self.rows[part].A, self.rows[part].b
             arrays = (A.data, A.indices, A.indptr) if is_sparse(A) else (A,)

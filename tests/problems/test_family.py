@@ -35,6 +35,15 @@ def test_options_and_kind_reach_the_problem():
     assert (problem.p, problem.l2, problem.N) == (6, 0.5, 50)
 
 
+def test_a_default_given_by_name_makes_no_other_family():
+    A, b = np.eye(10), np.ones(10)
+    plain, named, ridge = (
+        Family.from_arrays("lpp", A, b, size=3, **options).fingerprint()
+        for options in ({}, {"p": 4, "l2": 0.0}, {"l2": 0.1})
+    )
+    assert plain == named != ridge
+
+
 def test_given_test_arrays_are_used(rng):
     A, b = rng.standard_normal((20, 2)), np.arange(20) % 2
     family = Family.from_arrays(
