@@ -63,6 +63,10 @@ class Schedule:
         L = as_positive(L, "The scale")
         return Schedule(self.a / L, self.c / L, self.d)
 
+    def first(self, K: int) -> Schedule:
+        """Return the first K iterations, or all where there are fewer."""
+        return Schedule(*(row[: _horizon(K)] for row in (self.a, self.c, self.d)))
+
     @classmethod
     def from_coefficients(
         cls,

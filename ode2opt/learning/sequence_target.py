@@ -63,10 +63,8 @@ class SequenceTarget(Target):
 
     @double
     def of(self, problem: Problem, stream: int, i: int) -> MetricInstance:
-        fold = self._fold(stream, i)
-        x0 = problem.start().x0 if self.starts is None else self.starts[fold]
-        x0 = jnp.asarray(np.asarray(x0), dtype=jnp.float64)
-        spectrum = jax.tree.map(jnp.asarray, self.spectra[fold])
+        x0 = jnp.asarray(self._start(problem, stream, i), dtype=jnp.float64)
+        spectrum = jax.tree.map(jnp.asarray, self.spectra[self._fold(stream, i)])
         return MetricInstance(to_jax(problem), x0, spectrum)
 
     def solve(
@@ -89,25 +87,27 @@ class SequenceTarget(Target):
         seen = self.options.validation
         numbers = range(seen, (1 + FRESH) * seen)
         problems = [self.problem(VALIDATION, i) for i in numbers]
-        pairs = [(p, self.of(p, VALIDATION, i)) for p, i in zip(problems, numbers, strict=True)]
-        scales = [method.scale_of(p, np.asarray(one.x0))[0] for p, one in pairs]
+        starts = [self._start(p, VALIDATION, i) for p, i in zip(problems, numbers, strict=True)]
+        methods = [self._method(learned, spectrum, self.horizon) for spectrum in self.spectra]
+        long = [methods[self._fold(VALIDATION, i)] for i in numbers]
+        scales = [method.scale_of(*pair)[0] for pair in zip(problems, starts, strict=True)]
 
-        def made(spectrum: Spectrum, choice: Choice) -> Method:
-            found = self._method(learned, spectrum, choice.horizon)
-            found = found.replace(
-                guard=replace(GUARD, fallback=choice.fallback, power=choice.power)
-            )
+        def made(long: Method, choice: Choice) -> Method:
+            guard = replace(GUARD, fallback=choice.fallback, power=choice.power)
+            found = long.replace(schedule=long.schedule.first(choice.horizon), guard=guard)
             if choice.horizon > 1:
                 return found
             return found.replace(scale="family", family_scale=float(np.median(scales)))
 
-        def solved(choice: Choice) -> list[Result]:
-            return [self.solve(learned, p, one, made(one.spectrum, choice)) for p, one in pairs]
+        def solved(by: Sequence[str | Method]) -> list[Result]:
+            return list(map(self._solve, by, problems, starts))
 
-        rival = [self._solve("lbfgs", p, np.asarray(one.x0)) for p, one in pairs]
-        tried = choices((self.solve(learned, *pair) for pair in pairs), self.horizon)
-        best, results = best_choice(tried, solved, rival)
-        chosen = made(self.spectra[-1], best)
+        best, results = best_choice(
+            choices(solved(long), self.horizon),
+            lambda choice: solved([made(one, choice) for one in long]),
+            rival=solved(["lbfgs"] * len(problems)),
+        )
+        chosen = made(methods[-1], best)
         return chosen.replace(
             start=method.start, provenance=method.provenance, statistics=method.statistics,
             guard=replace(chosen.guard, envelope=envelope(results)),
@@ -135,6 +135,11 @@ class SequenceTarget(Target):
         if stream == TEST or not self.options.blocks or i % 2 == 0:
             return self.folds
         return i // 2 % self.folds
+
+    def _start(self, problem: Problem, stream: int, i: int) -> np.ndarray:
+        return np.asarray(
+            problem.start().x0 if self.starts is None else self.starts[self._fold(stream, i)]
+        )
 
     @double
     def _method(self, learned: Learned, spectrum: Spectrum, horizon: int) -> Method:

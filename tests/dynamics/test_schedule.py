@@ -24,6 +24,15 @@ def iterates(problem, schedule, x0):
     return np.array(points)
 
 
+def test_the_first_iterations():
+    whole = Schedule(np.arange(1.0, 6.0), np.arange(2.0, 7.0), np.full(5, 0.5))
+    part = whole.first(2)
+    assert [list(row) for row in (part.a, part.c, part.d)] == [[1, 2], [2, 3], [0.5, 0.5]]
+    assert len(whole.first(9)) == 5
+    with pytest.raises(InputError, match="K"):
+        whole.first(0)
+
+
 def test_gradient_descent_is_a_member(problem):
     x = x0 = np.linspace(-1, 1, 8)
     found = iterates(problem, Schedule.gradient_descent(STEP, K), x0)[1:]
