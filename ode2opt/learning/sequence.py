@@ -80,6 +80,16 @@ class _State(NamedTuple):
     squares: Squares
 
 
+class _Limits(NamedTuple):
+    """Where a walk ends (in log |g|), from where P counts, and what is walked on."""
+
+    end: Array
+    most: Array
+    margin: Array
+    problem: Problem
+    spectrum: Spectrum
+
+
 def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -> StoppingTime:
     """Follow the sequence until the tolerance is met, the guard hands over, or the table ends.
 
@@ -95,7 +105,7 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
     a, c, d = learned.table()
     a, c, d = (jnp.append(row, row[-1]) for row in (a / scale, c / scale, d))  # walk's last row
     begin, end = _log_norm(g), jnp.log(rules.tol)
-    limits = (end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
+    limits = _Limits(end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
     zero = jnp.zeros(())
     start = _State(x0, a[0] * mg, g, mg, begin, begin + 1.0, zero, squares)
     state, i, _ = walk(_step, start, (a, c, d), limits)
@@ -103,24 +113,23 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
     drop = jnp.maximum(state.log_before - state.log_norm, LEAST_DROP)
     left = (state.log_norm - end) / jnp.maximum(begin - end, LEAST_DROP)
     T = jnp.where(reached, i - (end - state.log_norm) / drop, i + rules.fallback * left)
-    failed = state.log_norm > begin + jnp.log(rules.blowup)
+    failed = state.log_norm > limits.most
     return StoppingTime(jnp.maximum(T, 0.0), state.P, zero, reached, failed, jnp.ones(()))
 
 
 def _step(
-    here: tuple[Array, Array, Array], there: Any, state: _State, limits: Any
+    here: tuple[Array, Array, Array], there: Any, state: _State, limits: _Limits
 ) -> tuple[_State, Array]:
     """e = u - a M g; x <- x + e; u <- u - d e - c M g."""
-    end, most, margin, problem, spectrum = limits
     a, c, d = here
     e = state.u - a * state.mg
     x = state.x + e
-    g = problem.gradient(x)
-    mg = apply(spectrum, state.squares, g)
+    g = limits.problem.gradient(x)
+    mg = apply(limits.spectrum, state.squares, g)
     u = (1 - d) * e + (a - c) * state.mg
     swing = _swing(a, c, d, state, g, mg, e)
-    violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-margin))
-    over = (state.log_norm <= end) | ~(state.log_norm <= most)
+    violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-limits.margin))
+    over = (state.log_norm <= limits.end) | ~(state.log_norm <= limits.most)
     new = _State(x, u, g, mg, _log_norm(g), state.log_norm, state.P + violation, state.squares)
     return new, over
 
