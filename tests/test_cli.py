@@ -105,6 +105,20 @@ def test_solve_that_does_not_converge_keeps_its_result_and_exits_1(
     assert np.load(solution)["status"] == "max_iter"
 
 
+def test_scaled_columns_give_the_solution_of_the_columns_as_they_are(run_cli, tmp_path, rng):
+    A, solution = rng.standard_normal((60, 4)) * np.logspace(3, -3, 4), tmp_path / "x.npz"
+    A[:, 3] = 0.0
+    b = rng.standard_normal(60)
+    np.savez(tmp_path / "data.npz", A=A, b=b)
+    code, _, _ = run_cli(
+        "solve", tmp_path / "data.npz", "--problem", "leastsquares", "--scale-columns",
+        "--tol", 1e-10, "--out", solution,
+    )  # fmt: skip
+    assert code == 0
+    expected = np.linalg.lstsq(A[:, :3], b)[0]
+    np.testing.assert_allclose(np.load(solution)["x"][:3], expected, rtol=1e-6)
+
+
 def test_certify_says_it_in_words_json_and_a_figure(run_cli, tmp_path):
     figure = tmp_path / "certificate.png"
     arguments = ("certify", "eigac-c2", "logistic", "digits", "--instances", 2, "--max-iter", 100)

@@ -65,6 +65,20 @@ def test_solve_takes_a_learned_method(trained, run_cli, tmp_path):
     assert json.loads(out)["success"]
 
 
+def test_off_its_family_a_method_is_told_so(trained, run_cli, tmp_path):
+    file = trained[0] / "method.safetensors"
+    bench = ("bench", "lpp", "digits", "--methods", "gd", "--method", f"mine={file}",
+             "--instances", 1, "--max-iter", 5, "--jobs", 1)  # fmt: skip
+    code, out, _ = run_cli(*bench)
+    assert code == 0
+    assert "mine was learned for logistic digits (paper split)" in out
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "d.npz", A=X, b=(y % 2).astype(float))
+    solve = ("solve", tmp_path / "d.npz", "--problem", "logistic", "--method", file, "--tol", 1e-2)
+    assert "--scale-columns" in run_cli(*solve)[1]
+    assert "--scale-columns" not in run_cli(*solve, "--scale-columns")[1]
+
+
 def test_certify_takes_a_learned_method(trained, run_cli):
     file = trained[0] / "method.safetensors"
     _, out, _ = run_cli("certify", file, "logistic", "digits", "--instances", 1, "--json", "-")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -89,8 +90,17 @@ def bench(
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
-        for sentence in earned_words(benchmark.statistics()):
+        for sentence in (*_away(settings.learned, family), *earned_words(benchmark.statistics())):
             out.print(sentence, highlight=False)
     write_json(document, json_file)
     if benchmark.instances < instances:
         fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)
+
+
+def _away(learned: Mapping[str, Any], family: Any) -> Iterator[str]:
+    """Say of each method that was learned for another family or split that it was."""
+    for name, method in learned.items():
+        home = method.provenance.get("family")
+        there = (home.get("name"), home.get("split")) if isinstance(home, dict) else None
+        if there is not None and there != (family.name, family.split):
+            yield f"{name} was learned for {there[0]} ({there[1]} split), not for these problems."

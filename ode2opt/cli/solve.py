@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,38 +47,55 @@ def solve(
     l2: RidgeOption = 0.0,
     p: PowerOption = 4,
     label: LabelOption = None,
+    scale_columns: Annotated[
+        bool,
+        typer.Option(
+            help="Divide each column by its largest entry, as train does with files, and give x "
+            "for the columns as they are."
+        ),
+    ] = False,
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Fit one problem to all rows of a file, columns as they are, no intercept."""
+    """Fit one problem to all rows of a file, no intercept."""
     from ode2opt import solve as minimise
     from ode2opt.problems.datasets import rows_of
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.files import read_table
+    from ode2opt.problems.preparing import largest_entries, scaled
 
-    kind = kind_of(problem)
+    kind, chosen = kind_of(problem), load_method(method)
     options = model_options(problem, p, l2)
     check_writable(json_file)
     check_writable(out_file)
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
     rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
-    model = kind(rows.A, rows.b, **options)
+    sizes = largest_entries(rows.A)
+    model = kind(scaled(rows.A, sizes) if scale_columns else rows.A, rows.b, **options)
     with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
         result = minimise(
             model,
-            method=load_method(method),
+            method=chosen,
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
             callback=callback,
         )
+    if scale_columns:
+        result = replace(result, x=result.x / sizes)
     if out_file is not None:
         write_atomically(out_file, result.save)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
+        if not scale_columns and chosen != method and (sizes != 1).any():
+            out.print(
+                "A method that train made of a file knows columns of largest entry 1, and these "
+                "have others: see --scale-columns.",
+                highlight=False,
+            )
     write_json(result.summary(), json_file)
     if not result.success:
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)

@@ -248,7 +248,10 @@ def train(
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
-            training = Training(family, options, folder, resume, note)
+            try:
+                training = Training(family, options, folder, resume, note)
+            except KeyboardInterrupt:
+                fail("Interrupted before the first step: nothing is kept, start again.", 1)
             try:
                 method = training.run(callback)
             except KeyboardInterrupt:

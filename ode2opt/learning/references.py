@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ode2opt.errors import InputError
 from ode2opt.learning.options import Options
 from ode2opt.learning.spectrum import METRICS, Look, Spectrum
 from ode2opt.problems.base import Problem
@@ -55,6 +56,9 @@ class References:
         self.family, self.options = family, options
         self.folds = _folds(family)
         self.solved = [self._solved(fold) for fold in range(self.folds + 1)]
+        sizes = sorted({one.problem.n for fold in self.solved for one in fold})
+        if len(sizes) > 1:
+            raise InputError(f"The problems of a family must have one size; these have {sizes}.")
 
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
         """Return the spectrum that each fold is given, and last that of all rows."""
@@ -78,7 +82,8 @@ class References:
             problem = self.family.sample([self.options.seed, STREAM, fold, i], fold=rows)
             start = problem.start().x0
             result = solve(problem, start, method="lbfgs", tol=self.options.tol, max_iter=SPENT)
-            found.append(Solved(problem, np.asarray(start), np.asarray(result.x)))
+            points = (np.asarray(x, dtype=np.float64) for x in (start, result.x))
+            found.append(Solved(problem, *points))
         return found
 
 

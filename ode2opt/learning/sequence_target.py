@@ -24,6 +24,7 @@ from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
 from ode2opt.learning.spectrum import Filter, Spectrum, metric_of
 from ode2opt.learning.table import SplineTable
 from ode2opt.learning.target import TEST, VALIDATION, Target
+from ode2opt.learning.validation import counted
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Guard, Method, Result, solve
@@ -46,6 +47,11 @@ class SequenceTarget(Target):
         self.spectra = known.spectra(metric, reference)
         self.starts = known.starts() if options.start == "learned" else None
         price = self._price(known)
+        if price == 0:
+            raise InputError(
+                f"Problems of {family.name} meet the gradient norm {options.tol:g} where they "
+                f"start: lower the tolerance."
+            )
         self.horizon = min(options.horizon, math.ceil(WORTH * price))
         self.start = Learned(SplineTable(options.knots, self.horizon), Filter())
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
@@ -108,8 +114,10 @@ class SequenceTarget(Target):
             rival=solved(["lbfgs"] * len(problems)),
         )
         chosen = made(methods[-1], best)
+        found = counted(results)
+        found["feasible"] = found["reached"] == found["total"]
         return chosen.replace(
-            start=method.start, provenance=method.provenance, statistics=method.statistics,
+            start=method.start, provenance=method.provenance, statistics={"validation": found},
             guard=replace(chosen.guard, envelope=envelope(results)),
         )  # fmt: skip
 

@@ -110,7 +110,8 @@ class Look(NamedTuple):
     def total(self, of: Callable[[Problem, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the weighted sum over the points."""
         pairs = zip(self.points, self.weights, strict=True)
-        return sum(weight * np.asarray(of(self.problem, x)) for x, weight in pairs)  # type: ignore
+        parts = (weight * np.asarray(of(self.problem, x), np.float64) for x, weight in pairs)
+        return sum(parts)  # type: ignore[return-value]
 
 
 def _mean(looks: Sequence[Look], of: Callable[[Problem, np.ndarray], np.ndarray]) -> np.ndarray:

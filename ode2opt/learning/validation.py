@@ -11,7 +11,7 @@ import numpy as np
 from ode2opt.learning.stopm import State, StoPM
 from ode2opt.learning.stopping_time import StoppingTime
 from ode2opt.learning.target import Target
-from ode2opt.solvers import Method
+from ode2opt.solvers import Method, Result
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""
@@ -23,7 +23,7 @@ class Validation:
 
     Attributes:
         complexity, worst: mean and largest number of iterations to the tolerance.
-        reached, handovers: how many problems got there, how often the guard had to step in.
+        reached, handovers: how many problems got there, on how many the guard stepped in.
         flows: how many flows (or sequences that are followed for their derivatives) got there.
         P, Q: the largest violations.
         total: how many problems there are.
@@ -69,18 +69,25 @@ class Validator:
         learned, pairs = stopm.learned(state), zip(self.problems, self.instances, strict=True)
         results = [self.target.solve(learned, problem, one, method) for problem, one in pairs]
         flows = [stopm.measure(state, one, self.safety) for one in self.instances]
-        counts = [result.iterations for result in results]
         return Validation(
-            complexity=float(np.mean(counts)),
-            worst=max(counts),
-            reached=sum(result.success for result in results),
-            handovers=sum(len(result.handovers) for result in results),
+            **counted(results),
             flows=sum(bool(flow.reached) for flow in flows),
             P=_largest(flows, "P"),
             Q=_largest(flows, "Q"),
-            total=len(results),
             strict=self.target.strict,
         )
+
+
+def counted(results: Sequence[Result]) -> dict[str, Any]:
+    """Return what solves needed, by the names of :class:`Validation`."""
+    iterations = [result.iterations for result in results]
+    return {
+        "complexity": float(np.mean(iterations)),
+        "worst": max(iterations),
+        "reached": sum(result.success for result in results),
+        "handovers": sum(bool(result.handovers) for result in results),
+        "total": len(results),
+    }
 
 
 def _largest(flows: Sequence[StoppingTime], name: str) -> float:

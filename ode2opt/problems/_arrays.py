@@ -88,8 +88,8 @@ def as_number(value: Any, name: str) -> float:
     """Return an option as a float."""
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}: it must be a number.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {value!r:.40}: it must be a number.") from None
 
 
 def as_positive(value: Any, name: str) -> float:

@@ -83,7 +83,10 @@ class Family:
                 return self._sampler.block(generator, part)
             if fold is not None:
                 return self._sampler.fold(generator, part, fold)
-        return self._sampler(generator, part)
+        problem = self._sampler(generator, part)
+        if not isinstance(problem, Problem):
+            raise InputError(f"The sampler returned {type(problem).__name__}, not a Problem.")
+        return problem
 
     @property
     def train_rows(self) -> int | None:
@@ -159,7 +162,12 @@ class Family:
 
     @classmethod
     def from_sampler(cls, sampler: Callable[[np.random.Generator], Problem]) -> Family:
-        """Problems made by ``sampler(rng)``; test problems are fresh draws."""
+        """Problems made by ``sampler(rng)``; test problems are fresh draws.
+
+        To learn from it, return problems that are made of arrays (``Logistic``, ``Lpp``,
+        ``LeastSquares``, ``Quadratic``, a subclass of your own): what is compiled for one serves
+        all. Each ``FunctionProblem`` is compiled anew, which takes seconds a problem.
+        """
 
         def draw(rng: np.random.Generator, part: str) -> Problem:
             return sampler(rng)

@@ -239,10 +239,11 @@ def _taken(fields: Mapping[str, Any], key: str, kind: type | None = None) -> Any
 
 
 def _guard(about: dict[str, Any]) -> Guard:
-    try:
-        return Guard(**about)
-    except TypeError:
-        raise InputError(f"its guard has the settings {sorted(about)}.") from None
+    for name in about.keys() - Guard.__dataclass_fields__.keys():
+        raise InputError(f"its guard has no setting {name}.")
+    if not isinstance(about.get("envelope", ()), list | tuple):
+        raise InputError("its guard's envelope is no list of numbers.")
+    return Guard(**about)
 
 
 def _metric(kind: Any, arrays: dict[str, np.ndarray]) -> Metric | None:

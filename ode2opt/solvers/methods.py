@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import unknown_name
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array
 from ode2opt.solvers import classics
 from ode2opt.solvers.eigac import Eigac
@@ -91,6 +91,8 @@ METHODS: dict[str, BuiltIn] = {
 
 def built_in(name: str) -> BuiltIn:
     """Return a built-in method by its name."""
+    if name.endswith(".safetensors"):
+        raise InputError(f"To use a method's file, load it: method=Method.load('{name}').")
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     return METHODS[name]

@@ -49,7 +49,7 @@ class Metric:
             return
         if self.V is None or self.stretch is None:
             raise InputError(f"a {self.kind} metric needs directions and their stretches.")
-        _check("stretch", self.stretch, (np.shape(self.V)[-1],), above=-1.0)
+        _check("stretch", self.stretch, (np.size(self.stretch),), above=-1.0)
         _check("V", self.V, (self.n, len(self.stretch)))
         if np.max(np.abs(self.V.T @ self.V - np.eye(len(self.stretch))), initial=0.0) > 1e-6:
             raise InputError("its directions are not orthonormal.")

@@ -36,7 +36,7 @@ class Outcome:
     seconds: float
     reached: bool
     diverged: bool
-    handovers: int
+    handed_over: bool
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,9 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
         seconds=reached.seconds if reached else result.seconds,
         reached=reached is not None,
         diverged=diverged,
-        handovers=sum(reached is None or h.iteration < reached.iteration for h in result.handovers),
+        handed_over=any(
+            reached is None or h.iteration < reached.iteration for h in result.handovers
+        ),
     )
 
 
@@ -198,7 +200,7 @@ def _statistics(found: Sequence[Outcome]) -> dict[str, Any]:
         "seconds_mean": float(np.mean([o.seconds for o in found])),
         "reached": sum(o.reached for o in found),
         "diverged": sum(o.diverged for o in found),
-        "handovers": sum(o.handovers for o in found),
+        "handovers": sum(o.handed_over for o in found),
     }
 
 

@@ -239,6 +239,28 @@ def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypat
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@double
+def test_a_spectrum_of_single_precision_is_double(kind):
+    A, b = (part.astype(np.float32) for part in rows(100))
+    problem = Logistic(A, b)
+    assert problem.dtype == np.float32
+    spectrum = METRICS[kind]([Look(problem, [problem.start().x0], [1.0])], 0)
+    assert {part.dtype for part in spectrum} == {np.dtype(np.float64)}
+    assert metric_of(kind, spectrum, Filter()) is not None or kind == "none"
+
+
+def test_families_that_cannot_be_learned_are_told(rng):
+    solved_by_one_step = Family.from_sampler(lambda rng: Quadratic(np.eye(3), np.ones(3)))
+    with pytest.raises(InputError, match=r"meet the gradient norm 0\.001 where they start"):
+        learn(solved_by_one_step, **SHORT)
+    of_all_sizes = Family.from_sampler(
+        lambda rng: Quadratic(np.eye(n := int(rng.integers(2, 9))), rng.standard_normal(n))
+    )
+    with pytest.raises(InputError, match="must have one size"):
+        learn(of_all_sizes, **SHORT)
+
+
 def test_where_the_fallback_is_better_it_begins_at_once():
     """With useless steps the horizon becomes 1, and no product is spent on a scale."""
     options = Options(**SHORT | {"metric": "spectral"})

@@ -76,5 +76,7 @@ def test_bad_input_is_named():
         Family.from_dataset("logistic", "digits").sample(0, part="tset")
     with pytest.raises(InputError, match="-1 is no seed"):
         Family.from_dataset("logistic", "digits").sample(-1)
+    with pytest.raises(InputError, match="returned NoneType, not a Problem"):
+        Family.from_sampler(lambda rng: None).sample(0)
     with pytest.raises(InputError, match="Train has 3 columns, test 2"):
         Family.from_arrays("logistic", np.eye(3), [0, 1, 1], size=1, test=(np.eye(2), [0, 1]))

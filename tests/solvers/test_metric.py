@@ -192,6 +192,11 @@ def test_the_fallback_may_run_in_a_milder_metric(rng):
     assert steps[0] <= 3 < steps[1]
 
 
+def test_directions_that_are_no_matrix_are_refused():
+    with pytest.raises(InputError, match="V is no float64 array"):
+        Metric("lowrank", np.ones(3), np.ones(()), np.zeros(1))
+
+
 @pytest.mark.parametrize("kind", ["diagonal", "lowrank"])
 def test_powers_of_a_metric(kind, rng):
     metric = make_metric(kind, rng)

@@ -330,7 +330,7 @@ def _rows(folder, table):
 
 def outcome(measure, complexity, **rest):
     plain = {"oracle_calls": 1, "seconds": 1.0, "reached": complexity < 500, "diverged": False}
-    return {"measure": measure, "complexity": complexity, "handovers": 0} | plain | rest
+    return {"measure": measure, "complexity": complexity, "handed_over": False} | plain | rest
 
 
 class Given:
