@@ -219,7 +219,7 @@ def test_demo_learns_compares_and_reports(run_cli, monkeypatch, tmp_path):
     monkeypatch.setattr("ode2opt.study.demo.STEPS", 2)
     code, out, _ = run_cli("demo", "--out", tmp_path / "demo")
     assert code == 0
-    assert all(name in out for name in ("gd", "nag-restart", "igahd", "lbfgs", "learned"))
+    assert all(name in out for name in ("gd", "nag-restart", "igahd", "lbfgs", "learned-flow"))
     assert {path.name for path in (tmp_path / "demo").iterdir()} == {
         "method.safetensors", "report.html",
     }  # fmt: skip
