@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from ode2opt import Method
+
 SHORT = (
     "--coefficients", "spline", "--steps", 2, "--validate-every", 1, "--validation", 2,
     "--horizon", 150, "--tol", 5e-3,
@@ -185,7 +187,7 @@ def test_a_sequence_is_certified_and_reported(fast, run_cli, tmp_path):
     assert code == 0
     page = (folder / "report.html").read_text()
     assert "The metric" in page
-    assert "L-BFGS in the same metric" in page
+    assert Method.load(folder / "method.safetensors").guard.words in page
 
 
 def test_options_of_the_other_target_are_refused(run_cli):

@@ -288,4 +288,5 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
         "fresh test problems": f"{fresh['complexity']:.1f} iterations, worst {fresh['worst']}",
         "P, Q on them": f"{fresh['P']:.2g}, {fresh['Q']:.2g}",
         "handed over by the guard": f"{fresh['handovers']} of {fresh['total']}",
+        "to": method.guard.words,
     }

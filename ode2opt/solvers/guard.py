@@ -53,6 +53,15 @@ class Guard:
         """Who takes over."""
         return self.fallback
 
+    @property
+    def words(self) -> str:
+        """Who takes over, in words."""
+        if self.fallback == "nesterov":
+            return "Nesterov's method with backtracking"
+        if self.fallback == "lbfgs":
+            return "L-BFGS"
+        return f"L-BFGS in {'the same metric' if self.power == 1 else 'a milder metric'}"
+
     def reason(self, run: Run) -> str | None:
         """Say why to hand over now, or None."""
         if not math.isfinite(run.norm):

@@ -123,6 +123,8 @@ def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics)
         WORDS[options.target].format(family=method.family)
         + f" Three numbers an iteration, for {method.horizon} iterations, divided by "
         + _scale_words(method)
+        + " "
+        + _guard_words(method)
     )
     if not method.provenance.get("finished"):
         page.add_text("Training is not finished: this is the best method so far.")
@@ -145,9 +147,14 @@ WORDS = {
     "that its flow meets the tolerance early on problems of {family}, under the conditions for "
     "convergence and stability. The method is the system's Euler discretisation.",
     "sequence": "The three numbers of each iteration and a metric were chosen together, so that "
-    "the guarded sequence meets the tolerance in few iterations on problems of {family}. Where it "
-    "does not do well, L-BFGS in the same metric takes over.",
+    "the guarded sequence meets the tolerance in few iterations on problems of {family}.",
 }
+
+
+def _guard_words(method: Method) -> str:
+    if method.horizon == 1:
+        return f"On held-out problems no steps did better than {method.guard.words} from the start."
+    return f"Where it does not do well, {method.guard.words} takes over."
 
 
 def _scale_words(method: Method) -> str:

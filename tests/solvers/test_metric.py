@@ -255,6 +255,12 @@ def test_a_norm_above_the_envelope_is_handed_over(rng, problem):
         Guard(envelope=(1.0, -1.0))
 
 
+def test_the_fallback_in_words():
+    words = [Guard(fallback=name).words for name in ("nesterov", "lbfgs", "metric-lbfgs")]
+    assert words == ["Nesterov's method with backtracking", "L-BFGS", "L-BFGS in the same metric"]
+    assert Guard(fallback="metric-lbfgs", power=0.5).words == "L-BFGS in a milder metric"
+
+
 def test_unknown_fallbacks_are_refused():
     with pytest.raises(InputError, match="newton"):
         Guard(fallback="newton")
