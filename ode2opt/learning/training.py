@@ -139,7 +139,7 @@ class Training:
         folder = None if self.directory is None else self.directory.path
         board = Board(folder, self.progress.step)
         try:
-            if self.progress.step == 0:
+            if self.progress.best is None:
                 self._first_validation()
             while self.progress.step < self.options.steps and not self.progress.over:
                 line, validation = self._step()

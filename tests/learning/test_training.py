@@ -112,6 +112,19 @@ def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp
     assert metrics(tmp_path / "run") == metrics(unbroken[0])
 
 
+def test_an_interruption_before_the_first_step_does_not_judge_the_start_twice(tmp_path):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    training = Training(small(), Options(**SHORT), tmp_path / "run", False)
+    training.stopm.step = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        training.run()
+    again = Training(small(), Options(**SHORT), tmp_path / "run", True)
+    again.run(lambda step: True)
+    assert (again.progress.step, again.progress.stale) == (1, 0)
+
+
 def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
     script = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
