@@ -73,8 +73,11 @@ def solve(
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
     rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
-    sizes = largest_entries(rows.A)
-    model = kind(scaled(rows.A, sizes) if scale_columns else rows.A, rows.b, **options)
+    A, sizes = rows.A, None
+    if scale_columns:
+        sizes = largest_entries(A)
+        A = scaled(A, sizes)
+    model = kind(A, rows.b, **options)
     with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
         result = minimise(
             model,
@@ -84,13 +87,13 @@ def solve(
             max_seconds=max_seconds,
             callback=callback,
         )
-    if scale_columns:
+    if sizes is not None:
         result = replace(result, x=result.x / sizes)
     if out_file is not None:
         write_atomically(out_file, result.save)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
-        if not scale_columns and chosen != method and (sizes != 1).any():
+        if sizes is None and chosen != method and (largest_entries(A) != 1).any():
             out.print(
                 "A method that train made of a file knows columns of largest entry 1, and these "
                 "have others: see --scale-columns.",

@@ -251,7 +251,8 @@ def train(
             try:
                 training = Training(family, options, folder, resume, note)
             except KeyboardInterrupt:
-                fail("Interrupted before the first step: nothing is kept, start again.", 1)
+                kept = "the run is as it was" if resume else "nothing is kept, start again"
+                fail(f"Interrupted in the set-up: {kept}.", 1)
             try:
                 method = training.run(callback)
             except KeyboardInterrupt:

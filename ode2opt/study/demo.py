@@ -43,7 +43,8 @@ def run_demo(
         testing: gives what is called after each test problem.
     """
     with needing("learn"):
-        from ode2opt.learning.training import Training, make_options
+        from ode2opt.learning import Options
+        from ode2opt.learning.training import Training
         from ode2opt.study.run_report import run_report
 
     family = demo_family()
@@ -51,7 +52,7 @@ def run_demo(
     with tempfile.TemporaryDirectory() as scratch:
         learned = {}
         for name, target in LEARNED.items():
-            options = make_options({"target": target, "steps": STEPS, "tol": TOL})
+            options = Options(target=target, steps=STEPS, tol=TOL)
             with training(f"learning a {target}") as (callback, note):
                 run = Training(family, options, Path(scratch) / target, False, note)
                 learned[name] = run.run(callback)
