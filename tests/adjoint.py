@@ -1,4 +1,6 @@
-"""An independent adjoint of SPEC.md section 6: NumPy and SciPy, the formulas and nothing else.
+"""An independent adjoint: NumPy and SciPy, the formulas and nothing else.
+
+See docs/mathematics.md, section 6.
 
 The derivatives of T, P and Q along one direction of the parameters. Along it the coefficients
 change by known curves (beta_, gamma_, dbeta_ below, the trailing underscore meaning d/dtheta);

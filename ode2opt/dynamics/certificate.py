@@ -71,7 +71,8 @@ class Certificate:
         method: its name.
         instances: how many problems it was followed on.
         conditions: "convergence" (the flow, Theorem 1), "stability" (the paper's condition),
-            "linear" (exact linear stability); convergence is missing for a bare schedule.
+            "linear" (exact linear stability); convergence is missing for a bare schedule, and all
+            are where there is nothing to follow.
         pair: the (kappa, lam) for which convergence was checked.
         growth: the growth constants of the coefficients.
         estimator: how curvature was found, and the error it may have.
@@ -101,7 +102,8 @@ class Certificate:
         flow = conditions.get("convergence")
         return {
             "flow": flow is not None and flow.margin > 0 and self.smooth,
-            "sequence": min(conditions[k].margin for k in ("stability", "linear")) > STRICT,
+            "sequence": bool(conditions)
+            and min(conditions[k].margin for k in ("stability", "linear")) > STRICT,
             "guarded": True,
         }
 
@@ -118,6 +120,8 @@ class Certificate:
 
     def words(self) -> list[str]:
         """Return the verdict, a sentence a level."""
+        if not self.conditions:
+            return list(self.notes)
         said = [self._flow_words()]
         stability, linear = self.conditions["stability"], self.conditions["linear"]
         along = f"along {self.instances} instance{'s' * (self.instances > 1)}"
@@ -170,6 +174,11 @@ class Certificate:
             "margins": {k: _bounded(margin) for k, margin in self.margins.items()},
             "worst_case": None if worst is None else {"N": worst.N, "value": worst.value},
         }
+
+
+def uncertified(method: str, instances: int, why: str) -> Certificate:
+    """Return the certificate of a method of which nothing can be followed: the guard alone."""
+    return Certificate(method, instances, {}, None, None, "none", (), (0.0, 0.0), notes=(why,))
 
 
 def _bounded(margin: float | None) -> float | None:

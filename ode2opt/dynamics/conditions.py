@@ -1,4 +1,4 @@
-"""The conditions under which a method may be trusted (SPEC.md sections 3 and 4).
+"""The conditions under which a method may be trusted (docs/mathematics.md, sections 3 and 4).
 
 Functions of the three numbers a, c, d and a curvature are elementwise, on NumPy or JAX arrays. A
 margin is positive where its condition holds with room, zero on the edge, negative where it fails.
@@ -204,7 +204,10 @@ class Contraction(NamedTuple):
 
 
 def contraction(a: Array, c: Array, d: Array, curvature: Array) -> Contraction:
-    """Return the contraction factor on a mode of given curvature (SPEC.md section 4)."""
+    """Return the contraction factor on a mode of given curvature.
+
+    See docs/mathematics.md, section 4.
+    """
     xp = array_namespace(a)
     A, B = c * curvature, (a * curvature + d) / 2
     C = B**2 - A

@@ -1,4 +1,7 @@
-"""Default coefficients (SPEC.md section 8): beta = (C/h - C alpha/(2t))/L, gamma = beta/h."""
+"""Default coefficients: beta = (C/h - C alpha/(2t))/L, gamma = beta/h.
+
+See docs/mathematics.md, section 8.
+"""
 
 from __future__ import annotations
 

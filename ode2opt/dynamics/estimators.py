@@ -1,4 +1,7 @@
-"""Curvature estimators Lam(x): one interface, each differentiable in x (SPEC.md section 5)."""
+"""Curvature estimators Lam(x): one interface, each differentiable in x.
+
+See docs/mathematics.md, section 5.
+"""
 
 from __future__ import annotations
 

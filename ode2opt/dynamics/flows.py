@@ -1,4 +1,4 @@
-"""The inertial system as a flow, solved by diffrax (SPEC.md section 1).
+"""The inertial system as a flow, solved by diffrax (docs/mathematics.md, section 1).
 
     x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
 

@@ -1,4 +1,7 @@
-"""The Lyapunov function of Theorem 1 and its derivative along the flow (SPEC.md section 3)."""
+"""The Lyapunov function of Theorem 1 and its derivative along the flow.
+
+See docs/mathematics.md, section 3.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def energy_rate(
     s: State,
     scale: Array = 1.0,
 ) -> Array:
-    """Return dE/dt by the formula of SPEC.md section 3."""
+    """Return dE/dt by the formula of docs/mathematics.md, section 3."""
     kappa, lam = pair
     alpha, beta = coefficients.alpha, coefficients.beta(t)
     w = coefficients.gamma(t) - coefficients.dbeta(t) - beta / t

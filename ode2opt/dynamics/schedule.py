@@ -1,4 +1,4 @@
-"""The three numbers of an EIGAC iteration (SPEC.md section 2)."""
+"""The three numbers of an EIGAC iteration (docs/mathematics.md, section 2)."""
 
 from __future__ import annotations
 

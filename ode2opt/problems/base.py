@@ -14,6 +14,7 @@ from ode2opt.problems._arrays import Array, Namespace
 from ode2opt.problems.curvature import largest_curvature
 
 LARGEST_DENSE_HESSIAN = 5_000
+FLATTEST = 1e-290  # a curvature whose inverse is still a number; below it says nothing of a step
 SEGMENT_NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
 """The Gauss-Legendre nodes on [0, 1] of the two-point rule; both weights are 1/2."""
 
@@ -36,7 +37,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Start:
-    """The paper's start point and step constant (SPEC.md section 9); unpacks as ``x0, L``."""
+    """The paper's start point and step constant; unpacks as ``x0, L``.
+
+    See docs/mathematics.md, section 9.
+    """
 
     x0: Array
     scale: Scale
@@ -61,6 +65,10 @@ class Problem(ABC):
     dtype: object
     xp: Namespace
     has_hvp: bool = True
+    cheap_diagonal: bool = False
+    """Whether the Hessian's diagonal costs about as much as a gradient."""
+    rows: int | None = None
+    """Of how many rows the function is a mean; None where it is no such thing."""
     arrays: tuple[str, ...] = ()
     """The attributes that hold arrays; the others say what kind of problem it is."""
 
@@ -118,7 +126,7 @@ class Problem(ABC):
         return None
 
     def scale(self, x: Array) -> Scale:
-        """Return the step constant L as seen from ``x`` (SPEC.md section 9).
+        """Return the step constant L as seen from ``x`` (docs/mathematics.md, section 9).
 
         The smaller of a bound that holds everywhere, where there is one, and four times the
         largest curvature at ``x``.
@@ -128,8 +136,11 @@ class Problem(ABC):
         local, more = largest_curvature(self, x)
         L = min(everywhere, 4 * local)
         if not math.isfinite(L) or L < 0:
-            raise InputError(f"The curvature at the start point is {L}: no step fits that.")
-        return Scale(L or 1.0, calls + more, time.perf_counter() - began)
+            raise InputError(
+                f"The curvature at the start point is {L}: gradients there are no numbers, or too "
+                f"large. Start elsewhere, or scale the problem."
+            )
+        return Scale(L if L > FLATTEST else 1.0, calls + more, time.perf_counter() - began)
 
     def start(self) -> Start:
         """Return the paper's start: x0 = 1/n - g(1/n)/L, and L as seen from 1/n."""
@@ -142,6 +153,10 @@ class Problem(ABC):
     def gradient_flops(self) -> int:
         """Return about how many operations a gradient takes; for a dense quadratic by default."""
         return 2 * self.n**2
+
+    def hessian_flops(self) -> int:
+        """Return about how many operations ``hessian`` takes; n products by default."""
+        return self.n * self.gradient_flops()
 
     def _paper_bound(self) -> tuple[float, int]:
         """Return the global part of the paper's L and the oracle calls it took."""

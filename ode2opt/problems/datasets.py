@@ -1,4 +1,4 @@
-"""The named datasets, their splits, and a user's own files (SPEC.md section 9)."""
+"""The named datasets, their splits, and a user's own files (docs/mathematics.md, section 9)."""
 
 from __future__ import annotations
 

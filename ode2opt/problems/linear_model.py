@@ -6,9 +6,12 @@ is a subclass with three elementwise functions.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import (
@@ -22,9 +25,9 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 from ode2opt.problems.curvature import gram_eigenvalue
+from ode2opt.problems.gram import SPARSE_SLOWER, gram_flops, weighted_gram
 
 LOSS_FLOPS = 20  # of one row's slope, about
-SPARSE_SLOWER = 4  # an entry of a sparse matrix than one of a dense one, about
 
 
 class LinearModel(Problem):
@@ -37,7 +40,11 @@ class LinearModel(Problem):
     """
 
     arrays = ("A", "b")
+    cheap_diagonal = True
+    quadratic = False
+    """Whether the loss is a square, so that one Newton step is all."""
     _sparse_transposed: Array = None
+    _last_bend: tuple[np.ndarray, np.ndarray] | None = None
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
 
@@ -48,6 +55,7 @@ class LinearModel(Problem):
     def _set(self, A: Array, b: Array, l2: float) -> None:
         self.A, self.b, self.l2 = A, b, l2
         self.N, self.n = A.shape
+        self.rows = self.N
         self.dtype, self.xp = b.dtype, namespace(b)
         if is_sparse(A):
             self._sparse_transposed = A.T
@@ -76,15 +84,24 @@ class LinearModel(Problem):
         return self._gradient(x, self.A @ x)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        z = self.A @ x
-        return self._value(x, z), self._gradient(x, z)
+        loss, slope = self.loss_and_slope(self.A @ x)
+        return self._mean(x, loss), self._pulled(x, slope)
+
+    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
+        """Return loss and slope of each row; where they share work, in one go."""
+        return self.loss(z), self.slope(z)
 
     def _value(self, x: Array, z: Array) -> Array:
-        mean = self.xp.mean(self.loss(z))
+        return self._mean(x, self.loss(z))
+
+    def _mean(self, x: Array, loss: Array) -> Array:
+        mean = self.xp.sum(loss) / self.N
         return mean + 0.5 * self.l2 * (x @ x) if self.l2 else mean
 
     def _gradient(self, x: Array, z: Array) -> Array:
-        r = self.slope(z)
+        return self._pulled(x, self.slope(z))
+
+    def _pulled(self, x: Array, r: Array) -> Array:
         r /= self.N
         g = self._transposed @ r
         if self.l2:
@@ -92,8 +109,16 @@ class LinearModel(Problem):
         return g
 
     def hvp(self, x: Array, v: Array) -> Array:
-        product = self._transposed @ (self.bend(self.A @ x) * (self.A @ v) / self.N)
-        return product + self.l2 * v
+        return self._transposed @ (self._bent(x) * (self.A @ v)) + self.l2 * v
+
+    def _bent(self, x: Array) -> Array:
+        """Return bend / N at x; the last answer is kept, since products come in rows."""
+        if not (isinstance(x, np.ndarray) and isinstance(self.b, np.ndarray)):
+            return self.bend(self.A @ x) / self.N
+        known = self._last_bend
+        if known is None or not np.array_equal(known[0], x):
+            known = self._last_bend = (x.copy(), self.bend(self.A @ x) / self.N)
+        return known[1]
 
     def at(self, x: Array) -> Point:
         return Point(x, self.A @ x)
@@ -108,17 +133,56 @@ class LinearModel(Problem):
 
     def hessian(self, x: Array) -> Array:
         self._check_hessian_size()
-        weights = self.bend(self.A @ x) / self.N
-        if is_sparse(self.A):
-            H = (self._transposed @ self.A.multiply(weights[:, None])).toarray()
-        else:
-            H = self._transposed @ (weights[:, None] * self.A)
+        H = weighted_gram(self.A, self._bent(x))
+        if isinstance(H, np.ndarray):
+            H[np.diag_indices(self.n)] += self.l2
+            return H
         return H + self.l2 * self.xp.eye(self.n, dtype=self.dtype)
 
+    def hessian_flops(self) -> int:
+        return gram_flops(self.A)
+
+    def gradient_error(self, x: Array) -> float:
+        """Return the sampling error of the gradient: the rows taken as drawn at random."""
+        slope = self.slope(self.A @ x)
+        return float(self.xp.sqrt(self.xp.sum(self._squares().T @ (slope * slope)))) / self.N
+
+    def unseen_curvature(self, x: Array) -> np.ndarray:
+        """Return for each column the curvature that one more row could add: what N rows leave open.
+
+        Columns of zeros are given what the others have in the mean.
+        """
+        if is_sparse(self.A):
+            size = abs(self.A).max(axis=0).toarray().reshape(-1)
+        else:  # without a copy of A
+            highest, lowest = self.xp.max(self.A, axis=0), self.xp.min(self.A, axis=0)
+            size = np.asarray(self.xp.maximum(highest, -lowest))
+        squares = size.astype(np.float64) ** 2
+        seen = squares > 0
+        squares[~seen] = squares[seen].mean() if seen.any() else 1.0
+        return float(self.xp.max(self._bent(x))) * squares
+
+    def subset(self, index: np.ndarray) -> LinearModel:
+        """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix)."""
+        chosen = copy.copy(self)
+        chosen._last_bend = None
+        for name in self.arrays:
+            values = getattr(self, name)
+            if values.shape[:1] == (self.N,):
+                values = values[index]
+                setattr(chosen, name, values if is_sparse(values) else np.asarray(values))
+        chosen._set(chosen.A, chosen.b, self.l2)
+        return chosen
+
     def hessian_diagonal(self, x: Array) -> Array:
-        weights = self.bend(self.A @ x) / self.N
-        squares = self.A.multiply(self.A) if is_sparse(self.A) else self.A * self.A
-        return squares.T @ weights + self.l2
+        return self._squares().T @ self._bent(x) + self.l2
+
+    def _squares(self) -> Array:
+        """Return A with its entries squared; a sparse one shares its structure."""
+        if not is_sparse(self.A):
+            return self.A * self.A
+        A = self.A
+        return type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape, copy=False)
 
     def gradient_flops(self) -> int:
         entries = SPARSE_SLOWER * self.A.nnz if is_sparse(self.A) else self.N * self.n
@@ -147,7 +211,9 @@ class LinearModel(Problem):
 
 
 class Logistic(LinearModel):
-    """Logistic regression: loss = log(1 + exp(z)) - b z with b in {0, 1} (SPEC.md section 9).
+    """Logistic regression: loss = log(1 + exp(z)) - b z with b in {0, 1}.
+
+    See docs/mathematics.md, section 9.
 
     A label between 0 and 1 is taken as a probability.
 
@@ -168,12 +234,20 @@ class Logistic(LinearModel):
             )
 
     def loss(self, z: Array) -> Array:
-        size = self.xp.abs(z)
-        return (z + size) / 2 - self.b * z + self.xp.log1p(self.xp.exp(-size))
+        return self._loss(z, self.xp.exp(-self.xp.abs(z)))
 
     def slope(self, z: Array) -> Array:
+        return self._slope(z, self.xp.exp(-self.xp.abs(z)))
+
+    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
         e = self.xp.exp(-self.xp.abs(z))
-        e /= 1 + e  # sigmoid(-|z|), without cancellation in either tail
+        return self._loss(z, e), self._slope(z, e)
+
+    def _loss(self, z: Array, e: Array) -> Array:
+        return self.xp.where(z > 0, z, 0 * z) - self.b * z + self.xp.log1p(e)
+
+    def _slope(self, z: Array, e: Array) -> Array:
+        e = e / (1 + e)  # sigmoid(-|z|), without cancellation in either tail
         return self.xp.where(z > 0, (1 - self.b) - e, e - self.b)
 
     def bend(self, z: Array) -> Array:
@@ -182,14 +256,15 @@ class Logistic(LinearModel):
 
 
 class Lpp(LinearModel):
-    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2 (SPEC.md section 9)."""
+    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2."""
 
     def __init__(self, A: Array, b: Array, *, p: int = 4, l2: float = 0.0) -> None:
         power = as_number(p, "p")
         if not power.is_integer() or power < 2 or power % 2:
             raise InputError(f"p is {p}: the l_p^p loss needs an even p of at least 2.")
         self.p = int(power)
-        self.slope_bound = 1.0 if self.p == 2 else None
+        self.quadratic = self.p == 2
+        self.slope_bound = 1.0 if self.quadratic else None
         super().__init__(A, b, l2=l2)
 
     def loss(self, z: Array) -> Array:

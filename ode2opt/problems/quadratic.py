@@ -1,7 +1,7 @@
 """The quadratic f(x) = 1/2 x.Qx - b.x + l2/2 |x|^2."""
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_ridge, as_vector, namespace
+from ode2opt.problems._arrays import Array, as_matrix, as_ridge, as_vector, is_sparse, namespace
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 
@@ -44,6 +44,14 @@ class Quadratic(Problem):
 
     def hvp(self, x: Array, v: Array) -> Array:
         return self.Q @ v + self.l2 * v
+
+    def hessian(self, x: Array) -> Array:
+        self._check_hessian_size()
+        Q = self.Q.toarray() if is_sparse(self.Q) else self.Q
+        return Q + self.l2 * self.xp.eye(self.n, dtype=self.dtype)
+
+    def hessian_flops(self) -> int:
+        return self.n**2
 
     def curvature_bound(self) -> float | None:
         return largest_curvature(self, self.b)[0]

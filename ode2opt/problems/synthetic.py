@@ -1,4 +1,4 @@
-"""The paper's separable data: two Gaussian clouds far apart (SPEC.md section 9)."""
+"""The paper's separable data: two Gaussian clouds far apart (docs/mathematics.md, section 9)."""
 
 import numpy as np
 

@@ -116,6 +116,19 @@ def test_a_bare_schedule_says_nothing_of_a_flow():
     assert "nothing is said of a flow" in found.words()[0]
 
 
+def test_what_cannot_be_followed_has_the_guard_alone():
+    method = ode2opt.Method(
+        None, "test", 1e-3, "family", 1.0, guard=ode2opt.Guard(fallback="metric-lbfgs")
+    )
+    found = ode2opt.certify(method, [TIGHT] * 3)
+    assert found.levels == {"flow": False, "sequence": False, "guarded": True}
+    assert found.margins == {"convergence": None, "stability": None, "linear": None}
+    assert found.refused
+    assert found.summary()["instances"] == 3
+    (sentence,) = found.words()
+    assert sentence.startswith("There is no table to certify: the method is L-BFGS from the start")
+
+
 def test_nothing_is_ever_called_proved():
     for coefficients in (Default(1.0), Default(4.0)):
         said = " ".join(along(coefficients).words()).lower()

@@ -87,7 +87,10 @@ def counterexample(share, K, alpha=6.0, h=0.04):
 
 
 def test_the_papers_sequence_theorem_fails_at_equality():
-    """Every hypothesis holds with margin zero, and |x_k| grows like t^0.54 (SPEC.md section 3)."""
+    """Every hypothesis holds with margin zero, and |x_k| grows like t^0.54.
+
+    See docs/mathematics.md, section 3.
+    """
     K = 20_000
     schedule, t = counterexample(1.0, K)
     margin = stability_margin(schedule.a, schedule.c, schedule.d, np.ones(K))
@@ -119,7 +122,7 @@ def test_the_largest_stable_C():
 
 
 def test_convergence_of_the_papers_pair_is_the_short_form():
-    """kappa = 1, lam = alpha - 1: delta = t^2 w and t w' <= (alpha - 3) w (SPEC.md section 3)."""
+    """kappa = 1, lam = alpha - 1: delta = t^2 w and t w' <= (alpha - 3) w."""
     coefficients = Spline(6.0).fit_to(lambda t: 1 + t, lambda t: 30 + t**2)
     found, c = convergence(coefficients, T), coefficients.curves(T)
     w = c.gamma - c.dbeta - c.beta / T

@@ -61,7 +61,10 @@ def test_nesterov_is_a_member(problem):
 
 
 def test_the_loop_is_euler_on_the_first_order_system(problem):
-    """x' = v - beta g, v' = -(alpha/t)(v - beta g) + (beta' - gamma) g (SPEC.md section 1)."""
+    """x' = v - beta g, v' = -(alpha/t)(v - beta g) + (beta' - gamma) g.
+
+    See docs/mathematics.md, section 1.
+    """
     alpha, h, t0 = 4.0, 0.05, 1.5
     beta, dbeta = (lambda t: 2 + np.sin(t)), np.cos
     gamma = lambda t: 5 + t  # noqa: E731

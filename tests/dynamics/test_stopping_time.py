@@ -1,4 +1,4 @@
-"""The derivative of a flow's end through its event, against the adjoint of SPEC.md section 6."""
+"""The derivative of a flow's end through its event, against the independent adjoint."""
 
 import equinox as eqx
 import numpy as np

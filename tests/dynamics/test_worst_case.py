@@ -33,7 +33,7 @@ def test_nesterov(n):
 
 
 def test_default_coefficients_can_be_driven_away():
-    """SPEC.md section 3: 0.27 for C = 1 and 0.80 for C = 2 after five iterations."""
+    """docs/mathematics.md, section 3: 0.27 for C = 1 and 0.80 for C = 2 after five iterations."""
     for C, expected in ((1.0, 0.27), (2.0, 0.80), (3.9, 23.0)):
         found = worst_case(DefaultCoefficients(C).schedule(5), 1.0, 5)
         assert found.value == pytest.approx(expected, rel=0.02)

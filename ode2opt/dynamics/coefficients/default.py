@@ -1,4 +1,4 @@
-"""The default coefficients as a JAX module (SPEC.md section 8)."""
+"""The default coefficients as a JAX module (docs/mathematics.md, section 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Coefficients that meet the stability condition whatever their parameters (SPEC.md section 8)."""
+"""Coefficients that meet the stability condition whatever their parameters.
+
+See docs/mathematics.md, section 8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Curves of log t with few parameters: cubic splines and polynomials (SPEC.md section 8)."""
+"""Curves of log t with few parameters: cubic splines and polynomials.
+
+See docs/mathematics.md, section 8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""beta and gamma as two small networks of t (SPEC.md section 8)."""
+"""beta and gamma as two small networks of t (docs/mathematics.md, section 8)."""
 
 from __future__ import annotations
 
