@@ -6,7 +6,7 @@ from typing import Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.problems import Family, LeastSquares, Logistic, Lpp, Problem, Quadratic, load_dataset
-from ode2opt.solvers import Guard, Method, Relay, Result, Schedule, Status, solve
+from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
 
 __version__ = _version("ode2opt")
 
@@ -17,6 +17,7 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Lpp",
+    "Memory",
     "Method",
     "Ode2OptError",
     "Problem",

@@ -1,6 +1,8 @@
 """What several test files do the same way."""
 
+import copy
 import json
+import math
 import subprocess
 import sys
 
@@ -60,3 +62,49 @@ def assert_drawn(view, page, viewport):
         assert box["width"] <= viewport["width"]
         assert box["height"] > 200
     assert view.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+
+
+class Tally:
+    """What a problem was asked for, in gradients; what an answer is made of counts once."""
+
+    def __init__(self):
+        self.calls, self.inside = 0.0, False
+
+    def count(self, price, ask):
+        if self.inside:
+            return ask()
+        self.inside = True
+        try:
+            return ask()
+        finally:
+            self.inside = False
+            self.calls += price
+
+
+def counting(problem):
+    """The same problem with a ``tally`` of its own; on m of its N rows everything counts m/N."""
+    kind = type(problem)
+
+    def asked(name):
+        def method(self, *args):
+            price = self.hessian_flops() / self.gradient_flops() if name == "hessian" else 1
+            share = self.rows / rows if rows else 1
+            return self.tally.count(price * share, lambda: getattr(super(found, self), name)(*args))
+
+        return method
+
+    def curvature_operator(self, x):
+        product, size = super(found, self).curvature_operator(x)
+        return lambda v: self.tally.count(1, lambda: product(v)), size
+
+    def _paper_bound(self):
+        self.tally.calls += math.ceil(self.n / 2) if rows else 0  # an eigenvalue of A^T A
+        return super(found, self)._paper_bound()
+
+    names = ("value", "gradient", "value_and_gradient", "hvp", "hessian", "hessian_diagonal")
+    methods = {name: asked(name) for name in names}
+    methods |= {"curvature_operator": curvature_operator, "_paper_bound": _paper_bound}
+    found, rows = type(kind.__name__, (kind,), methods), problem.rows
+    counted = copy.copy(problem)
+    counted.__class__, counted.tally = found, Tally()
+    return counted

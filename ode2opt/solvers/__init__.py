@@ -3,6 +3,7 @@
 from ode2opt.dynamics.default import DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method import Method
 from ode2opt.solvers.methods import METHODS
 from ode2opt.solvers.relay import Relay
@@ -16,6 +17,7 @@ __all__ = [
     "Guard",
     "Handover",
     "History",
+    "Memory",
     "Method",
     "Milestone",
     "Progress",

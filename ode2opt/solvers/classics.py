@@ -53,7 +53,9 @@ def nesterov_restart(run: Run, x: Array, L: float) -> None:
 
 
 def igahd(run: Run, x: Array, L: float) -> None:
-    """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration (SPEC.md section 2).
+    """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration.
+
+    See docs/mathematics.md, section 2.
 
     y_k = x_k + (1 - alpha/k)(x_k - x_{k-1}) - beta sqrt(s) (g_k - g_{k-1} + g_{k-1}/k),
     x_{k+1} = y_k - s g(y_k), with s = 1/L and beta = sqrt(s), half of its upper limit. It starts at

@@ -1,14 +1,17 @@
-"""EIGAC, the explicit Euler discretisation of the inertial system (SPEC.md section 2)."""
+"""EIGAC, the explicit Euler discretisation of the inertial system.
+
+See docs/mathematics.md, section 2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.problems._arrays import Array
+from ode2opt.problems._arrays import Array, copy
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import Evaluation, HandOver, Run, Stop
+from ode2opt.solvers.run import HandOver, Run, Stop
 
 TINY = 1e-30
 
@@ -20,8 +23,7 @@ class Eigac:
     u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g. ``done`` counts the table's rows
     used, so that a relay can take over in the middle. In a metric M g takes the place of g. Where
     the scale is found at the start point, ``scale_at`` takes its gradient and returns the
-    ``scale`` that the schedule is to be divided by. ``first`` is the evaluation at the start point
-    where nothing else was done.
+    ``scale`` that the schedule is to be divided by.
     """
 
     def __init__(
@@ -33,9 +35,9 @@ class Eigac:
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
         self.run, self.x, self.metric, self.scale_at = run, x, metric, scale_at
+        self.start = copy(x)
         self.schedule, self.scale = schedule, 1.0
         self.done = 0
-        self.first: Evaluation | None = None
         self.u: Array = None
         self.g: Array = None
 

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import math
 
-from ode2opt.problems._arrays import Array, copy, epsilon
+from ode2opt.problems._arrays import Array, epsilon
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import Run, Stop
+from ode2opt.solvers.run import Here, Run, Stop
 
 RELAX = 0.95  # how much L is lowered before each step
 GROW = 2.0
 MAX_TRIALS = 100
 
 
-def nesterov_backtracking(run: Run, x: Array) -> None:
-    """Minimise from ``x``; leaves by Stop. Each gradient is an iteration of the run."""
-    run.accept_non_finite = True
-    x = copy(x)
-    g = run.gradient(x)
-    L = _probe(run, x, g)
-    anchor, anchor_value = x, run.value(x)
+def nesterov_backtracking(run: Run, here: Here) -> None:
+    """Minimise from ``here``; leaves by Stop. Each gradient is an iteration of the run."""
+    x, g = (run.problem.xp.asarray(v, dtype=run.problem.dtype) for v in (here.x, here.g))
+    L = _probe(run, x, g, here.value)
+    anchor, anchor_value = x, here.value
     previous, t = x, 1.0
     while True:
         y_g, new, new_g, new_L, t_new = _step(run, x, g, previous, t, L)
@@ -83,10 +81,13 @@ def _is_concave(run: Run, y: Array, y_g: Array, moved: Array, change: Array) -> 
     return against and far_size > 2 * size
 
 
-def _probe(run: Run, x: Array, g: Array) -> float:
-    """Return the curvature along the gradient, from one more gradient close by."""
+def _probe(run: Run, x: Array, g: Array, value: float) -> float:
+    """Return the curvature along the gradient, from one more gradient close by.
+
+    How close is measured in lengths of ``x``, or of value over slope: f(c x) and c f fare alike.
+    """
     size = math.sqrt(float(g @ g))
-    length = 1e-3 * max(1.0, math.sqrt(float(x @ x)))
+    length = 1e-3 * (math.sqrt(float(x @ x)) or abs(value) / (size or 1.0) or 1.0)
     if size == 0:
         raise Stop(Status.STALLED)
     difference = run.gradient(x - (length / size) * g) - g

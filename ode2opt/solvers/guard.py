@@ -1,19 +1,22 @@
-"""The guard: whatever a schedule does, the solve converges (SPEC.md section 11)."""
+"""The guard: whatever a schedule does, the solve converges (docs/mathematics.md, section 11)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number, as_positive
 from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.fallback import nesterov_backtracking
 from ode2opt.solvers.lbfgs import lbfgs
-from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import Run, Stop
+from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.run import Here, Run
+from ode2opt.solvers.supervisor import LAST, PLAIN, Patience, Stage, supervise
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
+METRIC_PATIENCE = 60  # evaluations without progress after which a metric is given up
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class Guard:
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
-        fallback: who takes over: nesterov, with backtracking and restart; lbfgs, or metric-lbfgs in
-            the method's metric, and after a line search that finds nothing, nesterov.
+        fallback: who takes over: nesterov, with backtracking and restart; lbfgs; or metric-lbfgs in
+            the method's metric, and where that makes no progress lbfgs. After these, nesterov.
         power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.
@@ -48,19 +51,13 @@ class Guard:
             self, "envelope", tuple(as_positive(v, "envelope") for v in self.envelope)
         )
 
-    @property
-    def successor(self) -> str:
-        """Who takes over."""
-        return self.fallback
-
-    @property
-    def words(self) -> str:
-        """Who takes over, in words."""
+    def words(self, in_metric: bool) -> str:
+        """Who takes over from a method with or without a metric, in words."""
         if self.fallback == "nesterov":
             return "Nesterov's method with backtracking"
-        if self.fallback == "lbfgs":
+        if self.fallback == "lbfgs" or not in_metric:
             return "L-BFGS"
-        return f"L-BFGS in {'the same metric' if self.power == 1 else 'a milder metric'}"
+        return f"L-BFGS in {'its metric' if self.power == 1 else 'a milder metric'}"
 
     def reason(self, run: Run) -> str | None:
         """Say why to hand over now, or None."""
@@ -74,15 +71,35 @@ class Guard:
             return f"no progress for {self.patience} iterations"
         return None
 
-    def take_over(self, run: Run, eigac: Eigac) -> None:
-        """Start the fallback at the best point so far; leaves by Stop."""
-        if self.fallback != "nesterov":
-            metric = eigac.metric if self.fallback == "metric-lbfgs" else None
-            metric = metric and metric.milder(self.power)
-            try:
-                lbfgs(run, run.best_x, metric, eigac.scale, eigac.first)
-            except Stop as stop:
-                if stop.status is not Status.LINE_SEARCH:
-                    raise
-            run.hand_over("the line search found no further decrease", "nesterov")
-        nesterov_backtracking(run, run.best_x)
+    def stages(self, metric: Operator | None, scale: float = 1.0) -> Iterator[Stage]:
+        """Who goes on after a schedule, in a method's metric with its curvature ``scale``."""
+        if self.fallback == "nesterov":
+            return
+        if self.fallback == "metric-lbfgs" and metric is not None:
+            words = self.words(in_metric=True)
+            go = partial(_in_metric, words, metric.milder(self.power), scale)
+            yield Stage("metric-lbfgs", go, Patience(METRIC_PATIENCE))
+        yield PLAIN
+
+    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
+        """Go on from the lower of start and best point; leaves by Stop."""
+        stages = list(self.stages(eigac.metric, eigac.scale))
+        run.hand_over(reason, (stages or [LAST])[0].name)
+        supervise(run, _lower(run, eigac), stages)
+
+
+def _in_metric(words: str, metric: Operator, scale: float, run: Run, here: Here) -> None:
+    run.tell(words)
+    lbfgs(run, here, run.hosted(metric), 1 / scale)
+
+
+def _lower(run: Run, eigac: Eigac) -> Here:
+    """Return the best point, or the start where its value is lower.
+
+    A gradient may be small far out, where nothing moves any more; a value there is not.
+    """
+    best = run.look(run.best_x)
+    if run.best_norm == run.first_norm:  # it is the start
+        return best
+    start = run.look(eigac.start)
+    return best if best.value <= start.value else start

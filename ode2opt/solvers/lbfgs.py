@@ -1,68 +1,142 @@
-"""L-BFGS by scipy, stopped on the same Euclidean gradient norm as every other method."""
+"""L-BFGS in any metric, stopped on the Euclidean gradient norm like every other method.
+
+With H_0 = s M, M the metric, and the last corrections as the rows of S and Y, the direction is
+-H g in the compact form of Byrd, Nocedal and Schnabel (docs/mathematics.md, section 11): four
+products of a 2m x n matrix with a vector a step, nothing that grows, and one product with M.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from functools import cache
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, copy
-from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import Evaluation, Run, Stop
+from ode2opt.solvers.line_search import Standstill, Trial, search
+from ode2opt.solvers.run import HandOver, Here, Run
 
 CORRECTIONS = 10
-Evaluate = Callable[[np.ndarray], Evaluation]
+TINY = 1e-300
+Product = Callable[[np.ndarray], np.ndarray]
+NO_DECREASE = "the line search found no further decrease"
 
 
-def lbfgs(
-    run: Run,
-    x: Array,
-    metric: Operator | None = None,
-    scale: float = 1.0,
-    first: Evaluation | None = None,
-) -> None:
-    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration.
+def lbfgs(run: Run, here: Here, metric: Product | None = None, first: float | None = None) -> None:
+    """Minimise from an evaluated point; leaves by Stop, or by HandOver where no step helps.
 
-    In a metric it minimises f(x + r S y) over y. scipy's first trial has length one in y, so
-    r = |S^T g(x)| / scale makes the first trial x - M g(x) / scale. ``first`` is the evaluation at
-    ``x`` where it is known.
+    Args:
+        run: the solve; every evaluation of value and gradient is one of its iterations.
+        here: where to start.
+        metric: g -> M g; the identity by default.
+        first: the first trial along -M g; by default one in a metric, else of length one in x.
     """
-    run.accept_non_finite = True  # scipy's line search steps back by itself
-    first, base = first or _evaluate(run, x), copy(x)
-    if metric is None:
-        known = iter([first])
-        _minimise(run, lambda point: next(known, None) or _evaluate(run, point), x)
-    slope = metric.root_transposed(run.problem.xp.asarray(first[1], dtype=run.problem.dtype))
-    r = math.sqrt(float(slope @ slope)) / scale
-
-    def in_metric(y: np.ndarray) -> Evaluation:
-        xp, dtype = run.problem.xp, run.problem.dtype
-        at_start = not np.any(y)
-        point = base + r * metric.root(xp.asarray(y, dtype=dtype))
-        value, g = first if at_start else _evaluate(run, point)
-        pulled = r * metric.root_transposed(xp.asarray(g, dtype=dtype))
-        return value, np.asarray(pulled, dtype=np.float64)
-
-    _minimise(run, in_metric, np.zeros(run.problem.n))
-
-
-def _evaluate(run: Run, point: Array) -> Evaluation:
-    problem = run.problem
-    here = problem.xp.asarray(point, dtype=problem.dtype)
-    if not bool(problem.xp.all(problem.xp.isfinite(here))):  # scipy's memory has underflowed
-        raise Stop(Status.LINE_SEARCH)
-    return run.evaluate(here)
+    memory, standstill = Corrections(run.problem.n), Standstill()
+    scaled = here.g if metric is None else metric(here.g)
+    if first is None:
+        first = 1.0 if metric is not None else 1.0 / max(here.norm, TINY)
+    while True:
+        direction = memory.direction(here.g, scaled)
+        found = step(run, here, direction, first if memory.empty else 1.0)
+        if found is None and not memory.empty:
+            memory.clear()
+            continue
+        if found is None or standstill(found.value, found.norm):
+            raise HandOver(NO_DECREASE, here)
+        new_scaled = found.g if metric is None else metric(found.g)
+        memory.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
+        here, scaled = found, new_scaled
+        run.judge(here)
 
 
-def _minimise(run: Run, evaluate: Evaluate, start: Array) -> NoReturn:
-    from scipy.optimize import minimize
+def step(run: Run, here: Here, direction: np.ndarray, first: float) -> Here | None:
+    """Return the evaluated point of an accepted step along a direction, None if there is none."""
+    slope = float(direction @ here.g)
+    if not -math.inf < slope < 0:  # rounding has spoilt the direction
+        return None
+    tried = here
 
-    options = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": 0.0}
-    options |= {"maxiter": run.max_iter + 1, "maxfun": run.max_iter + 1}
-    minimize(
-        evaluate, np.asarray(start, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
-    )
-    raise Stop(Status.LINE_SEARCH)
+    def at(length: float) -> Trial:
+        nonlocal tried
+        tried = run.evaluate(here.x + length * direction)
+        return Trial(length, tried.value, float(tried.g @ direction))
+
+    found = search(Trial(0.0, here.value, slope), first, at, run.rounding)
+    return None if found is None else tried
+
+
+@cache
+def _rings(most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the rows of s by age: while the ring fills, and by where the oldest is after that."""
+    slots = 2 * np.arange(most)
+    filling = [slots[:m] for m in range(most + 1)]
+    return filling, [np.roll(slots, -first) for first in range(most)]
+
+
+class Corrections:
+    """The last steps s and changes z = M y of the metric's gradient, in a ring of rows.
+
+    s_i . y_j (of which i <= j counts) and z_i . y_j are kept in order of age.
+    """
+
+    def __init__(self, n: int, most: int = CORRECTIONS) -> None:
+        from scipy.linalg.lapack import dtrtrs
+
+        self.most, self._solve = most, dtrtrs
+        self._rows = np.zeros((2 * most, n))  # s and z of slot i in rows 2i and 2i + 1
+        self._young, self._orders = _rings(most)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._filled = self._first = 0
+        self._sy = np.zeros((self.most, self.most), order="F")
+        self._zy = np.zeros((self.most, self.most))
+        self._scale = 1.0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to go by."""
+        return not self._filled
+
+    @property
+    def _order(self) -> np.ndarray:
+        """The rows of s by age, the oldest first."""
+        full = self._filled == self.most
+        return self._orders[self._first] if full else self._young[self._filled]
+
+    def add(self, s: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
+        """Take note of a step; one without positive curvature is left out."""
+        sy, zy = float(s @ y), float(z @ y)
+        if not (0 < sy < math.inf and 0 < zy < math.inf):
+            return
+        if self._filled == self.most:  # the oldest goes
+            slot, m = 2 * self._first, self.most - 1
+            self._first = (self._first + 1) % self.most
+            for products in (self._sy, self._zy):
+                products[:-1, :-1] = products[1:, 1:]
+        else:
+            slot, m = 2 * self._filled, self._filled
+            self._filled += 1
+        self._rows[slot], self._rows[slot + 1] = s, z
+        against, order = self._rows[: 2 * self._filled] @ y, self._order
+        self._sy[: m + 1, m] = against[order]
+        self._zy[: m + 1, m] = self._zy[m, : m + 1] = against[order + 1]
+        self._scale = sy / zy
+
+    def direction(self, g: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+        """Return -H g for the gradient g and M g."""
+        if self.empty:
+            return -scaled
+        m, order, gamma = self._filled, self._order, self._scale
+        rows = self._rows[: 2 * m]
+        along = rows @ g
+        R = self._sy[:m, :m]
+        p, _ = self._solve(R, along[order])
+        q = R.diagonal() * p + gamma * (self._zy[:m, :m] @ p - along[order + 1])
+        q, _ = self._solve(R, q, trans=1)
+        weights = np.empty(2 * m)
+        weights[order], weights[order + 1] = -q, gamma * p
+        result = weights @ rows
+        result -= gamma * scaled
+        return result

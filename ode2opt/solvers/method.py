@@ -5,7 +5,6 @@ Reading it needs NumPy only, validates every field, and executes nothing from th
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -21,9 +20,9 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
-from ode2opt.storage import write_atomically
+from ode2opt.storage import load_tensors, save_tensors, taken
 
-VERSION, READABLE = 2, (1, 2)
+VERSION = 3
 SCALES = ("instance", "family", "product")
 _KEY, _SCHEDULE, _PARAMETERS, _METRIC = "ode2opt", "schedule.", "parameters.", "metric."
 _METRIC_ARRAYS = ("scale", "V", "stretch")
@@ -52,12 +51,13 @@ class Method:
     """A learned method.
 
     Attributes:
-        schedule: the table (a, c, d) for curvature 1; its length is the horizon.
+        schedule: the table (a, c, d) for curvature 1; its length is the horizon. None is an
+            instant method: its guard's fallback, L-BFGS in the metric, from the start.
         family: the problems it was learned for, in words.
         tol: the gradient norm it was learned to reach.
-        scale: "instance" divides by the curvature at the start of each solve (SPEC.md section 8),
-            "family" by ``family_scale``, one number for all, "product" by the curvature along the
-            first gradient in the metric, from one Hessian-vector product.
+        scale: (docs/mathematics.md, section 8) "instance" divides by the curvature at the start of
+            each solve, "family" by ``family_scale``, one number for all, "product" by the curvature
+            along the first gradient in the metric, from one Hessian-vector product.
         metric: the metric it runs in; None is the Euclidean one.
         start: a learned start point, taken where a solve is given none.
         guard: what watches it by default.
@@ -67,7 +67,7 @@ class Method:
         statistics: what was measured when it was made.
     """
 
-    schedule: Schedule
+    schedule: Schedule | None
     family: str
     tol: float
     scale: str = "instance"
@@ -84,6 +84,8 @@ class Method:
         if self.scale not in SCALES:
             raise unknown_name("scale", self.scale, SCALES)
         as_positive(self.tol, "tol")
+        if self.instant and (self.scale != "family" or self.guard.fallback == "nesterov"):
+            raise InputError("it has no table, so its scale must be family and its fallback lbfgs.")
         if self.scale == "family":
             as_positive(self.family_scale, "family_scale")
         if self.start is not None and (
@@ -96,9 +98,23 @@ class Method:
             self.metric.milder(self.guard.power)  # now, and not in a solve
 
     @property
+    def instant(self) -> bool:
+        """Whether it has no table: it is L-BFGS in its metric from the start."""
+        return self.schedule is None
+
+    @property
     def horizon(self) -> int:
         """How many iterations it was made for; then the guard takes over."""
-        return len(self.schedule)
+        return 0 if self.schedule is None else len(self.schedule)
+
+    @property
+    def words(self) -> str:
+        """What a solve with it does, in words."""
+        fallback = self.guard.words(self.metric is not None)
+        if self.instant:
+            return fallback
+        where = "" if self.metric is None else f" in a {self.metric.kind} metric"
+        return f"EIGAC with a learned table of {self.horizon} iterations{where}"
 
     def scale_of(self, problem: Problem, x0: Array) -> tuple[float, int]:
         """Return the curvature to divide by for one problem, and the oracle calls it took."""
@@ -125,9 +141,9 @@ class Method:
 
     def save(self, path: str | Path) -> None:
         """Write the file; a crash or a full disk leaves what was there."""
-        from safetensors.numpy import save
-
-        arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
+        arrays: dict[str, np.ndarray] = {}
+        if self.schedule is not None:
+            arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
         about: dict[str, Any] = {
             "version": VERSION,
             "family": self.family,
@@ -136,7 +152,6 @@ class Method:
             "scale": self.scale,
             "family_scale": self.family_scale,
             "guard": asdict(self.guard),
-            "metric": None,
             "formula": None,
             "provenance": dict(self.provenance),
             "certificate": dict(self.certificate),
@@ -151,25 +166,15 @@ class Method:
                 "t0": formula.t0,
             }
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
-        if self.metric is not None:
-            about["metric"] = self.metric.kind
-            parts = {key: getattr(self.metric, key) for key in _METRIC_ARRAYS}
-            arrays |= {_METRIC + k: part for k, part in parts.items() if part is not None}
+        about["metric"] = save_metric(self.metric, arrays)
         if self.start is not None:
             arrays["start"] = self.start
-        blob = save(
-            {
-                k: np.ascontiguousarray(v, dtype=np.float64).reshape(np.shape(v))
-                for k, v in arrays.items()
-            },
-            metadata={_KEY: json.dumps(about, allow_nan=False)},
-        )
-        write_atomically(Path(path), lambda stream: stream.write(blob))
+        save_tensors(path, _KEY, arrays, about)
 
     @classmethod
     def load(cls, path: str | Path) -> Method:
         """Read a file written by :meth:`save`."""
-        arrays, about = _read(Path(path))
+        arrays, about = load_tensors(path, _KEY, VERSION, "method")
         try:
             return cls._from(arrays, about)
         except InputError as error:
@@ -177,65 +182,23 @@ class Method:
 
     @classmethod
     def _from(cls, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Method:
-        rows = {key: _taken(arrays, _SCHEDULE + key) for key in "acd"}
-        schedule = Schedule(**rows)
-        if _taken(about, "horizon", int) != len(schedule):
-            raise InputError(f"its horizon is {about['horizon']}, its table has {len(schedule)}.")
+        horizon, schedule = taken(about, "horizon", int), None
+        if horizon:
+            schedule = Schedule(**{key: taken(arrays, _SCHEDULE + key) for key in "acd"})
+            if horizon != len(schedule):
+                raise InputError(f"its horizon is {horizon}, its table has {len(schedule)}.")
         return cls(
             schedule=schedule,
-            family=_taken(about, "family", str),
-            tol=_taken(about, "tol", float),
-            scale=_taken(about, "scale", str),
+            family=taken(about, "family", str),
+            tol=taken(about, "tol", float),
+            scale=taken(about, "scale", str),
             family_scale=about.get("family_scale"),
-            metric=_metric(about.get("metric"), arrays),
+            metric=load_metric(about.get("metric"), arrays),
             start=arrays.get("start"),
-            guard=_guard(_taken(about, "guard", dict)),
+            guard=_guard(taken(about, "guard", dict)),
             formula=_formula(about.get("formula"), arrays),
-            **{
-                key: _taken(about, key, dict) for key in ("provenance", "certificate", "statistics")
-            },
+            **{key: taken(about, key, dict) for key in ("provenance", "certificate", "statistics")},
         )
-
-
-def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.exists():
-        raise InputError(f"There is no method file {path}.")
-    if not path.is_file():
-        raise InputError(f"{path} is not a file.")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(_KEY)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{path} is damaged or no method file: {error}.") from None
-    if text is None:
-        raise InputError(f"{path} is a safetensors file, but not one of a method.")
-    try:
-        about = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        about = None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} is damaged: its description is not a JSON object.")
-    if about.get("version") not in READABLE:
-        raise InputError(
-            f"{path} has format version {about.get('version')!r}; this ode2opt reads "
-            f"{' and '.join(map(str, READABLE))}."
-        )
-    return arrays, about
-
-
-def _taken(fields: Mapping[str, Any], key: str, kind: type | None = None) -> Any:
-    """Return a field that must be there and of its kind."""
-    if key not in fields:
-        raise InputError(f"it has no {key}.")
-    value = fields[key]
-    if kind is float and type(value) is int:
-        value = float(value)
-    if kind is not None and type(value) is not kind:
-        raise InputError(f"its {key} is {value!r}, not of the kind {kind.__name__}.")
-    return value
 
 
 def _guard(about: dict[str, Any]) -> Guard:
@@ -246,7 +209,17 @@ def _guard(about: dict[str, Any]) -> Guard:
     return Guard(**about)
 
 
-def _metric(kind: Any, arrays: dict[str, np.ndarray]) -> Metric | None:
+def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
+    """Put a metric's parts among the arrays of a file; returns its kind."""
+    if metric is None:
+        return None
+    parts = {key: getattr(metric, key) for key in _METRIC_ARRAYS}
+    arrays |= {_METRIC + k: part for k, part in parts.items() if part is not None}
+    return metric.kind
+
+
+def load_metric(kind: Any, arrays: dict[str, np.ndarray]) -> Metric | None:
+    """Return the metric that :func:`save_metric` put there."""
     if kind is None:
         return None
     if not isinstance(kind, str):
@@ -269,9 +242,9 @@ def _formula(about: Any, arrays: dict[str, np.ndarray]) -> Formula | None:
         if values.dtype != np.float64 or not np.all(np.isfinite(values)):
             raise InputError(f"its parameter {key} is not made of finite float64 numbers.")
     return Formula(
-        kind=_taken(about, "kind", str),
-        settings=_taken(about, "settings", dict),
+        kind=taken(about, "kind", str),
+        settings=taken(about, "settings", dict),
         parameters=parameters,
-        h=as_positive(_taken(about, "h", float), "h"),
-        t0=as_positive(_taken(about, "t0", float), "t0"),
+        h=as_positive(taken(about, "h", float), "h"),
+        t0=as_positive(taken(about, "t0", float), "t0"),
     )

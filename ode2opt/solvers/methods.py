@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array
 from ode2opt.solvers import classics
+from ode2opt.solvers.auto import planned
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.lbfgs import lbfgs
+from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
+from ode2opt.solvers.newton import NEWTON
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.run import HandOver, Run
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.run import HandOver, Run, Stop
+from ode2opt.solvers.supervisor import PLAIN, Stage, supervise
 
 Policy = Guard | Relay | None
 """What watches a schedule: the guard, the paper's relay, or nothing."""
@@ -37,17 +43,23 @@ class BuiltIn:
 
 def follow(eigac: Eigac, policy: Policy) -> None:
     """Run EIGAC under a policy; leaves by Stop."""
-    run = eigac.run
-    run.watch = None if policy is None else policy.reason
+    eigac.run.watch = None if policy is None else policy.reason
     try:
-        if isinstance(policy, Guard) and len(eigac.schedule) == 1:  # it holds the idle step only
-            eigac.first = run.evaluate(eigac.x)
-            raise HandOver("the method begins with its fallback")
         eigac.go()
     except HandOver as handover:
         assert policy is not None
-        run.hand_over(handover.reason, policy.successor)
-        policy.take_over(run, eigac)
+        policy.take_over(eigac.run, eigac, handover.reason)
+
+
+def in_stages(run: Run, x: Array, stages: Iterable[Stage], policy: Policy) -> None:
+    """Run stages from ``x``: all of them under the guard, else the first one alone."""
+    here = run.begin(np.asarray(x).astype(np.float64))
+    if isinstance(policy, Guard):
+        supervise(run, here, stages)
+    try:
+        next(iter(stages)).go(run, here)
+    except HandOver:
+        raise Stop(Status.LINE_SEARCH) from None
 
 
 def _classic(
@@ -55,7 +67,11 @@ def _classic(
     method: Callable[[Run, Array, float], None],
     schedule: Callable[[int], Schedule] | None = None,
 ) -> BuiltIn:
-    return BuiltIn(summary, True, lambda run, x, L, policy: method(run, x, L), None, schedule)
+    def classic(run: Run, x: Array, L: float, policy: Policy) -> None:
+        run.tell(summary)
+        method(run, x, L)
+
+    return BuiltIn(summary, True, classic, None, schedule)
 
 
 def _default_eigac(C: float) -> BuiltIn:
@@ -63,6 +79,7 @@ def _default_eigac(C: float) -> BuiltIn:
 
     def minimise(run: Run, x: Array, L: float, policy: Policy) -> None:
         horizon = min(max(1, run.max_iter), LONGEST)
+        run.tell(summary)
         follow(Eigac(run, coefficients.schedule(horizon, L), x), policy)
 
     summary = f"EIGAC, default coefficients, C = {C:g}"
@@ -85,7 +102,24 @@ METHODS: dict[str, BuiltIn] = {
     "eigac-c1": _default_eigac(1.0),
     "eigac-c2": _default_eigac(2.0),
     "eigac-c4": _default_eigac(4.0),
-    "lbfgs": BuiltIn("scipy's L-BFGS-B, 10 corrections", False, lambda run, x, L, p: lbfgs(run, x)),
+    "auto": BuiltIn(
+        "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
+        False,
+        lambda run, x, L, policy: in_stages(run, x, planned(run), Guard()),
+    ),
+    "newton": BuiltIn(
+        "Newton's method, by Cholesky or conjugate gradients",
+        False,
+        lambda run, x, L, policy: in_stages(run, x, [NEWTON, PLAIN], policy),
+    ),
+    "lbfgs": BuiltIn(
+        "L-BFGS, 10 corrections",
+        False,
+        lambda run, x, L, policy: in_stages(run, x, [PLAIN], policy),
+    ),
+    "lbfgs-scipy": BuiltIn(
+        "scipy's L-BFGS-B, 10 corrections", False, lambda run, x, L, p: lbfgs_scipy(run, x)
+    ),
 }
 
 

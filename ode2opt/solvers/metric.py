@@ -1,4 +1,4 @@
-"""The metric of a method: EIGAC on y -> f(S y), written in x (SPEC.md section 13).
+"""The metric of a method: EIGAC on y -> f(S y), written in x (docs/mathematics.md, section 13).
 
 With M = S S^T the iteration needs one product M g more and nothing else: u and e live in x, the
 gradient norm that is watched stays the Euclidean one.
@@ -19,6 +19,7 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
 KINDS = ("diagonal", "spectral", "lowrank")
+ROUNDING = 1e-14  # of the largest eigenvalue: below it there is nothing to know
 DENSE = 0.5  # from this share of n directions on, M as a matrix costs less than its factors
 
 
@@ -66,6 +67,13 @@ class Metric:
     def flops(self) -> int:
         """What one product M g costs."""
         return 2 * self.n if self.V is None else 2 * min(self.n**2, 2 * self.V.size)
+
+    @classmethod
+    def inverse_of(cls, H: np.ndarray) -> Metric:
+        """Return M = H^-1 for a symmetric positive definite matrix, by its eigenvectors."""
+        w, V = np.linalg.eigh(H)
+        w = np.maximum(w, ROUNDING * w[-1])
+        return cls("spectral", np.ones(len(w)), np.ascontiguousarray(V), w**-0.5 - 1)
 
     def on(self, problem: Problem) -> Operator:
         """Return the metric on a problem's kind of arrays."""

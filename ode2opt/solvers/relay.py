@@ -1,10 +1,12 @@
-"""The paper's relay: when learned coefficients fail, default ones go on (SPEC.md section 11)."""
+"""The paper's relay: when learned coefficients fail, default ones go on.
+
+See docs/mathematics.md, section 11.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
@@ -23,7 +25,6 @@ class Relay:
     learned coefficients leave behind better than 6 does.
     """
 
-    successor: ClassVar[str] = "relay"
     coefficients: DefaultCoefficients = field(
         default_factory=lambda: DefaultCoefficients(3.7, alpha=8.0)
     )
@@ -34,8 +35,10 @@ class Relay:
             return "the gradient norm rose after the tolerance was reached"
         return None
 
-    def take_over(self, run: Run, eigac: Eigac) -> None:
+    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
         """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
+        run.hand_over(reason, "relay")
+        run.watch = None
         k, old = eigac.done, eigac.schedule
         a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
         move = eigac.u - a * eigac.direction()

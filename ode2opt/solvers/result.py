@@ -54,7 +54,7 @@ class History:
     """What was seen at each iteration, 0 being the start point."""
 
     grad_norm: list[float] = field(default_factory=list)
-    oracle_calls: list[int] = field(default_factory=list)
+    oracle_calls: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
 
@@ -63,7 +63,7 @@ class Milestone:
     """When the tolerance was first reached."""
 
     iteration: int
-    oracle_calls: int
+    oracle_calls: float
     seconds: float
 
 
@@ -77,9 +77,11 @@ class Result:
         grad_norm: the Euclidean norm of the gradient at ``x``.
         status: why the solve stopped.
         iterations: iterations made; for lbfgs and the guard's fallback each evaluation is one.
-        oracle_calls: gradients, Hessian-vector products and values used, the method's set-up
-            included; a start point that is given costs nothing.
+        oracle_calls: gradients, Hessian-vector products and values used, set-up included; work on
+            m of N rows counts m/N, a Hessian as many gradients as have its operations
+            (docs/counting.md).
         seconds: wall time, set-up included.
+        method: what was done, in words.
         handovers: what the guard or the relay did.
         history: norms, calls and seconds by iteration, when asked for.
         reached: when the tolerance was first met, or None.
@@ -90,8 +92,9 @@ class Result:
     grad_norm: float
     status: Status
     iterations: int
-    oracle_calls: int
+    oracle_calls: float
     seconds: float
+    method: str = ""
     handovers: tuple[Handover, ...] = ()
     history: History | None = None
     reached: Milestone | None = None

@@ -11,14 +11,18 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import array_api_compat
 import numpy as np
 
-from ode2opt.problems._arrays import Array, copy
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, copy, epsilon, namespace
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 
+NOT_FINITE = "The {what} is {value} at the start point: start elsewhere, or scale the problem."
+ROUNDING = 10  # units in the last place: values that differ by less may be equal
 PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progress
 
 
@@ -30,12 +34,21 @@ class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
         self.status = status
 
 
-class HandOver(Exception):  # noqa: N818
-    """Another method should take over."""
+class Here(NamedTuple):
+    """A point that was evaluated: where a line search starts from."""
 
-    def __init__(self, reason: str) -> None:
+    x: np.ndarray
+    value: float
+    g: np.ndarray
+    norm: float
+
+
+class HandOver(Exception):  # noqa: N818
+    """Another method should take over, from ``here`` where the last one says so."""
+
+    def __init__(self, reason: str, here: Here | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.here = reason, here
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,12 @@ class Progress:
 
     iteration: int
     grad_norm: float
-    oracle_calls: int
+    oracle_calls: float
     seconds: float
     x: Array
 
 
 Callback = Callable[[Progress], object]
-Evaluation = tuple[float, np.ndarray]
-"""A value and a gradient, as scipy takes them."""
 
 
 class Run:
@@ -62,6 +73,9 @@ class Run:
         norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
         best_x: the point with the smallest gradient norm.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
+        best_value: f there, where it is known.
+        words: what was done, for the result.
+        rounding: the relative difference below which values may be equal.
         watch: returns a reason to hand over, or None; no watch means none.
     """
 
@@ -83,13 +97,17 @@ class Run:
         self.watch: Callable[[Run], str | None] | None = None
         self.accept_non_finite = False
         self.handovers: list[Handover] = []
+        self.words: list[str] = []
         self.reached: Milestone | None = None
-        self.calls = 0
+        self.calls: float = 0
         self.k = -1
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf
         self.progress_norm, self.progress_k = math.inf, 0
         self.best_x: Array = None
-        self._immutable = array_api_compat.is_jax_namespace(problem.xp)
+        self.best_value: float | None = None
+        self._borrowed = array_api_compat.is_jax_namespace(problem.xp)
+        self._host = problem.xp is namespace(np.empty(0)) and problem.dtype == np.float64
+        self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
         self._began = time.perf_counter()
 
     @property
@@ -97,10 +115,14 @@ class Run:
         """Wall time since the start, set-up included."""
         return time.perf_counter() - self._began
 
-    def charge(self, oracle_calls: int, seconds: float) -> None:
-        """Add a set-up cost that was paid before the clock started."""
+    def charge(self, oracle_calls: float, seconds: float = 0.0) -> None:
+        """Add a cost: calls that are no iterates, seconds paid before the clock started."""
         self.calls += oracle_calls
         self._began -= seconds
+
+    def tell(self, words: str) -> None:
+        """Take note of what was done, in words."""
+        self.words.append(words)
 
     def gradient(self, x: Array) -> Array:
         """Return the gradient at a point that is no iterate; counted, not observed."""
@@ -118,19 +140,81 @@ class Run:
         self.observe(x, g)
         return g
 
-    def evaluate(self, x: Array) -> Evaluation:
-        """Return value and gradient at the next iterate ``x``; may raise Stop or HandOver."""
+    def begin(self, x: np.ndarray) -> Here:
+        """Evaluate the start point; from here on trials may lead to what is no number."""
+        self.accept_non_finite = True
+        here = self.evaluate(x)
+        if not math.isfinite(here.value):
+            raise InputError(NOT_FINITE.format(what="function", value=here.value))
+        return here
+
+    def attempt(self, x: np.ndarray) -> Here | None:
+        """Evaluate a start point that may be unfit; None where it is, and then it is no iterate."""
+        here = self.look(self._there(x))
+        if not (math.isfinite(here.value) and math.isfinite(here.norm)):
+            return None
+        self.accept_non_finite = True
+        self.observe(self._there(x), self._there(here.g), here.value)
+        return here
+
+    def evaluate(self, x: np.ndarray) -> Here:
+        """Evaluate the next iterate ``x``, which nobody overwrites; may raise Stop or HandOver."""
+        point = self._there(x)
+        value, g = self.problem.value_and_gradient(point)
+        self.calls += 1
+        self.observe(point, g, float(value))
+        g = g if self._host else np.asarray(g, dtype=np.float64)
+        return Here(x, float(value), g, self.norm)
+
+    def look(self, x: Array) -> Here:
+        """Evaluate a point that is no iterate; counted, not observed."""
         value, g = self.problem.value_and_gradient(x)
         self.calls += 1
-        self.observe(x, g)
-        return float(value), np.asarray(g, dtype=np.float64)
+        x, g = (np.asarray(v).astype(np.float64) for v in (x, g))
+        return Here(x, float(value), g, self._norm(g))
 
-    def observe(self, x: Array, g: Array) -> None:
-        """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver."""
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the Hessian at ``x``; counted as gradients of as many operations."""
+        problem = self.problem
+        self.calls += problem.hessian_flops() / problem.gradient_flops()
+        return np.asarray(problem.hessian(self._there(x)), dtype=np.float64)
+
+    def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
+        """Return the diagonal of the Hessian at ``x``; counted as one gradient."""
+        self.calls += 1
+        return np.asarray(self.problem.hessian_diagonal(self._there(x)), dtype=np.float64)
+
+    def products(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return v -> H(x) v; each product is counted."""
+        there = self._there(x)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            self.calls += 1
+            return np.asarray(self.problem.hvp(there, self._there(v)), dtype=np.float64)
+
+        return product
+
+    def hosted(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a product on the problem's kind of arrays as one on NumPy's."""
+        if self._host:
+            return product
+        return lambda g: np.asarray(product(self._there(g)), dtype=np.float64)
+
+    def _there(self, x: np.ndarray) -> Array:
+        """Return a vector on the problem's kind of arrays."""
+        return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
+
+    def observe(self, x: Array, g: Array, value: float | None = None) -> None:
+        """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver.
+
+        With a value the point is one that nobody overwrites.
+        """
         self.k += 1
         self.previous_norm, self.norm = self.norm, self._norm(g)
+        if self.norm < self.best_norm and not _is_finite(x):
+            self.norm = math.inf  # a gradient may well be zero at infinity
         if self.norm < self.best_norm:
-            self._keep(x)
+            self._keep(x, value)
         elif self.k == 0:
             raise Stop(Status.NON_FINITE)
         if self.history is not None:
@@ -140,32 +224,45 @@ class Run:
         if self.norm <= self.tol and self.reached is None:
             self.reached = Milestone(self.k, self.calls, self.seconds)
         self._stop_if_over(x)
-        if self.watch is not None and (reason := self.watch(self)) is not None:
-            raise HandOver(reason)
-        if not math.isfinite(self.norm) and not self.accept_non_finite:
-            raise Stop(Status.NON_FINITE)
+        if value is None:  # the trials of a line search are not judged one by one
+            self.judge()
+            if not math.isfinite(self.norm) and not self.accept_non_finite:
+                raise Stop(Status.NON_FINITE)
 
-    def _keep(self, x: Array) -> None:
+    def judge(self, here: Here | None = None) -> None:
+        """Ask the watch about the iterate just made; may raise HandOver."""
+        if self.watch is not None and (reason := self.watch(self)) is not None:
+            raise HandOver(reason, here)
+
+    def _keep(self, x: Array, value: float | None) -> None:
         if self.best_x is None:
-            self.best_x, self.first_norm = copy(x), self.norm
-        elif self._immutable:
+            self.first_norm = self.norm
+        if value is not None or self._borrowed:
             self.best_x = x
+        elif self.best_x is None or self.best_value is not None:
+            self.best_x = copy(x)
         else:
             self.best_x[...] = x
-        self.best_norm = self.norm
+        self.best_norm, self.best_value = self.norm, value
         if self.norm < PROGRESS * self.progress_norm:
             self.progress_norm, self.progress_k = self.norm, self.k
 
-    def _norm(self, g: Array) -> float:
+    @staticmethod
+    def _norm(g: Array) -> float:
         norm = math.sqrt(float(g @ g))
         if norm < math.inf:
             return norm
-        xp = self.problem.xp
-        largest = float(xp.max(xp.abs(g)))  # the squares may overflow where the norm does not
+        g = np.asarray(g, dtype=np.float64)  # where 1/largest is no underflow
+        largest = float(np.max(np.abs(g)))  # the squares may overflow where the norm does not
         if not 0 < largest < math.inf:
             return math.nan if math.isnan(norm) else math.inf
         scaled = g / largest
         return largest * math.sqrt(float(scaled @ scaled))
+
+    def check_time(self) -> None:
+        """Stop where the time is over; for work between iterates."""
+        if self.seconds > self.max_seconds:
+            raise Stop(Status.MAX_SECONDS)
 
     def _stop_if_over(self, x: Array) -> None:
         stop = self.callback is not None and self.callback(
@@ -177,10 +274,15 @@ class Run:
             raise Stop(Status.CALLBACK)
         if self.k >= self.max_iter:
             raise Stop(Status.MAX_ITER)
-        if self.max_seconds < math.inf and self.seconds > self.max_seconds:
-            raise Stop(Status.MAX_SECONDS)
+        if self.max_seconds < math.inf:
+            self.check_time()
 
     def hand_over(self, reason: str, to: str) -> None:
-        """Record that method ``to`` takes over from here; nothing is watched any more."""
+        """Record that method ``to`` takes over from here."""
         self.handovers.append(Handover(self.k, reason, to, self.norm))
-        self.watch = None
+
+
+def _is_finite(x: Array) -> bool:
+    """Whether all numbers of a vector are finite; a sum tells it in one pass, mostly."""
+    xp = namespace(x)
+    return math.isfinite(float(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))

@@ -18,18 +18,22 @@ from ode2opt.problems._arrays import (
     as_positive,
     as_vector,
     copy,
+    detached,
     epsilon,
 )
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method import Method
-from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow
+from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow, in_stages
+from ode2opt.solvers.recall import Recall
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
-from ode2opt.solvers.run import Callback, HandOver, Run, Stop
+from ode2opt.solvers.run import NOT_FINITE, Callback, HandOver, Run, Stop
 
+AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 HANDOVERS: dict[str, Policy] = {"guard": Guard(), "relay": Relay(), "none": None}
 
 
@@ -39,7 +43,8 @@ def solve(
     *,
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
-    method: str | Schedule | Method = "eigac-c2",
+    method: str | Schedule | Method = "auto",
+    memory: Memory | None = None,
     tol: float = 1e-6,
     max_iter: int = 100_000,
     max_seconds: float | None = None,
@@ -53,12 +58,15 @@ def solve(
     Args:
         problem: a :class:`Problem`, or a function of x as in scipy.
         x0: where to start; a :class:`Start` (``problem.start()``, the paper's) brings its step
-            constant along. By default a method's learned start, or the best of the paper's start,
-            1/n and 0 (a Problem only).
+            constant along. By default a method's learned start or the memory's, else 0 (a Problem
+            only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
         method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method`, or a
-            :class:`Schedule`, which is taken as it is.
+            :class:`Schedule`, which is taken as it is. "auto" plans from the problem: Newton,
+            L-BFGS in a metric made of some of its rows, or plain L-BFGS.
+        memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
+            the method "auto" only.
         tol: the Euclidean gradient norm to reach.
         max_iter: at most this many iterations.
         max_seconds: at most this much wall time.
@@ -79,6 +87,8 @@ def solve(
     """
     task = _as_problem(problem, x0, fun, jac)
     policy = _policy(handover, method)
+    if memory is not None and (method != "auto" or not isinstance(memory, Memory)):
+        raise InputError("memory must be an ode2opt.Memory, and goes with the method 'auto' only.")
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
     if not isinstance(method, str | Schedule | Method):
@@ -98,22 +108,32 @@ def solve(
         callback=callback,
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        status = _minimise(run, x0, chosen, policy)
+        if memory is None:
+            return _result(run, _minimise(run, x0, chosen, policy))
+        recall = Recall(memory, run)
+        status = _minimise(run, x0, recall, policy)
+        with suppress(KeyboardInterrupt):  # the solution is worth more than what can be learned
+            recall.learn()
         return _result(run, status)
 
 
 def _minimise(
-    run: Run, x0: Array | Start | None, method: BuiltIn | Schedule | Method, policy: Policy
+    run: Run,
+    x0: Array | Start | None,
+    method: BuiltIn | Schedule | Method | Recall,
+    policy: Policy,
 ) -> Status:
     """Run the method until it stops, and say why it did."""
-    x = run.problem.xp.zeros(run.problem.n, dtype=run.problem.dtype)
+    start = _first_point(run, method) if x0 is None else x0
+    x = copy(start.x0 if isinstance(start, Start) else start)
     try:
-        start = _first_point(run, method) if x0 is None else x0
-        x = copy(start.x0 if isinstance(start, Start) else start)
         if isinstance(method, Schedule):
+            run.tell(f"EIGAC with a given schedule of {len(method)} iterations")
             follow(Eigac(run, method, x), policy)
+        elif isinstance(method, Recall):
+            method.minimise(x, given=x0 is not None)
         elif isinstance(method, Method):
-            follow(_learned(run, x, method), policy)
+            _follow_learned(run, x, method, policy)
         else:
             L = _step_constant(run, start) if method.needs_scale else math.nan
             method.minimise(run, x, L, policy)
@@ -127,43 +147,35 @@ def _minimise(
     raise AssertionError("a method returned without a status")
 
 
-def _learned(run: Run, x: Array, method: Method) -> Eigac:
-    """Return EIGAC as a learned method has it: its schedule, scale and metric."""
+def _follow_learned(run: Run, x: Array, method: Method, policy: Policy) -> None:
+    """Run EIGAC as a learned method has it: its schedule, scale and metric; leaves by Stop."""
     metric = None if method.metric is None else method.metric.on(run.problem)
+    if method.schedule is None:
+        guard = policy if isinstance(policy, Guard) else method.guard
+        in_stages(run, x, guard.stages(metric, method.family_scale or 1.0), policy)
+        return
+    run.tell(method.words)
     if method.scale == "product":
 
         def scale_at(g: Array) -> float:
-            run.calls += 1
+            run.charge(1)
             return method.curvature(run.problem, x, g, metric)
 
-        return Eigac(run, method.schedule, x, metric, scale_at)
-    scale, calls = method.scale_of(run.problem, x)
-    run.charge(calls, 0.0)
-    eigac = Eigac(run, method.schedule, x, metric)
-    eigac.divide_by(scale)
-    return eigac
+        follow(Eigac(run, method.schedule, x, metric, scale_at), policy)
+    else:
+        scale, calls = method.scale_of(run.problem, x)
+        run.charge(calls)
+        eigac = Eigac(run, method.schedule, x, metric)
+        eigac.divide_by(scale)
+        follow(eigac, policy)
 
 
-def _first_point(run: Run, method: BuiltIn | Schedule | Method) -> Array | Start:
-    """Return the learned start where the method has one, else the best of the usual ones."""
-    if isinstance(method, Method) and method.start is not None:
-        return as_vector(method.start, _like(run.problem), "the learned start", run.problem.n)
-    return _best_start(run)
-
-
-def _best_start(run: Run) -> Array | Start:
-    """Return the paper's start, or 1/n or 0 where the gradient is smaller.
-
-    The paper's step is meant for columns of size one: with larger ones it may leap far away.
-    """
+def _first_point(run: Run, method: BuiltIn | Schedule | Method | Recall) -> Array:
+    """Return the learned start where the method has one, else 0."""
     problem = run.problem
-    paper = problem.start()
-    points = [paper.x0, problem.xp.full((problem.n,), 1.0 / problem.n, dtype=problem.dtype)]
-    points.append(problem.xp.zeros(problem.n, dtype=problem.dtype))
-    gradients = [run.gradient(point) for point in points]
-    squares = [float(g @ g) for g in gradients]
-    best = min(range(3), key=lambda i: squares[i] if math.isfinite(squares[i]) else math.inf)
-    return paper if best == 0 else points[best]
+    if isinstance(method, Method) and method.start is not None:
+        return as_vector(method.start, _like(problem), "the learned start", problem.n)
+    return problem.xp.zeros(problem.n, dtype=problem.dtype)
 
 
 def _step_constant(run: Run, start: Array | Start) -> float:
@@ -172,23 +184,23 @@ def _step_constant(run: Run, start: Array | Start) -> float:
         run.charge(start.scale.oracle_calls, start.scale.seconds)
         return start.L
     scale = run.problem.scale(start)
-    run.charge(scale.oracle_calls, 0.0)
+    run.charge(scale.oracle_calls)
     return scale.L
 
 
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
-        raise InputError(
-            "The gradient at the start point is not finite: start elsewhere, or scale the problem."
-        )
+        raise InputError(NOT_FINITE.format(what="gradient", value="not finite"))
+    value = run.value(run.best_x) if run.best_value is None else run.best_value
     return Result(
         x=run.best_x,
-        fun=float(run.problem.value(run.best_x)),
+        fun=value,
         grad_norm=run.best_norm,
         status=status,
         iterations=run.k,
         oracle_calls=run.calls,
         seconds=run.seconds,
+        method=", then ".join(run.words) or AT_ONCE[run.reached is not None],
         handovers=tuple(run.handovers),
         history=run.history,
         reached=run.reached,
@@ -214,7 +226,7 @@ def _as_problem(
         raise InputError("A function needs a start point: pass x0.")
     if isinstance(x0, Start):
         x0 = x0.x0
-    n = int(np.size(x0))
+    n = int(np.asarray(detached(x0)).size)
     if jac is True:
         both = _Remembering(function)
         return FunctionProblem(lambda x: both(x)[0], lambda x: both(x)[1], n=n)

@@ -1,0 +1,34 @@
+"""``auto``, the default: it looks at the problem and plans (docs/mathematics.md, section 14).
+
+A linear model whose Hessian can be formed whitens itself; a wider one is solved by Newton's method
+with conjugate gradients; a quadratic by Newton's method; any other function by L-BFGS. Whatever
+comes first, L-BFGS and then a method with a proof go on where it gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.quadratic import Quadratic
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.newton import NEWTON
+from ode2opt.solvers.run import Run
+from ode2opt.solvers.supervisor import PLAIN, Stage
+from ode2opt.solvers.whitening import whitening
+
+
+def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stage]:
+    """Yield the stages of a solve.
+
+    A warm one has come too near for solutions on some rows to help; a frugal one saves oracle
+    calls as well as seconds.
+    """
+    problem, costs = run.problem, Costs(run.problem, frugal)
+    if isinstance(problem, LinearModel):
+        dense = problem.n <= LARGEST_DENSE_HESSIAN and problem.N > problem.n
+        yield from whitening(run, costs, warm) if dense else [NEWTON]
+    elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():
+        yield NEWTON
+    yield PLAIN

@@ -1,0 +1,127 @@
+"""What work on a problem costs, in seconds on one core: what ``auto`` plans with.
+
+The constants were measured (benchmarks/costs.py measures them anew); nothing is timed in a solve,
+so that the same problem is always solved in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ode2opt.problems._arrays import is_sparse
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
+from ode2opt.problems.gram import gram_seconds
+from ode2opt.problems.linear_model import LinearModel
+
+NANO = 1e-9
+CACHED = 1 << 19  # entries of a matrix that stays in the cache
+# Nanoseconds of value and gradient together.
+ENTRY, CACHED_ENTRY, SPARSE_ENTRY, ROW = 1.4, 0.6, 2.3, 25.0
+# Nanoseconds of a factorisation by n^3 and n^2, and of a solve by n^2.
+CUBE, SQUARE, SOLVE = 0.015, 6.0, 0.7
+EVALUATION, FORMING = 60e-6, 100e-6  # seconds that do not depend on size
+FEWEST = 4  # rows of the first level, in columns
+GROWTH = 4  # of the rows, from level to level
+LARGEST_SAMPLE = 4  # the part of the rows that a sample may have
+NEWTON_STEPS, LEVEL_STEPS = 7, 4  # on the first level, and of L-BFGS on each of the next, about
+PRODUCTS = 60  # Hessian products that a Newton step by conjugate gradients takes, about
+
+
+class Costs:
+    """Seconds of the parts of a solve, on ``m`` of the problem's rows (all by default).
+
+    A ``frugal`` plan saves oracle calls as well as seconds.
+    """
+
+    def __init__(self, problem: Problem, frugal: bool = False) -> None:
+        self.frugal = frugal
+        self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
+        self.matrix: Any = problem.A if isinstance(problem, LinearModel) else None
+
+    def _share(self, m: int | None) -> float:
+        return 1.0 if m is None else m / self.rows
+
+    def evaluation(self, m: int | None = None) -> float:
+        """Value and gradient, with what a step of L-BFGS costs beside them."""
+        share, A = self._share(m), self.matrix
+        own = 40 * self.n  # two products with the corrections
+        if A is None:
+            return EVALUATION + NANO * (own + 0.5 * self.problem.gradient_flops())
+        entries = share * (A.nnz if is_sparse(A) else self.rows * self.n)
+        each = CACHED_ENTRY if entries < CACHED else ENTRY
+        if is_sparse(A):
+            each = SPARSE_ENTRY
+        return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows)
+
+    def metric(self, m: int | None = None) -> float:
+        """A Hessian, formed and factorised."""
+        forming = NANO * SQUARE * self.n**2
+        if self.matrix is not None:
+            forming = self._share(m) * gram_seconds(self.matrix)
+        elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
+            forming = self.n * self.evaluation()
+        return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)
+
+    def price(self, m: int | None = None) -> float:
+        """A metric, in evaluations; where calls are to be saved too, at least its calls."""
+        seconds = self.metric(m) / self.in_metric()
+        if not self.frugal:
+            return seconds
+        calls = self.problem.hessian_flops() / self.problem.gradient_flops()
+        return max(seconds, self._share(m) * calls)
+
+    def in_metric(self) -> float:
+        """One evaluation in a dense metric."""
+        return self.evaluation() + NANO * SOLVE * self.n**2
+
+    def newton_by_cholesky(self) -> bool:
+        """Whether a Newton step is cheaper with the whole Hessian than by products."""
+        return self.n <= LARGEST_DENSE_HESSIAN and self.metric() < PRODUCTS * self.evaluation()
+
+
+class Plan(NamedTuple):
+    """How many rows to whiten with; what that costs, in evaluations, and how many follow."""
+
+    rows: int
+    price: float
+    steps: float
+
+    @property
+    def total(self) -> float:
+        """The whole cost, in evaluations."""
+        return self.price + self.steps
+
+
+def plans(costs: Costs, norm: float, tol: float) -> tuple[Plan, Plan]:
+    """Return the cheapest plans: with solutions on some rows before, and of a single metric.
+
+    In the metric of k n rows the spectrum is about that of Marchenko and Pastur, so that the error
+    falls by the root of k a step; a solution on m rows leaves a gradient that falls with its root.
+    """
+    levels: list[Plan] = []
+    single: list[Plan] = []
+    spent = 0.0
+    for m in sizes(costs.rows, costs.n):
+        newtons = 1 if levels else NEWTON_STEPS
+        spent += LEVEL_STEPS * costs.evaluation(m) / costs.in_metric() + newtons * costs.price(m)
+        left = math.log(max(10.0, norm / tol * math.sqrt(costs.n / m)))
+        least = 10.0 if m == costs.rows else 1.5
+        steps = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / costs.n)))
+        levels.append(Plan(m, spent, steps))
+        single.append(Plan(m, costs.price(m), steps))
+    return min(levels, key=lambda plan: plan.total), min(single, key=lambda plan: plan.total)
+
+
+def sizes(rows: int, n: int) -> list[int]:
+    """Return the rows of the levels, the last having all."""
+    found = [more(0, rows, n)]
+    while found[-1] < rows:
+        found.append(more(found[-1], rows, n))
+    return found
+
+
+def more(m: int, rows: int, n: int) -> int:
+    """Return the rows of the level after ``m``: a sample is copied, so it has a quarter at most."""
+    larger = GROWTH * m or FEWEST * n
+    return larger if larger <= rows / LARGEST_SAMPLE else rows

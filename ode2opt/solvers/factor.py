@@ -1,0 +1,46 @@
+"""A Hessian as a metric: g -> H^-1 g by Cholesky, damped where H is singular."""
+
+from __future__ import annotations
+
+import numpy as np
+
+DAMPING = 1e-12  # in diagonals of H, always there: what is lost is below rounding of the step
+MORE = 100.0
+MOST = 1e6
+
+
+class Factor:
+    """The inverse of H + damping diag(H), the smallest damping that a factorisation allows.
+
+    Measured in diagonals, it does not depend on how large the columns are. A direction that H does
+    not know at all is given the largest curvature.
+    """
+
+    def __init__(self, H: np.ndarray, damping: float = DAMPING) -> None:
+        from scipy.linalg.lapack import dpotrf, dpotrs
+
+        self._solve = dpotrs
+        index = np.diag_indices(len(H))
+        H = np.asarray(H, dtype=np.float64)
+        diagonal = H[index].copy()
+        top = float(diagonal.max(initial=0.0)) or 1.0
+        diagonal = np.where(diagonal > DAMPING**2 * top, diagonal, top)
+        self.damping = damping
+        while True:
+            damped = H.copy()
+            damped[index] += self.damping * diagonal
+            self._factor, info = dpotrf(damped, overwrite_a=1, clean=0)
+            if info == 0 or self.damping > MOST:
+                break
+            self.damping *= MORE
+
+    def inverse(self) -> np.ndarray:
+        """Return H^-1 as a matrix: for a metric that is used many times."""
+        from scipy.linalg.lapack import dpotri
+
+        upper = np.triu(dpotri(self._factor)[0])
+        return upper + np.triu(upper, 1).T
+
+    def __call__(self, g: np.ndarray) -> np.ndarray:
+        """Return H^-1 g."""
+        return self._solve(self._factor, g)[0]

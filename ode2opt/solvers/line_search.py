@@ -1,0 +1,154 @@
+"""A line search that stays right down to rounding.
+
+A step is taken when it meets Wolfe's conditions or, where values differ by rounding only, the
+approximate ones of Hager and Zhang, which compare slopes instead of values
+(docs/mathematics.md, section 11). Trials are placed as Moré and Thuente do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+DECREASE = 1e-3  # Armijo's share of the slope: a step must gain at least this much
+CURVATURE = 0.9  # the share of the slope that may be left
+APPROXIMATE = 0.1  # the same as DECREASE, in the comparison of slopes
+FURTHEST = 4.0  # by how much a step may grow in one trial
+SLOW = 0.66  # a bracket that keeps more than this share of its width in two trials is halved
+BACK = 0.1  # the share of a step that led to no number
+MAX_TRIALS = 30
+
+
+class Trial(NamedTuple):
+    """A step with the value and the slope along the line there."""
+
+    step: float
+    value: float
+    slope: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether value and slope are numbers."""
+        return math.isfinite(self.value) and math.isfinite(self.slope)
+
+
+class Standstill:
+    """Tells when a method goes on without getting anywhere, as at the edge of rounding.
+
+    That is so after a number of steps none of which has lowered the value or, by a tenth, the
+    gradient norm.
+    """
+
+    def __init__(self) -> None:
+        self._value = self._norm = math.inf
+        self._steps = 0
+
+    def __call__(self, value: float, norm: float) -> bool:
+        self._steps += 1
+        if value < self._value or norm < 0.9 * self._norm:
+            self._steps = 0
+        self._value, self._norm = min(value, self._value), min(norm, self._norm)
+        return self._steps >= MAX_TRIALS
+
+
+def search(
+    start: Trial, first: float, at: Callable[[float], Trial], rounding: float
+) -> Trial | None:
+    """Return a step that can be taken from ``start`` (step 0, a negative slope), or None.
+
+    Args:
+        start: value and slope at the step 0.
+        first: the step to try first.
+        at: evaluates a step; the last step asked for is the one returned.
+        rounding: differences of values below this share of the value are rounding.
+    """
+    slack = rounding * abs(start.value)
+    low, high = start, None  # the lowest point so far; the other end of the bracket
+    step, widths = first, [math.inf, math.inf]
+    for _ in range(MAX_TRIALS):
+        trial = at(step)
+        if not trial.finite:
+            high, step = None, low.step + BACK * (step - low.step)
+            continue
+        if _accepted(start, trial, slack):
+            return trial
+        step = _next(low, high, trial)
+        if trial.value > low.value:
+            high = trial
+        else:
+            high = low if trial.slope * (trial.step - low.step) >= 0 else high
+            low = trial
+        if high is not None:
+            width = abs(high.step - low.step)
+            if width > SLOW * widths[0]:
+                step = 0.5 * (low.step + high.step)
+            widths = [widths[1], width]
+        if not 0 < step < math.inf or step == low.step or (high and step == high.step):
+            return None
+    return None
+
+
+def _accepted(start: Trial, trial: Trial, slack: float) -> bool:
+    if not trial.slope >= CURVATURE * start.slope:
+        return False
+    if trial.value <= start.value + DECREASE * trial.step * start.slope:
+        return trial.slope <= -CURVATURE * start.slope
+    flat = trial.value <= start.value + slack
+    return flat and trial.slope <= (2 * APPROXIMATE - 1) * start.slope
+
+
+def _next(low: Trial, high: Trial | None, trial: Trial) -> float:
+    """Return the step to try after ``trial``, by what value and slope say of the minimum."""
+    cubic = _cubic(low, trial)
+    if trial.value > low.value:  # too far: the cubic, or half-way to the parabola
+        parabola = _parabola(low, trial)
+        near = abs(cubic - low.step) < abs(parabola - low.step)
+        return cubic if near else _mean(cubic, parabola)
+    secant = _secant(low, trial)
+    if trial.slope * low.slope < 0:  # past the minimum: the farther back
+        return max(cubic, secant, key=lambda step: abs(step - trial.step))
+    if abs(trial.slope) < abs(low.slope):  # on the way: the farther on, but not too far
+        return _onward(low, high, trial, cubic, secant)
+    return _cubic(high, trial) if high is not None else FURTHEST * trial.step
+
+
+def _onward(low: Trial, high: Trial | None, trial: Trial, cubic: float, secant: float) -> float:
+    sign = math.copysign(1.0, trial.step - low.step)
+    if not (cubic - trial.step) * sign > 0:
+        cubic = secant if high is not None else FURTHEST * trial.step
+    if high is None:
+        step = max(cubic, secant, key=lambda s: abs(s - trial.step))
+        return min(max(step, 1.1 * trial.step), FURTHEST * trial.step)
+    step = min(cubic, secant, key=lambda s: abs(s - trial.step))
+    limit = trial.step + SLOW * (high.step - trial.step)
+    return min(step, limit) if sign > 0 else max(step, limit)
+
+
+def _mean(one: float, other: float) -> float:
+    return 0.5 * (one + other) if math.isfinite(one) else other
+
+
+def _parabola(low: Trial, trial: Trial) -> float:
+    """Return the minimum of the parabola through low's value and slope and trial's value."""
+    width = trial.step - low.step
+    rise = (low.value - trial.value) / width + low.slope
+    return low.step + 0.5 * width * low.slope / rise if rise else low.step + 0.5 * width
+
+
+def _secant(low: Trial, trial: Trial) -> float:
+    bend = trial.slope - low.slope
+    return trial.step - trial.slope * (trial.step - low.step) / bend if bend else math.inf
+
+
+def _cubic(one: Trial, other: Trial) -> float:
+    """Return the minimum of the cubic through two values and slopes, infinity if it has none."""
+    width = other.step - one.step
+    theta = 3 * (one.value - other.value) / width + one.slope + other.slope
+    size = max(abs(theta), abs(one.slope), abs(other.slope))
+    square = (theta / size) ** 2 - (one.slope / size) * (other.slope / size)
+    if not square >= 0:
+        return math.inf
+    root = math.copysign(size * math.sqrt(square), width)
+    below = other.slope - one.slope + 2 * root
+    return other.step - width * (other.slope + root - theta) / below if below else math.inf

@@ -1,0 +1,219 @@
+"""A memory of solved problems: every solve makes the next ones of its kind cheaper.
+
+It keeps the mean solution and the mean Hessian at solutions; ``recall`` says how a solve uses them
+and what it leaves behind (docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.problems.base import Problem
+from ode2opt.solvers.factor import Factor
+from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.method import Method, load_metric, save_metric
+from ode2opt.solvers.metric import Metric
+from ode2opt.storage import load_tensors, save_tensors, taken
+
+VERSION, KEY = 1, "ode2opt-memory"
+RECENT = 8  # solves that tell the usual cost
+OPEN = 1.0  # of one row's curvature: what the rows of a new problem leave open
+OPEN_FIRST = 2.0  # the same for the first solved problem, less with each that follows
+ARRAYS = ("mean", "hessian", "floor")
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a memory holds; replaced as a whole, so that threads see the old or the new one.
+
+    Attributes:
+        kind, n: the class of the problems and their number of variables.
+        tol: the last tolerance that was reached.
+        solves: how many there were; ``recent`` what the last ones cost, in calls.
+        surprises: how many of the last solves in a row cost far more than usual.
+        solved: how many solutions are behind ``mean``.
+        looks: how many Hessians at solutions are behind ``hessian``, and behind ``floor``, what
+            their rows left open, by variable.
+        metric: takes the place of the Hessian where there are too many variables.
+        starts: the last comparisons of starts: whether the mean solution was the better one.
+        inverse: the metric of the mean Hessian, made of it.
+    """
+
+    kind: str
+    n: int
+    tol: float = 1.0
+    solves: int = 0
+    recent: tuple[float, ...] = ()
+    surprises: int = 0
+    solved: int = 0
+    mean: np.ndarray | None = None
+    looks: int = 0
+    hessian: np.ndarray | None = None
+    floor: np.ndarray | None = None
+    metric: Metric | None = None
+    starts: tuple[bool, ...] = ()
+    inverse: np.ndarray | None = None
+
+    @property
+    def usual(self) -> float:
+        """What a solve costs, in calls."""
+        return median(self.recent) if self.recent else math.inf
+
+    def damped(self) -> np.ndarray:
+        """Return the mean Hessian with what is open about it: the better known, the less."""
+        assert self.hessian is not None
+        assert self.floor is not None
+        return self.hessian + np.diag((OPEN + OPEN_FIRST / self.looks) * self.floor)
+
+    def with_inverse(self) -> Known:
+        """Return the same with the metric made."""
+        if self.hessian is None:
+            return replace(self, inverse=None)
+        return replace(self, inverse=Factor(self.damped()).inverse())
+
+
+class Memory:
+    """Learns from every solve it is given to: ``solve(problem, memory=memory)``.
+
+    The first solve is that of "auto"; later ones use what was learned. It is for problems of one
+    kind and size, and may be shared between threads.
+
+    Example:
+        >>> memory = Memory()
+        >>> results = [solve(problem, memory=memory) for problem in problems]
+        >>> memory.save("memory.safetensors")
+    """
+
+    def __init__(self) -> None:
+        self.known: Known | None = None
+        self.lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        known = self.known
+        if known is None:
+            return "Memory(empty)"
+        words = [f"{known.kind} of {known.n} variables", _many(known.solves, "solve")]
+        if known.recent:
+            words.append(f"{known.usual:.3g} calls a solve")
+        if known.looks:
+            words.append(f"a metric of {_many(known.looks, 'solution')}")
+        return f"Memory({', '.join(words)})"
+
+    @property
+    def solves(self) -> int:
+        """How many solves it has learned from."""
+        return 0 if self.known is None else self.known.solves
+
+    def about(self, problem: Problem) -> Known:
+        """Return what is known for a problem; one of another size or kind is refused."""
+        kind, n, known = type(problem).__name__, problem.n, self.known
+        if known is None:
+            return Known(kind, n)
+        if (kind, n) != (known.kind, known.n):
+            raise InputError(
+                f"This memory is of {known.kind} problems with {known.n} variables, not of {kind} "
+                f"with {n}: use another one."
+            )
+        return known
+
+    def method(self) -> Method:
+        """Return what was learned as a method: L-BFGS in the metric, from the mean solution."""
+        known = self.known
+        if known is None or known.mean is None:
+            raise InputError("This memory has learned nothing yet: solve something with it first.")
+        metric = known.metric if known.hessian is None else Metric.inverse_of(known.damped())
+        return Method(
+            schedule=None,
+            family=known.kind.lower(),
+            tol=known.tol,
+            scale="family",
+            family_scale=1.0,
+            metric=metric,
+            start=known.mean,
+            guard=Guard(fallback="lbfgs" if metric is None else "metric-lbfgs"),
+            provenance={"memory": {"solves": known.solves, "looks": known.looks}},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the memory to a file; a crash or a full disk leaves what was there."""
+        known = self.known
+        about: dict[str, Any] = {"version": VERSION, "empty": known is None}
+        arrays: dict[str, np.ndarray] = {}
+        if known is not None:
+            kept = [f.name for f in fields(known) if f.name not in (*ARRAYS, "metric", "inverse")]
+            about |= {name: getattr(known, name) for name in kept}
+            arrays = {k: getattr(known, k) for k in ARRAYS if getattr(known, k) is not None}
+            about["metric"] = save_metric(known.metric, arrays)
+        save_tensors(path, KEY, arrays, about)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Memory:
+        """Read a file written by :meth:`save`; every field is checked, nothing is executed."""
+        arrays, about = load_tensors(path, KEY, VERSION, "memory")
+        memory = cls()
+        try:
+            if not taken(about, "empty", bool):
+                memory.known = _known(arrays, about).with_inverse()
+        except InputError as error:
+            raise InputError(f"{path} is no valid memory: {error}") from None
+        return memory
+
+
+def _known(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Known:
+    counts = {
+        name: as_count(taken(about, name, int), name, least=0)
+        for name in ("solves", "surprises", "solved", "looks")
+    }
+    n = as_count(taken(about, "n", int), "n")
+    shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
+    for name in arrays.keys() & shapes.keys():
+        _check(name, arrays[name], shapes[name])
+    if counts["solves"] and not ("mean" in arrays and counts["solved"] and about.get("recent")):
+        raise InputError(f"it has {counts['solves']} solves, but no solution or no costs of them.")
+    if ("hessian" in arrays) != ("floor" in arrays):
+        raise InputError("it has a Hessian without floor, or a floor without Hessian.")
+    metric = load_metric(about.get("metric"), arrays)
+    if metric is not None and metric.n != n:
+        raise InputError(f"its metric has {metric.n} variables, not {n}.")
+    if ("hessian" in arrays or metric is not None) != (counts["looks"] > 0):
+        raise InputError(f"it has {counts['looks']} looks, which does not fit its metric.")
+    recent, starts = taken(about, "recent", list), taken(about, "starts", list)
+    if not all(type(won) is bool for won in starts):
+        raise InputError("its starts are no truth values.")
+    rest: dict[str, Any] = counts | {name: arrays.get(name) for name in ARRAYS}
+    return Known(
+        kind=taken(about, "kind", str)[:80],
+        n=n,
+        tol=_positive(taken(about, "tol", float)),
+        recent=tuple(_positive(calls) for calls in recent[-RECENT:]),
+        starts=tuple(starts),
+        metric=metric,
+        **rest,
+    )
+
+
+def _positive(value: Any) -> float:
+    number = as_number(value, "one of its numbers")
+    if not 0 < number < math.inf:
+        raise InputError(f"one of its numbers is {number:g}, not positive.")
+    return number
+
+
+def _check(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
+    if values.dtype != np.float64 or values.shape != shape or not np.all(np.isfinite(values)):
+        raise InputError(f"its {name} is no finite float64 array of the shape {shape}.")
+    if name == "floor" and not np.all(values > 0):
+        raise InputError("its floor is not positive.")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -1,0 +1,116 @@
+"""Newton's method with a line search: by Cholesky where the Hessian is formed, else by CG.
+
+Where the Hessian is singular it is damped, and where the infimum is not attained (separable data
+without l2) the gradient still goes to zero along finite points (docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.factor import Factor
+from ode2opt.solvers.lbfgs import NO_DECREASE, step
+from ode2opt.solvers.line_search import Standstill
+from ode2opt.solvers.run import HandOver, Here, Run
+from ode2opt.solvers.supervisor import Stage
+
+CG_STEPS = 200
+CG_TOLERANCE = 0.5  # of the residual, in the root of how far the gradient has come
+
+
+def newton(run: Run, here: Here) -> None:
+    """Minimise from an evaluated point; leaves by Stop, or by HandOver where no step helps."""
+    problem = run.problem
+    if not problem.has_hvp:
+        raise InputError("newton needs second derivatives: give the function's hvp, or use lbfgs.")
+    if Costs(problem).newton_by_cholesky():
+        run.tell("Newton's method by Cholesky")
+        NewtonCholesky(run).go(here)
+    run.tell("Newton's method by conjugate gradients")
+    NewtonCG(run).go(here)
+
+
+NEWTON = Stage("newton", newton)
+
+
+class NewtonCholesky:
+    """Newton steps with the whole Hessian; ``factor`` is the last one's."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.factor: Factor | None = None
+
+    def go(self, here: Here) -> None:
+        """Minimise; leaves by Stop or HandOver."""
+        _go(self.run, here, self._direction)
+
+    def _direction(self, here: Here) -> np.ndarray:
+        self.factor = Factor(self.run.hessian(here.x))
+        return -self.factor(here.g)
+
+
+def _go(run: Run, here: Here, direction: Callable[[Here], np.ndarray]) -> None:
+    standstill = Standstill()
+    while True:
+        run.check_time()
+        found = step(run, here, direction(here), 1.0)
+        if found is None or standstill(found.value, found.norm):
+            raise HandOver(NO_DECREASE, here)
+        here = found
+        run.judge(here)
+
+
+class NewtonCG:
+    """Newton steps by conjugate gradients: each product with the Hessian counts one.
+
+    From the second step on, where the Hessian's diagonal is cheap, its root scales the variables:
+    half-way to Jacobi's scaling, which does too much for columns that are rarely seen.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.weights: np.ndarray | float | None = None
+
+    def go(self, here: Here) -> None:
+        """Minimise; leaves by Stop or HandOver."""
+        _go(self.run, here, self._direction)
+
+    def _weights(self, here: Here) -> np.ndarray | float:
+        """Return the scaling of a step: none for the first, which may be all, then one for all."""
+        if self.weights is None:
+            self.weights = 1.0
+        elif self.run.problem.cheap_diagonal and isinstance(self.weights, float):
+            diagonal = np.sqrt(self.run.hessian_diagonal(here.x))
+            self.weights = 1 / np.where(diagonal > 0, diagonal, diagonal.max(initial=0.0) or 1.0)
+        return self.weights
+
+    def _direction(self, here: Here) -> np.ndarray:
+        """Return about -H^-1 g, the more exact the smaller the gradient is.
+
+        Where no curvature is met, the direction so far is taken.
+        """
+        first = max(self.run.first_norm, here.norm)
+        goal = here.norm * min(CG_TOLERANCE, math.sqrt(here.norm / first))
+        product, weights = self.run.products(here.x), self._weights(here)
+        d, r = np.zeros_like(here.x), -here.g
+        p = weights * r
+        square = float(r @ p)
+        for _ in range(min(CG_STEPS, 2 * len(d))):
+            Hp = product(p)
+            bend = float(p @ Hp)
+            if not bend > 0:
+                return d if np.any(d) else p
+            length = square / bend
+            d += length * p
+            r -= length * Hp
+            if not math.sqrt(float(r @ r)) > goal:
+                break
+            z = weights * r
+            square, old = float(r @ z), square
+            p = z + (square / old) * p
+        return d

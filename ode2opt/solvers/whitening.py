@@ -1,0 +1,149 @@
+"""A problem that whitens itself: L-BFGS in the metric of the Hessian of some of its own rows.
+
+The problem is solved on a few rows by Newton's method, then on more, each time from the last
+solution and in its metric; the Hessian there is the metric in which L-BFGS goes on with all rows.
+Where progress is slow, a Hessian of more rows, at the point reached, becomes the metric, down to
+Newton's method on all of them; where no metric helps, plain L-BFGS goes on
+(docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
+from ode2opt.solvers.factor import Factor
+from ode2opt.solvers.lbfgs import NO_DECREASE, lbfgs
+from ode2opt.solvers.newton import NEWTON, NewtonCholesky
+from ode2opt.solvers.run import HandOver, Here, Run, Stop
+from ode2opt.solvers.supervisor import Slow, Stage, plain
+
+NOISE = 0.3  # of the sampling error of a level's gradient: more exact is wasted
+UNSEEN = 1.0  # rows that a sample is taken not to have seen: the metric's floor
+MOST_STEPS = 20  # on a level
+DRAWS = 5  # until a level has labels of both kinds
+SEED = 0
+AFTER = 2.0  # evaluations in a new metric, about; doubled each time that this was wrong
+SOONEST = 3  # steps before a stage is judged
+SMALL = 2.5  # evaluations: where a Hessian costs no more, Newton's method may be best
+CHEAP = 8.0  # evaluations: levels that cost less need no trial without them
+MOST_METRICS = 12  # then plain L-BFGS goes on
+RENEWED = "L-BFGS in metrics"
+
+
+def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
+    """Yield the stages: the levels, or L-BFGS where these are dear; then larger metrics."""
+    problem = run.problem
+    assert isinstance(problem, LinearModel)
+    levels, single = plans(costs, run.norm, run.tol)
+    steps, most = (1, levels.total) if problem.quadratic else (NEWTON_STEPS, SMALL)
+    if costs.price() <= most and steps * (1 + costs.price()) <= levels.total:
+        yield NEWTON
+        return
+    work = _Whitening(run, problem, costs)
+    m = single.rows
+    if not warm and levels.price <= CHEAP:
+        m = levels.rows
+        yield Stage("metric-lbfgs", partial(work.begin, m), work.slow(m))
+        m = more(m, problem.N, problem.n)
+    elif not warm:
+        watch = Slow(single.total, max(SOONEST, math.ceil(single.price)))
+        yield Stage("lbfgs", plain, watch)
+    for _ in range(MOST_METRICS):
+        if work.failed:
+            return
+        yield Stage("metric-lbfgs", partial(work.renew, m), work.slow(m))
+        m = more(m, problem.N, problem.n)
+
+
+class _Whitening:
+    """The work of the stages; ``failed`` where a metric's directions led nowhere."""
+
+    def __init__(self, run: Run, problem: LinearModel, costs: Costs) -> None:
+        self.run, self.problem, self.costs = run, problem, costs
+        self.failed, self.after = False, AFTER
+        self.rng = np.random.default_rng(SEED)
+
+    def slow(self, m: int) -> Slow:
+        """Watch L-BFGS in the metric of m rows; the next one has more."""
+        price = self.costs.price(more(m, self.problem.N, self.problem.n))
+        self.after *= 2
+        return Slow(price + self.after, max(SOONEST, math.ceil(price / 2)))
+
+    def begin(self, m: int, run: Run, here: Here) -> None:
+        """Solve on up to m rows, then go on with all rows in the metric found."""
+        index, x, factor = self._draw(m), here.x, None
+        for size in (size for size in sizes(self.problem.N, self.problem.n) if size <= m):
+            part = self._part(index[:size])
+            x = self._solved(part, x, factor)
+            run.check_time()
+            factor = self._metric(part, x)
+        assert factor is not None
+        run.tell(f"{_rows(m, self.problem.N)} solved by Newton")
+        run.tell("L-BFGS in their metric")
+        found = run.evaluate(x)
+        self._lbfgs(found if found.value <= here.value else here, factor)
+
+    def renew(self, m: int, run: Run, here: Here) -> None:
+        """Go on in the metric of m rows at the point reached."""
+        if run.words and run.words[-1].startswith(RENEWED):
+            run.words.pop()
+        run.tell(f"{RENEWED} of up to {_rows(m, self.problem.N)}")
+        if m == self.problem.N:
+            self._lbfgs(here, Factor(run.hessian(here.x)))
+        self._lbfgs(here, self._metric(self._part(self._draw(m)), here.x))
+
+    def _lbfgs(self, here: Here, factor: Factor) -> None:
+        try:
+            lbfgs(self.run, here, factor)
+        except HandOver as end:
+            self.failed = end.reason == NO_DECREASE
+            raise
+
+    def _part(self, index: np.ndarray) -> LinearModel:
+        return self.problem.subset(np.sort(index))
+
+    def _metric(self, part: LinearModel, x: np.ndarray) -> Factor:
+        """Return the metric of a sample: its Hessian and what one more row could add to it."""
+        self.run.charge(part.hessian_flops() / part.gradient_flops() * part.N / self.problem.N)
+        point = _as(part, x)
+        H = np.asarray(part.hessian(point), dtype=np.float64)
+        if part.N < self.problem.N:
+            H[np.diag_indices(part.n)] += UNSEEN * part.unseen_curvature(point)
+        return Factor(H)
+
+    def _draw(self, m: int) -> np.ndarray:
+        """Return m rows at random; with labels of more than one kind, if these can be had."""
+        for _ in range(DRAWS):
+            index = self.rng.choice(self.problem.N, m, replace=False)
+            labels = np.asarray(self.problem.b[index])
+            if np.any(labels != labels[0]):
+                break
+        return index
+
+    def _solved(self, part: LinearModel, x: np.ndarray, factor: Factor | None) -> np.ndarray:
+        """Return the solution on some rows, as exact as they are worth."""
+        error = NOISE * part.gradient_error(_as(part, x))
+        left = self.run.max_seconds - self.run.seconds
+        inner = Run(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)
+        with suppress(Stop, HandOver):
+            here = inner.begin(x)
+            if factor is None:
+                NewtonCholesky(inner).go(here)
+            lbfgs(inner, here, factor)
+        self.run.charge(inner.calls * part.N / self.problem.N)
+        return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
+
+
+def _as(part: LinearModel, x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, dtype=part.b.dtype)
+
+
+def _rows(m: int, N: int) -> str:
+    return f"all {N:,} rows" if m == N else f"{m:,} of {N:,} rows"

@@ -1,0 +1,212 @@
+"""The supervisor: whoever gives up is followed, and the last one always arrives."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, solve
+from ode2opt.solvers import supervisor
+from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.run import HandOver, Run, Stop
+from ode2opt.solvers.supervisor import PLAIN, Patience, Slow, Stage, supervise
+
+
+def made(N=200, n=30, seed=0, l2=0.01):
+    rng = np.random.default_rng(seed)
+    return Logistic(rng.standard_normal((N, n)), (rng.random(N) < 0.5).astype(float), l2=l2)
+
+
+def ended(problem, stages, **options):
+    """A run under supervision from ones, after its end."""
+    run = Run(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
+    here = run.evaluate(np.ones(problem.n))
+    with pytest.raises(Stop) as stop:
+        supervise(run, here, stages)
+    return run, stop.value.status
+
+
+def gives_up(name, after=0):
+    """A stage that makes some gradient steps and then has had enough."""
+
+    def go(run, here):
+        for _ in range(after):
+            here = run.evaluate(here.x - 0.1 * here.g)
+        raise HandOver(f"{name} has had enough", here if after else None)
+
+    return Stage(name, go)
+
+
+def test_a_stage_that_gives_up_is_followed_by_the_next_from_where_it_was():
+    starts = []
+
+    def last(run, here):
+        starts.append(here)
+        raise Stop(Status.CALLBACK)
+
+    run, status = ended(made(), [gives_up("first", 3), gives_up("second"), Stage("third", last)])
+    assert status is Status.CALLBACK
+    assert [(h.to, h.iteration) for h in run.handovers] == [("second", 3), ("third", 3)]
+    assert "first has had enough" in run.handovers[0].reason
+    expected = np.ones(30)
+    for _ in range(3):
+        expected = expected - 0.1 * made().gradient(expected)
+    np.testing.assert_allclose(starts[0].x, expected)
+    np.testing.assert_allclose(starts[0].g, made().gradient(expected))
+    assert starts[0].value == pytest.approx(made().value(expected))
+
+
+@pytest.mark.parametrize("stages", [[], [gives_up("a")], [gives_up("a", 2), gives_up("b", 2)]])
+def test_after_all_stages_nesterov_converges(stages):
+    run, status = ended(made(), stages)
+    assert status is Status.CONVERGED
+    assert run.best_norm <= 1e-8
+    assert [h.to for h in run.handovers] == [*(s.name for s in stages[1:]), "nesterov"][
+        : len(stages)
+    ]
+
+
+def test_a_watch_is_asked_about_its_own_stage_only():
+    asked = []
+
+    def watch(run):
+        asked.append(run.k)
+        return "seen enough" if len(asked) == 3 else None
+
+    run, status = ended(made(), [Stage("watched", PLAIN.go, watch), PLAIN])
+    assert status is Status.CONVERGED
+    assert len(asked) == 3
+    assert [(h.to, h.reason) for h in run.handovers] == [("lbfgs", "seen enough")]
+
+
+def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(monkeypatch):
+    """L-BFGS may give up near rounding; the promise of the guard does not depend on it."""
+    monkeypatch.setattr("ode2opt.solvers.lbfgs.search", lambda *given: None)
+    problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
+    wild = Schedule(np.full(9, 90.0), np.full(9, 90.0), np.full(9, 0.1))
+    result = solve(problem, np.zeros(2), method=wild, handover=Guard(fallback="lbfgs"), tol=1e-8)
+    assert result.success
+    assert [h.to for h in result.handovers] == ["lbfgs", "nesterov"]
+    for method in ("lbfgs", "newton", "auto"):
+        result = solve(problem, np.zeros(2), method=method, tol=1e-8)
+        assert result.success
+        assert result.handovers[-1].to == "nesterov"
+        assert "Nesterov" in result.method
+
+
+def test_without_the_guard_a_stage_that_gives_up_ends_the_solve(monkeypatch):
+    monkeypatch.setattr("ode2opt.solvers.lbfgs.search", lambda *given: None)
+    problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
+    for method in ("lbfgs", "newton"):
+        result = solve(problem, np.zeros(2), method=method, handover="none")
+        assert result.status is Status.LINE_SEARCH
+        assert not result.handovers
+
+
+def instant(metric):
+    return Method(
+        None, "test", 1e-6, "family", family_scale=1.0, metric=metric,
+        guard=Guard(fallback="metric-lbfgs"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lbfgs_in_a_bad_metric_is_handed_over_in_time(seed):
+    n = 30
+    lengths = np.random.default_rng(seed).permutation(np.logspace(-2, 2, n))
+    problem = made(seed=seed)
+    result = solve(problem, method=instant(Metric("diagonal", lengths)))
+    assert result.success
+    assert [h.to for h in result.handovers] == ["lbfgs"]
+    assert result.handovers[0].iteration < 200
+    plain = solve(problem, method="lbfgs")
+    assert result.oracle_calls < 200 + 2 * plain.oracle_calls
+    np.testing.assert_allclose(result.x, plain.x, atol=1e-4)
+
+
+def test_lbfgs_in_a_good_metric_is_left_alone():
+    problem = made()
+    metric = Metric.inverse_of(problem.hessian(np.zeros(30)))
+    result = solve(problem, method=instant(metric), tol=1e-10)
+    assert result.success
+    assert result.handovers == ()
+
+
+def test_a_flat_place_far_out_does_not_win():
+    """At 40 the gradient is small only because nothing moves there any more."""
+    problem = Logistic(np.ones((10, 1)), [1.0] * 3 + [0.0] * 7)
+    for method in ("eigac-c2", "auto", "lbfgs", "newton"):
+        result = solve(problem, [40.0], method=method)
+        assert result.success
+        assert result.x[0] == pytest.approx(math.log(3 / 7), abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs", "newton", "eigac-c2"])
+def test_a_curvature_that_changes_by_orders_of_magnitude_is_followed(method):
+    result = solve(Lpp([[1e6]], [1.0], p=10), [3e-6], tol=1.0, method=method)
+    assert result.success
+
+
+def test_the_guard_goes_on_from_the_start_where_its_value_is_lower():
+    """The schedule jumps from 1 to 100, where the gradient is smaller and the value is not."""
+    problem = Logistic(np.ones((10, 1)), [1.0] * 3 + [0.0] * 7)
+    jump = Schedule([1.0, -300.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0])
+    points = []
+    result = solve(
+        problem, [1.0], method=jump, tol=1e-9,
+        callback=lambda progress: points.append(float(progress.x[0])) and None,
+    )  # fmt: skip
+    assert max(points) > 50
+    handover = result.handovers[0].iteration
+    assert result.success
+    assert abs(points[handover + 1] - 1.0) < 5
+
+
+class Norms:
+    """What a watch sees of a run: an iteration and a norm at a time."""
+
+    def __init__(self, tol=1e-6):
+        self.k, self.norm, self.tol = -1, math.inf, tol
+
+    def show(self, watch, *norms, each=1):
+        said = None
+        for norm in norms:
+            self.k, self.norm = self.k + each, norm
+            said = watch(self) or said
+        return said
+
+
+def test_patience_ends_after_so_many_iterations_without_a_tenth():
+    assert Norms().show(Patience(5), *np.full(5, 1.0)) is None
+    assert "no progress for 5 iterations" in Norms().show(Patience(5), *np.full(6, 1.0))
+    assert Norms().show(Patience(5), *(0.97 ** np.arange(60))) is None  # a tenth in four
+    assert Norms().show(Patience(5), *(0.99 ** np.arange(60)))
+    noisy = 0.5 ** np.arange(30) * np.where(np.arange(30) % 2, 10.0, 1.0)
+    assert Norms().show(Patience(5), *noisy) is None
+
+
+def test_a_stage_is_slow_when_what_is_left_costs_more_than_another_metric():
+    rate, tol = 0.5, 1e-6  # from 1, about 20 steps to the tolerance
+    norms = rate ** np.arange(4)
+    assert Norms(tol).show(Slow(price=30.0, soonest=3), *norms) is None
+    assert "another metric" in Norms(tol).show(Slow(price=5.0, soonest=3), *norms)
+    assert Norms(tol).show(Slow(price=5.0, soonest=4), *norms) is None  # too soon to tell
+    assert Norms(tol).show(Slow(price=5.0, soonest=3), *norms, each=9)  # 9 trials a step
+    assert Norms(tol).show(Slow(price=30.0, soonest=3), *norms, each=9)
+
+
+def test_a_stage_without_progress_is_slow_and_one_that_has_arrived_is_not():
+    assert Norms().show(Slow(price=1e9, soonest=3), *np.full(4, 1.0))
+    assert Norms().show(Slow(price=0.0, soonest=3), *np.full(9, 1e-7)) is None
+
+
+@pytest.mark.parametrize("soonest", [0, 1, 2, 3])
+def test_slow_may_be_asked_from_the_first_step_on(soonest):
+    for norms in ([1.0] * 9, list(0.5 ** np.arange(9)), [1.0, 0.0, 0.0]):
+        Norms().show(Slow(price=4.0, soonest=soonest), *norms)
+
+
+def test_the_last_stage_is_told_in_words():
+    run, _ = ended(made(), [])
+    assert run.words == ["Nesterov's method with backtracking"]
+    assert supervisor.LAST.name == "nesterov"
