@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint bench browser clean
+.PHONY: demo test lint bench peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,11 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py
+
+# Other people's solvers beside ours: needs the extra bench, minutes to an hour.
+peers: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""What each part of a learned sequence is worth; prints the table of docs/choosing.md.
+"""What each part of a learned sequence is worth; prints the tables of docs/learning.md.
 
 python benchmarks/ablation.py [PROBLEM DATASET]...
 """
@@ -7,51 +7,77 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ode2opt import Family, learn
+from ode2opt import Family, Method, learn
+from ode2opt.learning import Options
+from ode2opt.learning.instant import plain_instant
+from ode2opt.learning.references import References
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 SPLIT, INSTANCES = "shuffled", 50
 CELLS = (("logistic", "a5a"), ("lpp", "phishing"))
-SPECTRAL = {"target": "sequence", "metric": "spectral", "reference": "path"}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "flow (the paper's)": {"target": "flow"},
-    "sequence, no metric": {"target": "sequence", "metric": "none"},
-    "sequence, diagonal": {"target": "sequence", "metric": "diagonal", "reference": "path"},
-    "sequence, low rank": {"target": "sequence", "metric": "lowrank", "reference": "path"},
-    "sequence, spectral": SPECTRAL,
-    "... curvature at the start only": SPECTRAL | {"reference": "start"},
-    "... 5 knots": SPECTRAL | {"knots": 5},
-    "... 17 knots": SPECTRAL | {"knots": 17},
-    "... no problems of folds": SPECTRAL | {"blocks": False},
-    "... no penalty": SPECTRAL | {"penalty": 0.0},
-    "... learned start": SPECTRAL | {"start": "learned"},
+
+
+def instant_of_one(family: Family) -> Method:
+    """Return the instant method of a single solved problem."""
+    return plain_instant(References(family, Options(target="sequence", steps=0), problems=1))[-1]
+
+
+def sequence(family: Family, **options: Any) -> Method:
+    """Return a learned sequence; without steps it is the instant method."""
+    return learn(family, target="sequence", **options)
+
+
+TRAINED = "trained"
+VARIANTS: dict[str, Callable[[Family], Method]] = {
+    "instant, one solved problem": instant_of_one,
+    "instant, eight": partial(sequence, steps=0),
+    "instant, eight, learned start": partial(sequence, steps=0, start="learned"),
+    TRAINED: sequence,
+    "trained, learned start": partial(sequence, start="learned"),
+    "trained, no metric": partial(sequence, metric="none"),
+    "trained, diagonal": partial(sequence, metric="diagonal"),
+    "trained, low rank": partial(sequence, metric="lowrank"),
+    "trained, curvature at the start only": partial(sequence, reference="start"),
+    "trained, no problems of folds": partial(sequence, blocks=False),
 }
 
 
 def main(cells: tuple[tuple[str, str], ...] = CELLS) -> None:
-    """Train each variant on each cell, and print a row for it."""
-    print("| problem | variant | iterations | worst | calls | ms | handed over | trained in |")
+    """Make each variant for each cell, and print a row for it."""
+    print("| problem | variant | what was kept | calls | worst | ms | handed over | made in |")
     print("|---|---|---|---|---|---|---|---|")
     for problem, dataset in cells:
         family = Family.from_dataset(problem, dataset, split=SPLIT)
-        settings = Settings(("lbfgs",), instances=INSTANCES, jobs=1)
-        _row(problem, dataset, "L-BFGS", run_benchmark(family, settings).statistics()["lbfgs"])
-        for name, options in VARIANTS.items():
+        cell = f"{problem} {dataset}"
+        for name in ("lbfgs", "auto"):
+            _row(cell, name, "", _measured(family, Settings((name,), {}, INSTANCES, jobs=1)))
+        for name, make in VARIANTS.items():
             began = time.perf_counter()
-            method = learn(family, **options)
-            spent = time.perf_counter() - began
-            settings = Settings((), {name: method}, INSTANCES, jobs=1)
-            found = run_benchmark(family, settings).statistics()[name]
-            _row(problem, dataset, name, found, f"{spent:.0f} s")
+            method = make(family)
+            spent = f"{time.perf_counter() - began:.0f} s"
+            _row(cell, name, method.words, _by(family, method), spent)
+            if name == TRAINED and method.schedule is not None:
+                alone = method.replace(schedule=None)
+                _row(cell, "... its metric alone", alone.words, _by(family, alone))
 
 
-def _row(problem: str, dataset: str, name: str, found: dict[str, Any], spent: str = "-") -> None:
+def _by(family: Family, method: Method) -> dict[str, Any]:
+    return _measured(family, Settings((), {"method": method}, INSTANCES, jobs=1))
+
+
+def _measured(family: Family, settings: Settings) -> dict[str, Any]:
+    (found,) = run_benchmark(family, settings).statistics().values()
+    return found
+
+
+def _row(cell: str, name: str, kept: str, found: dict[str, Any], spent: str = "-") -> None:
     cells = [
-        f"{problem} {dataset}", name, f"{found['complexity_mean']:.1f}", found["complexity_max"],
-        f"{found['oracle_calls_mean']:.1f}", f"{1e3 * found['seconds_mean']:.2f}",
-        found["handovers"], spent,
+        cell, name, kept, f"{found['oracle_calls_mean']:.1f}", found["complexity_max"],
+        f"{1e3 * found['seconds_mean']:.2f}", found["handovers"], spent,
     ]  # fmt: skip
     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 

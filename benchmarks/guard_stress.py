@@ -1,19 +1,33 @@
 """Random convex problems under random and often absurd schedules: does the guard keep its promise?
 
-Run `python benchmarks/guard_stress.py [COUNT]`. Every case must return a finite point, a gradient
-norm no larger than the starting one and a true status; every problem with a minimiser must reach
-its tolerance.
+Run `python benchmarks/guard_stress.py [COUNT]`. The same problems are solved by auto, newton and
+lbfgs, and by a memory that sees each of them twice, the second time from elsewhere. Every case must
+return a finite point, a gradient norm no larger than the starting one and a true status; every
+problem with a minimiser must reach its tolerance.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from ode2opt import LeastSquares, Logistic, Lpp, Problem, Quadratic, Result, Schedule, Status, solve
+from ode2opt import (
+    LeastSquares,
+    Logistic,
+    Lpp,
+    Memory,
+    Problem,
+    Quadratic,
+    Result,
+    Schedule,
+    Status,
+    solve,
+)
 
 KINDS = ("logistic", "separable", "lpp", "quadratic")
 MAX_ITER = 400_000
@@ -28,6 +42,9 @@ class Case:
     schedule: Schedule
     x0: np.ndarray
     tol: float
+
+
+Solver = Callable[[Case, int], Result]
 
 
 def make_case(seed: int) -> Case:
@@ -105,13 +122,37 @@ def verdict(case: Case, result: Result) -> str:
     return "ok"
 
 
-def stress(seeds: range, max_iter: int = MAX_ITER) -> tuple[Counter[str], list[int]]:
+def _scheduled(case: Case, max_iter: int) -> Result:
+    return solve(case.problem, case.x0, method=case.schedule, tol=case.tol, max_iter=max_iter)
+
+
+def _named(name: str, case: Case, max_iter: int) -> Result:
+    return solve(case.problem, case.x0, method=name, tol=case.tol, max_iter=max_iter)
+
+
+def _remembered(case: Case, max_iter: int) -> Result:
+    memory = Memory()
+    for x0 in (-case.x0, case.x0):
+        result = solve(case.problem, x0, memory=memory, tol=case.tol, max_iter=max_iter)
+    return result
+
+
+SOLVERS: dict[str, Solver] = {
+    "schedule": _scheduled,
+    **{name: partial(_named, name) for name in ("auto", "newton", "lbfgs")},
+    "memory": _remembered,
+}
+
+
+def stress(
+    seeds: range, max_iter: int = MAX_ITER, solver: Solver = _scheduled
+) -> tuple[Counter[str], list[int]]:
     """Run the cases; return how often each verdict fell, and the seeds that were not ok."""
     verdicts: Counter[str] = Counter()
     failed = []
     for seed in seeds:
         case = make_case(seed)
-        result = solve(case.problem, case.x0, method=case.schedule, tol=case.tol, max_iter=max_iter)
+        result = solver(case, max_iter)
         said = verdict(case, result)
         verdicts[said] += 1
         verdicts["handed over"] += bool(result.handovers)
@@ -123,9 +164,12 @@ def stress(seeds: range, max_iter: int = MAX_ITER) -> tuple[Counter[str], list[i
 def main() -> dict[str, float]:
     """Run all cases and return the share of broken promises."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
-    verdicts, failed = stress(range(count))
-    print(f"{count} cases: {dict(verdicts)}; failed seeds: {failed}")
-    return {"guard_failures": len(failed) / count}
+    failures = 0
+    for name, solver in SOLVERS.items():
+        verdicts, failed = stress(range(count), solver=solver)
+        print(f"{name}: {count} cases: {dict(verdicts)}; failed seeds: {failed}", flush=True)
+        failures += len(failed)
+    return {"guard_failures": failures / (count * len(SOLVERS))}
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import data
 import numpy as np
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from ode2opt import Family, Logistic, Method, Problem, learn, solve
@@ -39,16 +39,7 @@ def separable(rng: np.random.Generator, rows: int, n: int) -> Problem:
 
 def one_hot(rng: np.random.Generator, rows: int, n: int) -> Problem:
     """Fourteen categorical columns with skewed frequencies, as in a5a; sparse."""
-    groups = np.array_split(np.arange(n), 14)
-    columns = []
-    for group in groups:
-        weights = 1.0 / np.arange(1, len(group) + 1) ** 1.2
-        columns.append(rng.choice(group, rows, p=weights / weights.sum()))
-    index = np.stack(columns, axis=1).ravel()
-    A = sp.csr_matrix((np.ones(index.size), index, np.arange(0, index.size + 1, 14)), (rows, n))
-    truth = np.random.default_rng(n).standard_normal(n)
-    chance = 1 / (1 + np.exp(-(A @ truth - 1.0)))
-    return Logistic(A, (rng.random(rows) < chance).astype(float))
+    return Logistic(*data.one_hot(rng, rows, n))
 
 
 def one_hot_dense(rng: np.random.Generator, rows: int, n: int) -> Problem:
