@@ -12,6 +12,7 @@ import pytest
 import sklearn.datasets
 from sklearn.linear_model import LogisticRegression
 
+from ode2opt import Memory
 from ode2opt.problems import DATASETS
 
 FIELDS = {
@@ -89,6 +90,26 @@ def test_solve_finds_scikit_learns_coefficients(run_cli, tmp_path, classificatio
         "handovers",
     }  # fmt: skip
     np.testing.assert_allclose(np.load(solution)["x"], reference.coef_[0], atol=1e-4)
+
+
+def test_solve_keeps_what_it_learns_in_a_file(run_cli, tmp_path, classification):
+    A, y = classification
+    np.savez(tmp_path / "data.npz", A=A, b=y)
+    arguments = ("solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1)
+    memory = tmp_path / "memory.safetensors"
+    calls = []
+    for _ in range(2):
+        code, out, _ = run_cli(*arguments, "--memory", memory, "--json", "-")
+        assert code == 0
+        calls.append(json.loads(out)["oracle_calls"])
+    assert calls[1] == 1 < calls[0]
+    assert Memory.load(memory).solves == 2
+    code, _, err = run_cli(*arguments, "--memory", tmp_path / "data.npz")
+    assert code == 2
+    assert "memory" in err
+    code, _, err = run_cli(*arguments, "--memory", memory, "--method", "newton")
+    assert code == 2
+    assert "auto" in err
 
 
 def test_solve_that_does_not_converge_keeps_its_result_and_exits_1(
@@ -184,7 +205,16 @@ def test_handovers_that_overflowed_are_still_json(run_cli, tmp_path, rng):
 def test_handovers_are_told_in_words(run_cli, tmp_path, classification):
     np.savez(tmp_path / "data.npz", A=classification[0], b=classification[1])
     code, out, _ = run_cli(
-        "solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1, "--tol", 1e-12
+        "solve",
+        tmp_path / "data.npz",
+        "--problem",
+        "logistic",
+        "--l2",
+        0.1,
+        "--tol",
+        1e-12,
+        "--method",
+        "eigac-c2",
     )
     assert code == 0
     assert "to nesterov at iteration" in out

@@ -39,7 +39,7 @@ def trained(tmp_path_factory):
 def test_train_prints_one_json_document(trained):
     folder, document = trained
     assert document["run"] == str(folder)
-    assert set(document) == {"run", "horizon", "validation", "test", "seconds"}
+    assert set(document) == {"run", "horizon", "validation", "test", "fresh", "seconds"}
     assert document["test"]["total"] == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
 
@@ -168,7 +168,7 @@ def test_a_sequence_is_benched_from_its_own_start_and_earns_its_training_back(fa
     assert mine["oracle_calls_mean"] < lbfgs["oracle_calls_mean"]
     saved = lbfgs["seconds_mean"] - mine["seconds_mean"]
     expected = None if saved <= 0 else pytest.approx(document["seconds"] / saved, abs=1)
-    assert mine["earned_back"] == expected
+    assert mine["earned_back"]["lbfgs"] == expected
     code, out, _ = run_cli(*common)
     assert code == 0
     assert "mine: " in out
@@ -187,7 +187,53 @@ def test_a_sequence_is_certified_and_reported(fast, run_cli, tmp_path):
     assert code == 0
     page = (folder / "report.html").read_text()
     assert "The metric" in page
-    assert Method.load(folder / "method.safetensors").guard.words in page
+    assert Method.load(folder / "method.safetensors").words in page
+
+
+@pytest.fixture(scope="module")
+def instant(tmp_path_factory):
+    """A run without steps."""
+    folder = tmp_path_factory.mktemp("instant") / "run"
+    options = ("--target", "sequence", "--steps", 0, "--validation", 2, "--tol", 5e-3)
+    return folder, train_by_command(folder, *options)
+
+
+def test_without_steps_there_is_no_table(instant, run_cli):
+    folder, document = instant
+    assert document["horizon"] == 0
+    assert document["fresh"]["reached"]["method"] == 20
+    calls = document["fresh"]["calls"]
+    assert calls["method"] < 0.5 * calls["lbfgs"]
+    assert set(document["held_out"]["calls"]) == {"method", "lbfgs", "auto"}
+    code, out, err = run_cli(
+        "train", "logistic", "digits", "--target", "sequence", "--steps", 0, "--validation", 2,
+        "--tol", 5e-3, "--out", folder.parent / "again",
+    )  # fmt: skip
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "L-BFGS in its metric" in said
+    assert "On 20 fresh test problems it takes, beside L-BFGS, " in said
+
+
+def test_certify_says_that_there_is_no_table(instant, run_cli, tmp_path):
+    file = instant[0] / "method.safetensors"
+    command = ("certify", file, "logistic", "digits", "--instances", 2)
+    code, out, err = run_cli(*command, "--json", "-")
+    assert code == 1
+    document = json.loads(out)
+    assert document["levels"] == {"flow": False, "sequence": False, "guarded": True}
+    assert document["margins"] == {"convergence": None, "stability": None, "linear": None}
+    assert (document["instances"], document["worst_case"]) == (2, None)
+    assert document["method"] == str(file)
+    assert "only the guard's promise holds" in err
+    code, out, _ = run_cli(*command)
+    assert code == 1
+    said = " ".join(out.split())
+    assert said.startswith("There is no table to certify: the method is L-BFGS in its metric")
+    assert "the guard hands over to a method that converges" in said
+    code, _, err = run_cli(*command, "--figure", tmp_path / "none.png")
+    assert code == 2
+    assert "no table to draw" in " ".join(err.split())
 
 
 def test_options_of_the_other_target_are_refused(run_cli):

@@ -35,8 +35,12 @@ def bench(
     problem: ProblemArgument,
     dataset: DatasetArgument,
     methods: Annotated[
-        str, typer.Option(help="Built-in methods, separated by commas.")
-    ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs",
+        str,
+        typer.Option(
+            help="Built-in methods, separated by commas; memory solves the problems in order, "
+            "each with what the ones before have taught."
+        ),
+    ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs,auto,memory",
     method: Annotated[
         list[str] | None,
         typer.Option(metavar="[NAME=]FILE", help="A learned method; may be given several times."),

@@ -23,7 +23,7 @@ from ode2opt.cli.options import (
     load_method,
     model_options,
 )
-from ode2opt.errors import needing
+from ode2opt.errors import InputError, needing
 from ode2opt.storage import write_atomically
 from ode2opt.terminal import bar, check_writable, fail, out, write_json
 
@@ -68,13 +68,16 @@ def certify(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,
             estimator=estimator.value, worst_case=worst_case, advance=advance,
         )  # fmt: skip
+    if figure is not None and not certificate.traces:
+        raise InputError(f"{method} has no table to draw; leave out --figure.")
     if figure is not None:
         drawn = figures.certificate_figure(certificate)
         write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
     if json_file != "-":
         from ode2opt.study.tables import certificate_table
 
-        out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
+        if certificate.conditions:
+            out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
         for sentence in certificate.words():
             out.print(sentence, highlight=False)
     write_json(
@@ -85,7 +88,8 @@ def certify(
         json_file,
     )
     if certificate.refused:
-        fail(f"The certificate of {method} is refused; see the margins.", 1)
+        why = "see the margins" if certificate.conditions else "only the guard's promise holds"
+        fail(f"The certificate of {method} is refused; {why}.", 1)
 
 
 def _details(certificate: Any) -> dict[str, Any]:

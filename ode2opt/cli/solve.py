@@ -31,14 +31,23 @@ from ode2opt.terminal import (
 
 
 @app.command(
-    epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --out x.npz[/bold]"
+    epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --out x.npz "
+    "--memory nightly.safetensors[/bold]"
 )
 def solve(
     file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file")],
     problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
     method: Annotated[
         str, typer.Option(metavar="FILE|NAME", help="A learned method's file, or a built-in name.")
-    ] = "eigac-c2",
+    ] = "auto",
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Use what earlier solves left in this file, and leave there what this one finds.",
+            show_default=False,
+        ),
+    ] = None,
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
     max_seconds: Annotated[
@@ -60,6 +69,7 @@ def solve(
     json_file: JsonOption = None,
 ) -> None:
     """Fit one problem to all rows of a file, no intercept."""
+    from ode2opt import Memory
     from ode2opt import solve as minimise
     from ode2opt.problems.datasets import rows_of
     from ode2opt.problems.family import kind_of
@@ -70,6 +80,8 @@ def solve(
     options = model_options(problem, p, l2)
     check_writable(json_file)
     check_writable(out_file)
+    check_writable(memory)
+    known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
     rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
@@ -82,6 +94,7 @@ def solve(
         result = minimise(
             model,
             method=chosen,
+            memory=known,
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
@@ -89,6 +102,8 @@ def solve(
         )
     if sizes is not None:
         result = replace(result, x=result.x / sizes)
+    if memory is not None and known is not None and result.success:
+        known.save(memory)
     if out_file is not None:
         write_atomically(out_file, result.save)
     if json_file != "-":
@@ -106,4 +121,6 @@ def solve(
 
 def _told(result: Any) -> dict[str, Any]:
     handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
-    return result.summary() | {"status": result.message, "handovers": handovers}
+    return result.summary() | {
+        "status": result.message, "method": result.method, "handovers": handovers,
+    }  # fmt: skip

@@ -98,7 +98,6 @@ class ScaleChoice(StrEnum):
 
     instance = "instance"
     family = "family"
-    product = "product"
 
 
 class CurvatureChoice(StrEnum):
@@ -144,7 +143,10 @@ def train(
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     steps: Annotated[
         int | None,
-        typer.Option(help="Updates of the parameters.", show_default="150; 100 for a sequence"),
+        typer.Option(
+            help="Updates of the parameters; with 0 a sequence is an instant method, in seconds.",
+            show_default="150; 100 for a sequence",
+        ),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
@@ -198,8 +200,8 @@ def train(
     scale: Annotated[
         ScaleChoice | None,
         typer.Option(
-            help="Divide by each instance's curvature, the family's, or one product's.",
-            show_default="instance; product for a sequence",
+            help="Divide by each instance's curvature, or by the family's.",
+            show_default="instance; family for a sequence",
         ),
     ] = None,
     estimator: Annotated[
@@ -225,13 +227,15 @@ def train(
     """Learn a method for the problems of a dataset by StoPM.
 
     The target flow is the paper's. The target sequence learns what a solve pays for, iterations,
-    together with a metric: far fewer gradients on new problems of the same kind. RUN_DIR gets
+    together with a metric: far fewer gradients on new problems of the same kind; where that is not
+    clearly better than L-BFGS in the metric (--steps 0), the latter is kept. RUN_DIR gets
     method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard events. After
     Ctrl-C or a crash, --resume goes on with the options of the run.
     """
     with needing("learn"):
-        from ode2opt.learning import Options, Training
+        from ode2opt.learning import Options, beside
         from ode2opt.learning.run_directory import read_config
+        from ode2opt.learning.training import begun
 
     check_writable(json_file)
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
@@ -249,7 +253,7 @@ def train(
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
             try:
-                training = Training(family, options, folder, resume, note)
+                training = begun(family, options, folder, resume, note)
             except KeyboardInterrupt:
                 kept = "the run is as it was" if resume else "nothing is kept, start again"
                 fail(f"Interrupted in the set-up: {kept}.", 1)
@@ -264,6 +268,7 @@ def train(
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         for sentence in method.certificate["verdict"]:
             out.print(sentence, highlight=False)
+        out.print(beside.words(method.statistics["fresh"]), highlight=False)
     write_json({"run": str(folder), "horizon": method.horizon} | dict(method.statistics), json_file)
 
 
@@ -282,12 +287,16 @@ def _show_warning(message: Any, category: Any, *rest: Any) -> None:
 
 def _facts(method: Any, folder: Path) -> dict[str, Any]:
     held_out, fresh = method.statistics["validation"], method.statistics["test"]
-    return {
+    facts = {
         "file": str(folder / "method.safetensors"),
-        "horizon": method.horizon,
+        "method": method.words,
         "held-out training problems": f"{held_out['complexity']:.1f} iterations to the tolerance",
         "fresh test problems": f"{fresh['complexity']:.1f} iterations, worst {fresh['worst']}",
+    }
+    if method.instant:
+        return facts
+    return facts | {
         "P, Q on them": f"{fresh['P']:.2g}, {fresh['Q']:.2g}",
         "handed over by the guard": f"{fresh['handovers']} of {fresh['total']}",
-        "to": method.guard.words,
+        "to": method.guard.words(method.metric is not None),
     }

@@ -2,7 +2,8 @@
 
 Each instance is drawn from the test rows by the seed [seed, instance], so results do not depend on
 how many processes share the work. A run goes on to ``max_iter`` iterations; what it took to reach
-``tol`` is noted on the way.
+``tol`` is noted on the way. The method "memory" solves the instances in order with one memory, in
+this process and to ``tol`` only; what it learns is in its calls and seconds.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems import Family, Quadratic
+from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
-from ode2opt.solvers import Method, Status, solve
+from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.methods import built_in
 
-YARDSTICK = "lbfgs"  # what a learned method has to earn its training back against
+MEMORY = "memory"
+YARDSTICKS = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
 SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
 
 
@@ -32,7 +34,7 @@ class Outcome:
 
     measure: float
     complexity: int
-    oracle_calls: int
+    oracle_calls: float
     seconds: float
     reached: bool
     diverged: bool
@@ -55,7 +57,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.names:
             raise InputError("No method to compare: name at least one.")
-        for name in self.methods:
+        for name in self.alone:
             built_in(name)
         for name in self.names:
             if self.names.count(name) > 1:
@@ -64,6 +66,11 @@ class Settings:
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
         as_positive(self.tol, "tol")
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """The built-in methods for which each instance is a problem of its own."""
+        return tuple(name for name in self.methods if name != MEMORY)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,17 +94,26 @@ class Benchmark:
         """Return the numbers of ``bench --json`` for each method.
 
         Standard deviations are those of the sample. Where the tolerance was not reached,
-        complexity is the cap and calls and seconds are those of the whole run. ``earned_back``,
-        where L-BFGS ran too: after how many solves a learned method has saved the seconds of its
-        training; None is never.
+        complexity is the cap and calls and seconds are those of the whole run. ``earned_back``
+        says of a learned method, for each of lbfgs, auto and memory that ran too, after how many
+        solves it has saved the seconds of its training; None is never.
         """
         found = {name: _statistics(seen) for name, seen in self.outcomes.items() if seen}
         for name, method in self.settings.learned.items():
             spent = method.statistics.get("seconds")
-            if name in found and YARDSTICK in found and isinstance(spent, float):
-                saved = found[YARDSTICK]["seconds_mean"] - found[name]["seconds_mean"]
-                found[name]["earned_back"] = math.ceil(spent / saved) if saved > 0 else None
+            if name in found and isinstance(spent, float):
+                found[name]["earned_back"] = {
+                    rival: _solves(spent, found[rival], found[name])
+                    for rival in YARDSTICKS
+                    if rival in found
+                }
         return found
+
+
+def _solves(spent: float, rival: Mapping[str, Any], mine: Mapping[str, Any]) -> int | None:
+    """Return after how many solves the seconds ``spent`` are saved, or None."""
+    saved = rival["seconds_mean"] - mine["seconds_mean"]
+    return math.ceil(spent / saved) if saved > 0 else None
 
 
 def run_benchmark(
@@ -110,10 +126,13 @@ def run_benchmark(
     Ctrl-C ends the benchmark early: what is done is returned.
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
+    remembered = _stream(family, settings) if MEMORY in settings.methods else []
     try:
-        for outcomes in _instances(family, settings):
-            for name, outcome in zip(settings.names, outcomes, strict=True):
+        for i, outcomes in enumerate(_instances(family, settings)):
+            for name, outcome in outcomes.items():
                 benchmark.outcomes[name].append(outcome)
+            if remembered:
+                benchmark.outcomes[MEMORY].append(remembered[i])
             advance()
     except KeyboardInterrupt:
         if not benchmark.instances:
@@ -121,7 +140,46 @@ def run_benchmark(
     return benchmark
 
 
-def _instances(family: Family, settings: Settings) -> Iterator[list[Outcome]]:
+def _stream(family: Family, settings: Settings) -> list[Outcome]:
+    """Solve the instances in order with one memory, before others share the processor."""
+    from threadpoolctl import threadpool_limits
+
+    memory, found = Memory(), []
+    with threadpool_limits(1):
+        _warm_up(("auto",))
+        for i in range(settings.instances):
+            problem = _instance(family, settings, i)
+            result = solve(problem, memory=memory, tol=settings.tol, max_iter=settings.max_iter)
+            _raise_interrupt(result)
+            reached = result.reached
+            found.append(
+                Outcome(
+                    measure=_log(result.grad_norm),
+                    complexity=reached.iteration if reached else settings.max_iter,
+                    oracle_calls=result.oracle_calls,
+                    seconds=result.seconds,
+                    reached=reached is not None,
+                    diverged=False,
+                    handed_over=bool(result.handovers),
+                )
+            )
+    return found
+
+
+def _instance(family: Family, settings: Settings, i: int) -> Problem:
+    return family.sample([settings.seed, i], part="test")
+
+
+def _raise_interrupt(result: Result) -> None:
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+
+
+def _log(norm: float) -> float:
+    return math.log10(max(norm, SMALLEST_NORM)) if math.isfinite(norm) else math.inf
+
+
+def _instances(family: Family, settings: Settings) -> Iterator[dict[str, Outcome]]:
     if settings.jobs == 1:
         yield from (_measure(family, settings, i) for i in range(settings.instances))
         return
@@ -132,20 +190,20 @@ def _instances(family: Family, settings: Settings) -> Iterator[list[Outcome]]:
     yield from parallel(tasks)
 
 
-def _measure_in_worker(family: Family, settings: Settings, instance: int) -> list[Outcome]:
+def _measure_in_worker(family: Family, settings: Settings, instance: int) -> dict[str, Outcome]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     return _measure(family, settings, instance)
 
 
-def _measure(family: Family, settings: Settings, instance: int) -> list[Outcome]:
+def _measure(family: Family, settings: Settings, instance: int) -> dict[str, Outcome]:
     """Run all methods on one instance, on one thread each, so that seconds can be compared."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        _warm_up(settings.methods)
-        problem = family.sample([settings.seed, instance], part="test")
-        methods = (settings.learned.get(name, name) for name in settings.names)
-        return [_outcome(problem, method, settings) for method in methods]
+        _warm_up(settings.alone)
+        problem = _instance(family, settings, instance)
+        methods = {name: name for name in settings.alone} | dict(settings.learned)
+        return {name: _outcome(problem, method, settings) for name, method in methods.items()}
 
 
 @cache
@@ -168,14 +226,13 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
         stop_at_tol=False,
         history=True,
     )
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
+    _raise_interrupt(result)
     assert result.history is not None
     last, first = result.history.grad_norm[-1], result.history.grad_norm[0]
     diverged = not math.isfinite(last) or last > first
     reached = result.reached
     return Outcome(
-        measure=math.log10(max(last, SMALLEST_NORM)) if math.isfinite(last) else math.inf,
+        measure=_log(last),
         complexity=reached.iteration if reached else settings.max_iter,
         oracle_calls=reached.oracle_calls if reached else result.oracle_calls,
         seconds=reached.seconds if reached else result.seconds,

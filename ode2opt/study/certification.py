@@ -14,7 +14,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError, Ode2OptError, unknown_name
-from ode2opt.learning.certificates import in_metric
+from ode2opt.learning.certificates import in_metric, no_table
 from ode2opt.learning.smoothness import fit_l0l1
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
@@ -38,7 +38,8 @@ def certify(
     Args:
         method: a built-in name, a learned method, coefficients, or a schedule for curvature 1.
         problems: instances of one kind and shape.
-        K: iterations to follow on each; a learned method is followed to its horizon at most.
+        K: iterations to follow on each; a learned method is followed to its horizon at most. An
+            instant method has nothing to follow.
         worst_case: add the exact worst case of this many iterations (needs the extra ``proofs``).
         options: those of :func:`ode2opt.dynamics.certify`: ``scales``, ``starts``, ``estimator``.
 
@@ -46,6 +47,8 @@ def certify(
         >>> certificate = certify("eigac-c4", [problem])
         >>> print(*certificate.words(), sep="\\n")
     """
+    if isinstance(method, Method) and method.instant:
+        return no_table(method, len(problems))
     name, subject, K = _subject(method, K)
     if worst_case is not None:
         check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)
@@ -91,7 +94,9 @@ def _as_learned(
     method: Method, problems: Sequence[Problem]
 ) -> tuple[Sequence[Problem], dict[str, Any]]:
     """Return problems, scales, starts and mesh as a solve with a learned method would have them."""
-    subjects = in_metric(method, problems, [problem.start().x0 for problem in problems])
+    paper = (problem.start().x0 for problem in problems)
+    starts = [x0 if method.start is None else method.start for x0 in paper]
+    subjects = in_metric(method, problems, starts)
     options: dict[str, Any] = {"starts": subjects.starts, "scales": subjects.scales}
     if method.formula is not None:
         options |= {"h": method.formula.h, "t0": method.formula.t0}

@@ -44,7 +44,7 @@ def run_demo(
     """
     with needing("learn"):
         from ode2opt.learning import Options
-        from ode2opt.learning.training import Training
+        from ode2opt.learning.training import begun
         from ode2opt.study.run_report import run_report
 
     family = demo_family()
@@ -54,7 +54,7 @@ def run_demo(
         for name, target in LEARNED.items():
             options = Options(target=target, steps=STEPS, tol=TOL)
             with training(f"learning a {target}") as (callback, note):
-                run = Training(family, options, Path(scratch) / target, False, note)
+                run = begun(family, options, Path(scratch) / target, False, note)
                 learned[name] = run.run(callback)
         with testing() as advance:
             settings = Settings(tuple(METHODS), learned, INSTANCES, TOL, jobs=2)

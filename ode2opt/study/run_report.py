@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ode2opt.dynamics.coefficients import Coefficients, restored
+from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
+from ode2opt.learning import beside
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.learning.training import make_options
@@ -47,18 +49,14 @@ def run_report(
     config = _read_run(directory)
     method, metrics = Method.load(directory.method), _read_metrics(directory.metrics)
     options = _options(directory.config, _part(directory.config, config, "options"))
-    page = Page(
-        f"A method learned for {method.family}",
-        f"EIGAC with {options.coefficients} coefficients, learned to bring the gradient norm "
-        f"down to {method.tol:g}",
-    )
+    page = Page(f"A method learned for {method.family}", _first_line(directory.method, method))
     _add_learned(page, method, options, metrics)
     _add_statistics(page, method)
     if benchmark is not None or curves is not None:
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)
     _add_coefficients(page, directory.method, method, options)
-    _add_training(page, metrics)
+    _add_training(page, metrics, options)
     _add_provenance(page, directory.config, config)
     return page
 
@@ -117,29 +115,30 @@ def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
     return line
 
 
+def _first_line(file: Path, method: Method) -> str:
+    """Return what matters most: what the method takes beside others."""
+    if not method.provenance.get("finished"):
+        return "Training is not finished: this is the best method so far."
+    try:
+        return beside.words(method.statistics["fresh"])
+    except (KeyError, TypeError, ZeroDivisionError):
+        raise InputError(f"{file} is no valid method: its statistics are damaged.") from None
+
+
 def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics) -> None:
     page.add_heading("What was learned")
-    page.add_text(
-        WORDS[options.target].format(family=method.family)
-        + f" Three numbers an iteration, for {method.horizon} iterations, divided by "
-        + _scale_words(method)
-        + " "
-        + _guard_words(method)
-    )
-    if not method.provenance.get("finished"):
-        page.add_text("Training is not finished: this is the best method so far.")
-    seconds = metrics[-1]["seconds"] if metrics else 0.0
-    page.add_facts(
-        {
-            "problems": method.family,
-            "tolerance": f"{method.tol:g}",
-            "coefficients": options.coefficients,
-            "horizon": f"{method.horizon} iterations",
-            "training": f"{len(metrics)} of {options.steps} steps",
-            "problems a step": str(options.batch),
-            "seconds of training": _shown(seconds),
-        }
-    )
+    said = _instant_words(options) if method.instant else _table_words(method, options)
+    page.add_text(said.format(family=method.family))
+    facts = {
+        "problems": method.family,
+        "method": method.words,
+        "tolerance": f"{method.tol:g}",
+        "training": f"{len(metrics)} of {options.steps} steps",
+        "seconds in all": _shown(method.statistics.get("seconds")),
+    }
+    if metrics:
+        facts["problems a step"] = str(options.batch)
+    page.add_facts(facts)
 
 
 WORDS = {
@@ -151,15 +150,24 @@ WORDS = {
 }
 
 
-def _guard_words(method: Method) -> str:
-    if method.horizon == 1:
-        return f"On held-out problems no steps did better than {method.guard.words} from the start."
-    return f"Where it does not do well, {method.guard.words} takes over."
+def _instant_words(options: Options) -> str:
+    said = (
+        "There is no table of steps: the method is L-BFGS from the start, in a metric that makes "
+        "the mean curvature of solved problems of {family} round, as far as that helps on "
+        "held-out ones."
+    )
+    return said + " Training found no table that does clearly better there." * bool(options.steps)
+
+
+def _table_words(method: Method, options: Options) -> str:
+    return (
+        f"{WORDS[options.target]} Three numbers an iteration, for {method.horizon} iterations, "
+        f"divided by {_scale_words(method)} Where it does not do well, "
+        f"{method.guard.words(method.metric is not None)} takes over."
+    )
 
 
 def _scale_words(method: Method) -> str:
-    if method.scale == "product":
-        return "the curvature along the first gradient, from one Hessian-vector product."
     if method.scale == "family":
         return f"the family's curvature {method.family_scale:.4g}."
     return "the curvature at each problem's start point."
@@ -179,6 +187,27 @@ def _add_statistics(page: Page, method: Method) -> None:
         f"Iterations of the guarded sequence to the gradient norm {method.tol:g}, mean and worst; "
         "> where some problems did not get there. Handed over: how often the guard had to step in. "
         "P, Q: the largest violations of the conditions.",
+    )
+    _add_rivals(page, method.statistics)
+
+
+def _add_rivals(page: Page, statistics: Mapping[str, Any]) -> None:
+    fresh, held_out = (statistics.get(key, {}) for key in ("fresh", "held_out"))
+    if not fresh:
+        return
+    page.add_table(
+        ["method", "gradients", "milliseconds", "gradients, held-out training problems"],
+        [
+            [
+                {"method": LEARNED, **beside.NAMES}.get(name, name),
+                _shown(calls),
+                _shown(1e3 * fresh["seconds"][name]),
+                _shown(held_out.get("calls", {}).get(name)),
+            ]
+            for name, calls in fresh["calls"].items()
+        ],
+        f"To the tolerance on {fresh['problems']} fresh test problems, all methods from the same "
+        "start points on one thread: mean oracle calls, median time.",
     )
 
 
@@ -229,6 +258,8 @@ def _add_certificate(page: Page, file: Path, method: Method) -> None:
     for sentence in certificate.get("verdict", []):
         page.add_text(str(sentence))
     margins = _part(file, certificate, "margins")
+    if all(margin is None for margin in margins.values()):
+        return
     page.add_table(
         ["condition", "smallest margin"],
         [[meaning, _shown(margins.get(name))] for name, meaning in CONDITIONS.items()],
@@ -238,11 +269,18 @@ def _add_certificate(page: Page, file: Path, method: Method) -> None:
 
 
 def _add_coefficients(page: Page, file: Path, method: Method, options: Options) -> None:
-    page.add_heading("The coefficients")
+    page.add_heading("The coefficients" if method.schedule is not None else "The metric")
     if method.formula is not None:
         _add_formula(page, file, method.formula, method.horizon, options)
-    k = np.arange(method.horizon)
-    numbers = {name: getattr(method.schedule, name) for name in "acd"}
+    if method.schedule is not None:
+        _add_schedule(page, method.schedule)
+    if method.metric is not None:
+        _add_metric(page, method.metric)
+
+
+def _add_schedule(page: Page, schedule: Schedule) -> None:
+    k = np.arange(len(schedule))
+    numbers = {name: getattr(schedule, name) for name in "acd"}
     hidden = np.allclose(numbers["a"], numbers["c"], rtol=0.02)
     page.add_plot(
         "The schedule",
@@ -253,21 +291,19 @@ def _add_coefficients(page: Page, file: Path, method: Method, options: Options) 
         caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1."
         + " The curves of a and c coincide." * hidden,
     )
-    if method.metric is not None:
-        _add_metric(page, method.metric)
 
 
 def _add_metric(page: Page, metric: Metric) -> None:
     page.add_facts({"metric": metric.kind, "variables": str(metric.n)})
     lengths = metric.lengths()
     page.add_plot(
-        "The metric",
+        "The metric's lengths",
         [Curve(LEARNED, range(len(lengths)), lengths)],
         x="direction",
         y="length",
         log_y=True,
-        caption="In the equations above M g stands for g, M = S S^T: how far S stretches each "
-        "direction, in order. Flat directions of the training problems are the long ones.",
+        caption="M g stands for the gradient g, M = S S^T: how far S stretches each direction, in "
+        "order. Flat directions of the training problems are the long ones.",
     )
 
 
@@ -315,7 +351,9 @@ _TRAINING = (
 )
 
 
-def _add_training(page: Page, metrics: Metrics) -> None:
+def _add_training(page: Page, metrics: Metrics, options: Options) -> None:
+    if not options.steps:
+        return
     page.add_heading("Training")
     if not metrics:
         page.add_text("No step is done yet.")

@@ -70,11 +70,11 @@ def _events(row: Mapping[str, Any]) -> str:
 def earned_words(statistics: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each learned method: when its training is earned back."""
     return [
-        f"{name}: its training is earned back against lbfgs after {row['earned_back']:,} solves."
-        if row["earned_back"]
-        else f"{name}: slower than lbfgs here; its training is never earned back."
+        f"{name}: its training is earned back against {rival} after {solves:,} solves."
+        if solves
+        else f"{name}: slower than {rival} here; its training is never earned back."
         for name, row in statistics.items()
-        if "earned_back" in row
+        for rival, solves in row.get("earned_back", {}).items()
     ]
 
 

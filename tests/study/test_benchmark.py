@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ode2opt import Family, InputError, Quadratic, solve
+from ode2opt import Family, InputError, Memory, Quadratic, solve
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 
@@ -27,7 +27,7 @@ def test_the_numbers_are_those_of_plain_runs(family):
             norms.append(np.log10(whole.history.grad_norm[-1]))
             stopped = solve(problem, problem.start(), method=method, tol=1e-3, max_iter=60)
             first.append(stopped.iterations)
-            calls.append(stopped.oracle_calls)
+            calls.append((stopped.reached or stopped).oracle_calls)
         assert found["measure_mean"] == pytest.approx(np.mean(norms))
         assert found["measure_std"] == pytest.approx(np.std(norms, ddof=1))
         assert found["complexity_mean"] == pytest.approx(np.mean(first))
@@ -47,6 +47,18 @@ def test_processes_do_not_change_the_numbers(family):
             b.complexity,
             b.oracle_calls,
         )
+
+
+def test_a_memory_solves_the_instances_in_order(family):
+    settings = Settings(("lbfgs", "memory"), instances=5, tol=1e-3, max_iter=500, seed=3, jobs=2)
+    benchmark = run_benchmark(family, settings)
+    memory = Memory()
+    for i, outcome in enumerate(benchmark.outcomes["memory"]):
+        result = solve(family.sample([3, i], part="test"), memory=memory, tol=1e-3, max_iter=500)
+        assert outcome.oracle_calls == result.oracle_calls
+        assert outcome.reached
+    found = benchmark.statistics()
+    assert found["memory"]["oracle_calls_mean"] < found["lbfgs"]["oracle_calls_mean"]
 
 
 def test_what_is_not_reached_is_counted_at_the_cap(family):

@@ -99,6 +99,56 @@ def test_gradient_norms_are_drawn_with_the_tolerance(run):
     assert figure["curves"][2]["y"] == [1, None]
 
 
+def first_line(text):
+    return text.split('<p class="subtitle">')[1].split("</p>")[0]
+
+
+def test_the_first_line_is_what_the_method_takes_beside_others(run):
+    text, method = run_report(run).html(), Method.load(run / "method.safetensors")
+    fresh = method.statistics["fresh"]
+    assert first_line(text).startswith(
+        f"On {fresh['problems']} fresh test problems it takes, beside L-BFGS, "
+    )
+    assert text.index("fresh test problems it takes") < text.index("<h2>")
+    ratio = fresh["calls"]["lbfgs"] / fresh["calls"]["method"]
+    times = f"{ratio:.1f} times fewer" if ratio > 1 else f"{1 / ratio:.1f} times more"
+    assert f"beside L-BFGS, {times} gradients" in first_line(text)
+    for name, calls in fresh["calls"].items():
+        assert f"{calls:.4g}</td>" in text, name
+        assert f"{1e3 * fresh['seconds'][name]:.4g}</td>" in text, name
+
+
+@pytest.fixture(scope="module")
+def instant(tmp_path_factory):
+    """A run without steps."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((200, 5)) * [1, 1, 1, 0.1, 0.01]
+    b = (A @ rng.standard_normal(5) + rng.standard_normal(200) > 0).astype(float)
+    folder = tmp_path_factory.mktemp("report") / "instant"
+    source = Family.from_arrays("logistic", A, b, size=40, l2=0.001)
+    learn(source, out=folder, target="sequence", steps=0, validation=2, tol=TOL)
+    return folder
+
+
+def test_an_instant_method_is_not_reported_as_what_it_is_not(instant):
+    text, method = run_report(instant).html(), Method.load(instant / "method.safetensors")
+    assert first_line(text).startswith("On 20 fresh test problems it takes, beside L-BFGS, ")
+    assert f"<dd>{method.words}</dd>" in text
+    assert "There is no table of steps" in text
+    assert "There is no table to certify" in text
+    for promise in ("EIGAC", "spline coef", "linearly stable", "smallest margin", "Training found"):
+        assert promise not in text
+    labels = [figure["y"]["title"] for figure in figures_of(text)]
+    assert labels == ["length"]
+    assert "No step is done yet" not in text
+
+
+def test_where_training_was_in_vain_the_report_says_so(instant, tmp_path):
+    folder = shutil.copytree(instant, tmp_path / "copy")
+    damage_options(folder, steps=100)
+    assert "Training found no table that does clearly better" in run_report(folder).html()
+
+
 def test_an_unfinished_run_says_so(copied):
     method = Method.load(copied / "method.safetensors")
     method.replace(
@@ -107,7 +157,7 @@ def test_an_unfinished_run_says_so(copied):
     ).save(copied / "method.safetensors")  # fmt: skip
     (copied / "metrics.jsonl").write_text("")
     text = run_report(copied).html()
-    assert "Training is not finished" in text
+    assert first_line(text).startswith("Training is not finished")
     assert "certified when training is finished" in text
     assert "No step is done yet" in text
     assert "fresh test problems" not in text
@@ -127,6 +177,12 @@ def damage_options(folder, **changes):
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def damage_statistics(folder):
+    method = Method.load(folder / "method.safetensors")
+    damaged = dict(method.statistics) | {"fresh": {"problems": 3}}
+    method.replace(statistics=damaged).save(folder / "method.safetensors")
+
+
 DAMAGES = {
     "no folder": (shutil.rmtree, "There is no folder"),
     "no config": (lambda f: (f / "config.json").unlink(), "is no training run"),
@@ -140,6 +196,7 @@ DAMAGES = {
         lambda f: (f / "method.safetensors").write_bytes(b"no method"),
         "damaged or no method file",
     ),
+    "statistics": (damage_statistics, "its statistics are damaged"),
     "line": (lambda f: (f / "metrics.jsonl").write_text('{"step"'), "line 1 is not a JSON object"),
     "bytes": (lambda f: (f / "metrics.jsonl").write_bytes(b"\xff\xfe"), "metrics.jsonl is damaged"),
     "value": (lambda f: (f / "metrics.jsonl").write_text('{"step": "a"}'), "step of line 1 is 'a'"),

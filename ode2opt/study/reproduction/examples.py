@@ -119,9 +119,9 @@ class _NotedRelay(Relay):
 
     noted: list[Eigac] = field(default_factory=list)
 
-    def take_over(self, run: Run, eigac: Eigac) -> None:
+    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
         self.noted.append(eigac)
-        super().take_over(run, eigac)
+        super().take_over(run, eigac, reason)
 
 
 def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made:
@@ -129,6 +129,7 @@ def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made
     points: list[np.ndarray] = []
     relay = _NotedRelay()
     result = _followed(problem, start, method, relay, ITERATIONS, _keeping(points))
+    assert method.schedule is not None
     schedule = method.schedule.scaled(method.scale_of(problem, start.x0)[0])
     if result.handovers:
         latch, later = result.handovers[0].iteration, relay.noted[0].schedule
