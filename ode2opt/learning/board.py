@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.dynamics.coefficients import restored
+from ode2opt.dynamics.schedule import Schedule
 from ode2opt.solvers.method import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
@@ -32,7 +33,7 @@ class Board:
                 self._writer.add_scalar(name, line[name], line["step"])
 
     def add_method(self, method: Method, step: int) -> None:
-        """Draw the schedule and the coefficients behind it, where matplotlib is installed."""
+        """Draw what there is of schedule, coefficients and metric, if matplotlib is installed."""
         if self._writer is None:
             return
         try:
@@ -41,10 +42,8 @@ class Board:
             return
         figure = Figure(figsize=(9, 3.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for name, style in zip("acd", ("-", "--", ":"), strict=True):
-            left.semilogy(getattr(method.schedule, name), label=name, linestyle=style)
-        left.set_xlabel("iteration k")
-        left.legend()
+        if method.schedule is not None:
+            _draw_schedule(left, method.schedule)
         if method.formula is not None:
             _draw_coefficients(right, method.formula, method.horizon)
         elif method.metric is not None:
@@ -56,6 +55,13 @@ class Board:
         """Flush and close."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _draw_schedule(axes: Any, schedule: Schedule) -> None:
+    for name, style in zip("acd", ("-", "--", ":"), strict=True):
+        axes.semilogy(getattr(schedule, name), label=name, linestyle=style)
+    axes.set_xlabel("iteration k")
+    axes.legend()
 
 
 def _draw_coefficients(axes: Any, formula: Formula, horizon: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.dynamics.certificate import Certificate, uncertified
 from ode2opt.errors import InputError
 from ode2opt.problems.base import Problem
 from ode2opt.problems.transformed import Transformed
@@ -21,6 +22,17 @@ class Subjects(NamedTuple):
     problems: list[Problem]
     scales: list[float]
     starts: list[np.ndarray]
+
+
+def no_table(method: Method, instances: int = 0) -> Certificate:
+    """Return the certificate of an instant method: the guard's promise alone."""
+    return uncertified(
+        "learned",
+        instances,
+        f"There is no table to certify: the method is {method.words} from the start, and where "
+        f"that makes no progress the guard hands over to a method that converges for every convex "
+        f"function (within iteration limit and rounding).",
+    )
 
 
 def in_metric(method: Method, problems: Sequence[Problem], starts: Sequence[Any]) -> Subjects:

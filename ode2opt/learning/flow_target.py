@@ -1,4 +1,4 @@
-"""The flow's stopping time as a target (SPEC.md sections 5 to 8)."""
+"""The flow's stopping time as a target (docs/mathematics.md, sections 5 to 8)."""
 
 from __future__ import annotations
 
@@ -49,13 +49,11 @@ class FlowTarget(Target):
     def of(self, problem: Problem, stream: int, i: int) -> Instance:
         return self.source.of(problem)
 
-    def solve(
-        self, learned: Coefficients, problem: Problem, one: Instance, method: Method | None = None
-    ) -> Result:
+    def solve(self, learned: Coefficients, problem: Problem, one: Instance) -> Result:
         options = self.options
         schedule = learned.schedule(options.h, options.t0, options.horizon)
         return solve(
-            problem, np.asarray(one.x0), method=method or schedule.scaled(float(one.scale)),
+            problem, np.asarray(one.x0), method=schedule.scaled(float(one.scale)),
             tol=options.tol, max_iter=options.horizon,
         )  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""When a learned sequence hands over, and to whom: chosen on held-out problems."""
+"""When a learned sequence hands over, and to whom: chosen on held-out problems.
+
+A horizon of 0 is an instant method: the one that takes over does so at the start.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.solvers import Result
+from ode2opt.learning.beside import calls_of
+from ode2opt.solvers import Guard, Method, Result
 
 POWERS = (1.0, 0.5, 0.25)  # of the metric that L-BFGS may run in
-SHORT_HORIZONS = (1, 2, 4, 8)  # where the fallback is the better method, it should begin early
+SHORT_HORIZONS = (0, 2, 4, 8)  # where the fallback is the better method, it should begin early
 BEYOND = 1.5  # a horizon, in iterations of the problem that decides about it
 OVERHEAD = 0.25  # of an evaluation by L-BFGS beside the gradient, in oracle calls
 ENVELOPE = 3.0  # in the largest gradient norms of held-out problems
@@ -24,14 +28,26 @@ class Choice(NamedTuple):
     fallback: str
     power: float = 1.0
 
+    def of(self, method: Method) -> Method:
+        """Return a method that hands over so."""
+        schedule = method.schedule
+        if schedule is not None:
+            schedule = schedule.first(self.horizon) if self.horizon else None
+        guard = Guard(fallback=self.fallback, power=self.power)
+        return method.replace(schedule=schedule, guard=guard)
+
+
+def instant_choices() -> list[Choice]:
+    """Return all ways of handing over at the start."""
+    return [Choice(0, "metric-lbfgs", power) for power in POWERS] + [Choice(0, "lbfgs")]
+
 
 def choices(alone: Iterable[Result], most: int) -> list[Choice]:
     """Return what to try, the longest first, given what a sequence did on its own."""
     ends = sorted(beyond(one.iterations) for one in alone if not one.handovers)
     middle_and_last = ends and [ends[(len(ends) - 1) // 2], ends[-1]]
     horizons = sorted({min(h, most) for h in (*middle_and_last, *SHORT_HORIZONS)}, reverse=True)
-    fallbacks = [*(("metric-lbfgs", power) for power in POWERS), ("lbfgs", 1.0)]
-    return [Choice(horizon, *fallback) for horizon in horizons for fallback in fallbacks]
+    return [one._replace(horizon=horizon) for horizon in horizons for one in instant_choices()]
 
 
 def beyond(iterations: int) -> int:
@@ -49,10 +65,10 @@ def best_choice(
     Fallbacks that nobody needed are told apart by the next horizon, at which they were needed.
     """
     found = {choice: solved(choice) for choice in tried}
-    calls = {choice: _calls(results) for choice, results in found.items()}
-    costs = {choice: _mean_cost(results) for choice, results in found.items()}
-    able = [choice for choice in tried if calls[choice] <= _calls(rival)]
-    needed = max((c.horizon for c in tried if any(one.handovers for one in found[c])), default=0)
+    calls = {choice: mean_calls(results) for choice, results in found.items()}
+    costs = {choice: _mean_cost(choice, results) for choice, results in found.items()}
+    able = [choice for choice in tried if calls[choice] <= mean_calls(rival)]
+    needed = max((c.horizon for c in tried if _needed(c, found[c])), default=0)
 
     def price(choice: Choice) -> tuple[float, float]:
         mine = costs if able else calls
@@ -70,14 +86,23 @@ def envelope(results: Iterable[Result]) -> tuple[float, ...]:
     return tuple(ENVELOPE * value for value in highest)
 
 
-def _calls(results: Sequence[Result]) -> float:
-    return float(np.mean([result.oracle_calls for result in results]))
+def mean_calls(results: Sequence[Result]) -> float:
+    """Return the mean number of oracle calls to the tolerance."""
+    return float(np.mean([calls_of(result) for result in results]))
 
 
-def _mean_cost(results: Sequence[Result]) -> float:
-    return float(np.mean([_cost(one) for one in results]))
+def _needed(choice: Choice, results: Sequence[Result]) -> bool:
+    return not choice.horizon or any(one.handovers for one in results)
 
 
-def _cost(result: Result) -> float:
-    ours = result.handovers[0].iteration if result.handovers else result.iterations
-    return result.oracle_calls + OVERHEAD * (result.iterations - ours)
+def _mean_cost(choice: Choice, results: Sequence[Result]) -> float:
+    return float(np.mean([_cost(choice, one) for one in results]))
+
+
+def _cost(choice: Choice, result: Result) -> float:
+    ours = result.iterations
+    if not choice.horizon:
+        ours = 0
+    elif result.handovers:
+        ours = result.handovers[0].iteration
+    return calls_of(result) + OVERHEAD * (result.iterations - ours)

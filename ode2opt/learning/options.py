@@ -13,12 +13,12 @@ from ode2opt.dynamics.conditions import check_pair
 from ode2opt.dynamics.default import ALPHA, T0, DefaultCoefficients, H
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number, as_positive
-from ode2opt.solvers.method import SCALES
 
 TARGETS = ("flow", "sequence")
 METRICS = ("auto", "none", "diagonal", "spectral", "lowrank")
 REFERENCES = ("auto", "start", "path")
 STARTS = ("paper", "learned")
+SCALES = ("instance", "family")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 DECAYS = ("constant", "cosine", "exponential")
 ESTIMATORS = ("power", "global", "l0l1")
@@ -38,7 +38,7 @@ BY_TARGET: dict[str, dict[str, Any]] = {
     },
     "sequence": {
         "coefficients": "spline", "steps": 100, "batch": 8, "penalty": 0.1, "horizon": 150,
-        "scale": "product", "metric": "auto",
+        "scale": "family", "metric": "auto",
     },
 }  # fmt: skip
 """Defaults that depend on the target."""
@@ -66,7 +66,7 @@ class Options:
         margin: how far from the edge of linear stability a sequence's penalty begins.
         activation: of the neural ones: softplus, elu or relu.
         tol: the gradient norm to reach.
-        steps: updates of the parameters.
+        steps: updates of the parameters; 0 is a sequence's instant method, without a table.
         batch: problems a step.
         seed: drives which problems are drawn.
         blocks: make every second training and validation problem of rows that follow each other,
@@ -139,7 +139,8 @@ class Options:
         self._check_target()
 
     def _check_numbers(self) -> None:
-        for name in ("steps", "batch", "horizon", "validate_every", "validation", "patience"):
+        as_count(self.steps, "steps", least=0 if self.target == "sequence" else 1)
+        for name in ("batch", "horizon", "validate_every", "validation", "patience"):
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
         as_count(self.knots, "knots", least=2)
@@ -160,14 +161,14 @@ class Options:
         """Refuse options that the other target alone has."""
         if self.target == "flow":
             as_positive(self.penalty, "penalty")
-            if self.metric != "none" or self.start != "paper" or self.scale == "product":
-                raise InputError("metric, start and scale product are for --target sequence.")
+            if self.metric != "none" or self.start != "paper":
+                raise InputError("metric and start are for --target sequence.")
             return
         if not as_number(self.penalty, "penalty") >= 0:
             raise InputError(f"penalty is {self.penalty:g}: it must not be negative.")
-        if self.coefficients != "spline" or self.scale != "product":
+        if self.coefficients != "spline" or self.scale != "family":
             raise InputError(
-                "A sequence is learned as a spline with the scale product; "
+                "A sequence is learned as a spline with the scale family; "
                 "other coefficients and scales are for --target flow."
             )
 

@@ -123,7 +123,7 @@ class RunDirectory:
         """Return the choice, or None if there is none to be read."""
         try:
             found = json.loads(self.choice.read_text(encoding="utf-8"))
-            return found if len(found["chosen"]) == 3 else None
+            return found if len(found["chosen"]) == 2 else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
 

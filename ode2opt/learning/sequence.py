@@ -1,7 +1,7 @@
 """Stopping time of the guarded discrete sequence, differentiated through the iteration.
 
-SPEC.md section 13. The walk ends at T: what comes after is not paid for, and each step is done
-again on the way back instead of being kept.
+docs/mathematics.md, section 13. The walk ends at T: what comes after is not paid for, and each step
+is done again on the way back instead of being kept.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ class SequenceRules(eqx.Module):
         blowup: the growth of the gradient norm at which the guard hands over.
         fallback: iterations that the guard's fallback needs from the start.
         margin: how far below the edge of linear stability P begins to count.
+        scale: the family's curvature, which the table is divided by.
     """
 
     tol: Array
     blowup: Array
     fallback: Array
     margin: Array
+    scale: Array
 
     def cautious(self, safety: float) -> SequenceRules:
         """A sequence meets its own curvature: no factor on it."""
@@ -101,9 +103,9 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
     squares = filtered(spectrum, learned.filter)
     g = problem.gradient(x0)
     mg = apply(spectrum, squares, g)
-    scale = (mg @ problem.hvp(x0, mg)) / (mg @ g)
     a, c, d = learned.table()
-    a, c, d = (jnp.append(row, row[-1]) for row in (a / scale, c / scale, d))  # walk's last row
+    a, c = a / rules.scale, c / rules.scale
+    a, c, d = (jnp.append(row, row[-1]) for row in (a, c, d))  # walk's last row
     begin, end = _log_norm(g), jnp.log(rules.tol)
     limits = _Limits(end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
     zero = jnp.zeros(())
@@ -135,7 +137,8 @@ def _step(
 
 
 def _swing(a: Array, c: Array, d: Array, old: _State, g: Array, mg: Array, e: Array) -> Array:
-    """Return (a - c/2) l / (2 - d), 1 at the edge of linear stability (SPEC.md section 4).
+    """Return (a - c/2) l / (2 - d), 1 at the edge of linear stability (docs/mathematics.md,
+    section 4).
 
     l is the curvature of f(S .) along the change of its gradient, which the sequence meets for
     free. A change of the size of rounding, as at the first move, which is none, tells nothing.

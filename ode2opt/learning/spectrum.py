@@ -1,8 +1,9 @@
 """Where a metric comes from: the mean Hessian of training problems, and a learned filter of it.
 
 A spectrum is the mean Hessian taken apart, each part with its depth: how many decades it lies
-below the largest. The filter turns depth into length: flat parts are stretched, and never by so
-much that a flat direction becomes a steep one.
+below the largest. Depth is turned into length: whitening makes all parts alike, down to a floor;
+the filter begins there and learns how far each depth is stretched, and never by so much that a flat
+direction becomes a steep one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers.metric import Metric
 
 Array = Any
+FLOOR = 1e-3  # of the largest part: what lies far below it is not stretched any further
 DEEPEST = 7  # decades below the top that the filter tells apart
+WHITE = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening
+LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
 RANK = 64  # directions of a lowrank metric
 EXTRA = 8  # of the randomised method
 JACOBI_FLOOR = 1e-3
@@ -42,13 +46,14 @@ class Spectrum(NamedTuple):
 class Filter(eqx.Module):
     """Lengths by depth: log10 of the square rises with a slope in (0, 1), linear between knots.
 
-    A slope of 0 leaves a part as it is, 1 makes it as steep as the top.
+    A slope of 0 leaves a part as it is, 1 makes it as steep as the top. It begins about where
+    :func:`whitened` is.
     """
 
     logits: Array
 
     def __init__(self) -> None:
-        self.logits = jnp.zeros(DEEPEST + 1)
+        self.logits = jnp.asarray(WHITE)
 
     def __call__(self, depth: Array) -> Array:
         """Return the square of the length at a depth."""
@@ -68,7 +73,7 @@ def _ramp(z: Array) -> Array:
 
 
 class Squares(NamedTuple):
-    """A filtered spectrum: the squares of the lengths of the rest and of each direction."""
+    """The squares of the lengths of a spectrum's rest and of each direction."""
 
     rest: Array
     directions: Array
@@ -76,8 +81,13 @@ class Squares(NamedTuple):
 
 @eqx.filter_jit
 def filtered(spectrum: Spectrum, filter_: Filter) -> Squares:
-    """Return the squares of the lengths of a spectrum's parts."""
+    """Return the squares that a filter gives a spectrum's parts."""
     return Squares(filter_(spectrum.rest), filter_(spectrum.depth))
+
+
+def whitened(spectrum: Spectrum) -> Squares:
+    """Return the squares 1/(w + FLOOR), w being a part's size in that of the largest."""
+    return Squares(*(1 / (10.0 ** -np.asarray(d) + FLOOR) for d in (spectrum.rest, spectrum.depth)))
 
 
 def apply(spectrum: Spectrum, squares: Squares, g: Array) -> Array:
@@ -89,15 +99,20 @@ def apply(spectrum: Spectrum, squares: Squares, g: Array) -> Array:
     return spectrum.scaling * squares.rest * z
 
 
-def metric_of(kind: str, spectrum: Spectrum, filter_: Filter) -> Metric | None:
-    """Return the filtered spectrum as a metric for solving."""
+def metric_of(kind: str, spectrum: Spectrum, squares: Squares) -> Metric | None:
+    """Return a spectrum with its lengths as a metric for solving."""
     if kind == "none":
         return None
-    rest, directions = (np.asarray(part) for part in filtered(spectrum, filter_))
+    rest, directions = (np.asarray(part) for part in squares)
     scale = np.asarray(spectrum.scaling) * np.sqrt(rest) * np.ones(len(spectrum.V))
     if kind == "diagonal":
         return Metric(kind, scale)
     return Metric(kind, scale, np.array(spectrum.V), np.sqrt(directions / rest) - 1)
+
+
+def basis_for(n: int) -> str:
+    """Return the kind of metric for n variables: a whole basis, or low rank."""
+    return "spectral" if n <= LARGEST_BASIS else "lowrank"
 
 
 class Look(NamedTuple):

@@ -1,4 +1,4 @@
-"""StoPM, the stochastic penalty method (SPEC.md section 7, the paper's Algorithm 2).
+"""StoPM, the stochastic penalty method (docs/mathematics.md, section 7; the paper's Algorithm 2).
 
 theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
 """

@@ -1,4 +1,6 @@
-"""Stopping time and constraint violation of one instance, differentiable (SPEC.md section 6).
+"""Stopping time and constraint violation of one instance, differentiable.
+
+docs/mathematics.md, section 6:
 
     T = inf { t >= t0 : |g(X(t))| <= eps },   P = int_t0^T p dt,   Q = int_t0^T q dt
 
@@ -88,8 +90,8 @@ class StoppingTime(NamedTuple):
 
     Attributes:
         T: the time, or that at which the flow was given up.
-        P, Q: the violations until then, dimensionless: those of SPEC.md times h sqrt(scale) and
-            h^2 scale.
+        P, Q: the violations until then, dimensionless: those of docs/mathematics.md,
+            section 6, times h sqrt(scale) and h^2 scale.
         reached: whether the gradient norm came down to eps.
         failed: whether flow or sequence blew up.
         turn: the smallest cosine between a step and its change of gradient: never below zero for
@@ -243,7 +245,7 @@ def _turn(move: Array, new: Array, old: Array) -> Array:
 
 
 def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array]:
-    """Return (x', v') (SPEC.md section 1).
+    """Return (x', v') (docs/mathematics.md, section 1).
 
     beta' is the mean slope over the step: where a network with kinks bends inside a step, the
     derivative by its parameters is right nevertheless.
@@ -253,7 +255,7 @@ def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array
 
 
 def _sequence_move(rules: Rules, row: _Row, state: _State) -> tuple[Array, Array]:
-    """Return the sequence's next u and its move e (SPEC.md section 2)."""
+    """Return the sequence's next u and its move e (docs/mathematics.md, section 2)."""
     h, g = rules.h, state.g_bar
     e = state.u - h * row.beta * g
     return state.u - h * row.damping * e - h**2 * row.s * g, e

@@ -18,8 +18,8 @@ FIRST_ALPHA, FIRST_AGE = 6.0, 10.0
 class SplineTable(eqx.Module):
     """(a_k, c_k, d_k) with log a and c/a linear in log k between knots, d_k = alpha/(k + age).
 
-    c/a lies in (d, 1) and d in (0, 1), so the order d a <= c <= a of SPEC.md section 4 holds
-    whatever is learned; d is that of the inertial system with t0 = age h.
+    c/a lies in (d, 1) and d in (0, 1), so the order d a <= c <= a (docs/mathematics.md, section
+    4) holds whatever is learned; d is that of the inertial system with t0 = age h.
     """
 
     log_a: Array

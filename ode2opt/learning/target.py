@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from ode2opt.learning.beside import RIVALS
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result
 
@@ -37,10 +38,8 @@ class Target(ABC):
         """Return a stream's i-th problem as an instance on JAX arrays."""
 
     @abstractmethod
-    def solve(
-        self, learned: Any, problem: Problem, one: Any, method: Method | None = None
-    ) -> Result:
-        """Solve a problem by the guarded sequence; by a method of what was learned, if given."""
+    def solve(self, learned: Any, problem: Problem, one: Any) -> Result:
+        """Solve a problem by the guarded sequence of what was learned."""
 
     @abstractmethod
     def method(self, learned: Any, worst: int) -> Method:
@@ -55,6 +54,10 @@ class Target(ABC):
     def polished(self, learned: Any, method: Method) -> Method:
         """Return the method after what is chosen once, at the end, on held-out problems."""
         return method
+
+    def rivals(self, method: Method) -> dict[str, str | Method]:
+        """Return what a finished method is compared with, by name."""
+        return RIVALS
 
     def instance(self, stream: int, i: int) -> Any:
         """Return the i-th instance of a stream."""

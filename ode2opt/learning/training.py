@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.board import Board
+from ode2opt.learning.instant_run import InstantRun
 from ode2opt.learning.options import Options
+from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Run, Step
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.stopm import Batch, State, StoPM
-from ode2opt.learning.target import TEST, VALIDATION, Target, batch_numbers
+from ode2opt.learning.target import TEST, VALIDATION, batch_numbers
 from ode2opt.learning.targets import target_of
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
 from ode2opt.solvers.method import Method
 
-TESTED = 20  # fresh test problems for the statistics in the file
 CERTIFIED = 5  # held-out problems for the certificate
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 REJECTED = 1.2  # in best complexities: from there training goes back to the best point
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a callback sees after each step; a true answer ends training.
-
-    ``line`` is the step's line of metrics.jsonl; ``best`` the best complexity so far.
-    """
-
-    line: dict[str, Any]
-    validation: Validation | None
-    best: float | None
-    steps: int
-
-
-Callback = Callable[[Step], object]
 
 
 def learn(
@@ -72,7 +57,19 @@ def learn(
         >>> method = learn(family, steps=50, out="runs/digits")
         >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
     """
-    return Training(family, make_options(options), out, resume).run(callback)
+    return begun(family, make_options(options), out, resume).run(callback)
+
+
+def begun(
+    family: Family,
+    options: Options,
+    out: str | Path | None,
+    resume: bool,
+    note: Callable[[str], None] = lambda text: None,
+) -> Run:
+    """Return a run that is ready to go; without steps it is that of an instant method."""
+    kind = Training if options.steps else InstantRun
+    return kind(family, options, out, resume, note)
 
 
 def make_options(given: dict[str, Any]) -> Options:
@@ -84,8 +81,8 @@ def make_options(given: dict[str, Any]) -> Options:
     return Options(**given)
 
 
-class Training:
-    """One run, from its start or from its last checkpoint."""
+class Training(Run):
+    """A run of StoPM, from its start or from its last checkpoint."""
 
     @double
     def __init__(
@@ -96,15 +93,8 @@ class Training:
         resume: bool,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        if resume and out is None:
-            raise InputError("To resume, name the run's folder: out.")
-        self._began = time.perf_counter()
-        self.family, self.options = family, options
-        self.directory = None if out is None else RunDirectory(out)
-        self.config = configuration(family, options)
-        if self.directory is not None:
-            (self.directory.check if resume else self.directory.begin)(self.config)
-        self.target = self._target(resume, note)
+        super().__init__(family, options, out, resume)
+        self.target = self._set_up(resume, lambda: target_of(family, options, self.directory, note))
         self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
         self.state = self.stopm.start
         self.best = self.state.parameters
@@ -118,21 +108,10 @@ class Training:
         self.validator = Validator(self.target, VALIDATION, options.validation, safety)
         self.warned = False
 
-    def _target(self, resume: bool, note: Callable[[str], None]) -> Target:
-        """Return the target; a new run that is broken off here leaves its folder free."""
-        try:
-            return target_of(self.family, self.options, self.directory, note)
-        except BaseException:
-            if self.directory is not None and not resume:
-                self.directory.abandon()
-            raise
-
     def _resume(self, directory: RunDirectory) -> None:
         like = (self.state.parameters, self.state.memory, self.best)
         self.progress, (parameters, memory, self.best) = directory.load(like)
         self.state = State(parameters, memory, self.progress.penalty)
-        if directory.method.exists() and Method.load(directory.method).provenance.get("finished"):
-            raise InputError(f"There is nothing to resume in {directory.path}: it is finished.")
 
     def run(self, callback: Callback | None = None) -> Method:
         """Train to the end, Ctrl-C, or the callback's word; returns the best method."""
@@ -245,11 +224,6 @@ class Training:
         if self.directory is not None:
             self.directory.save(*self.settled)
 
-    @property
-    def _seconds(self) -> float:
-        """Seconds so far, set-up and earlier parts of a run that is resumed included."""
-        return self._earlier + time.perf_counter() - self._began
-
     def _best_learned(self) -> Any:
         return self.stopm.learned(self.state._replace(parameters=self.best))
 
@@ -269,26 +243,10 @@ class Training:
             learned, method, held_out.problems[:CERTIFIED], held_out.instances[:CERTIFIED]
         )
         fresh = Validator(self.target, TEST, TESTED)
-        measured = fresh(self.stopm, self.state._replace(parameters=self.best), method)
-        method = method.replace(
-            certificate=certificate,
-            provenance=dict(method.provenance) | {"finished": True},
-            statistics=dict(method.statistics)
-            | {"test": asdict(measured), "seconds": self._seconds},
+        starts = [np.asarray(one.x0) for one in fresh.instances]
+        best = self.state._replace(parameters=self.best)
+        violations = NOTHING_FOLLOWED if method.instant else fresh.followed(self.stopm, best)
+        method = self._measured(
+            method, self.target.rivals(method), fresh.problems, starts, violations
         )
-        if self.directory is not None:
-            method.save(self.directory.method)
-        return method
-
-
-def configuration(family: Family, options: Options) -> dict[str, Any]:
-    """Return what a run is made with: its options, its data, the versions of the packages."""
-    packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
-    return {
-        "options": options.as_dict(),
-        "family": {
-            "name": family.name, "split": family.split, "size": family.size,
-            "hash": family.fingerprint(),
-        },
-        "versions": {name: version(name) for name in packages},
-    }  # fmt: skip
+        return self._finished(method, certificate)

@@ -11,7 +11,7 @@ import numpy as np
 from ode2opt.learning.stopm import State, StoPM
 from ode2opt.learning.stopping_time import StoppingTime
 from ode2opt.learning.target import Target
-from ode2opt.solvers import Method, Result
+from ode2opt.solvers import Result
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""
@@ -64,18 +64,22 @@ class Validator:
         self.problems = [target.problem(stream, i) for i in range(count)]
         self.instances = [target.of(problem, stream, i) for i, problem in enumerate(self.problems)]
 
-    def __call__(self, stopm: StoPM, state: State, method: Method | None = None) -> Validation:
-        """Solve by what a state has learned, or by a method that was made of it."""
+    def __call__(self, stopm: StoPM, state: State) -> Validation:
+        """Solve by what a state has learned, and follow it."""
         learned, pairs = stopm.learned(state), zip(self.problems, self.instances, strict=True)
-        results = [self.target.solve(learned, problem, one, method) for problem, one in pairs]
-        flows = [stopm.measure(state, one, self.safety) for one in self.instances]
+        results = [self.target.solve(learned, problem, one) for problem, one in pairs]
         return Validation(
-            **counted(results),
-            flows=sum(bool(flow.reached) for flow in flows),
-            P=_largest(flows, "P"),
-            Q=_largest(flows, "Q"),
-            strict=self.target.strict,
+            **counted(results), **self.followed(stopm, state), strict=self.target.strict
         )
+
+    def followed(self, stopm: StoPM, state: State) -> dict[str, Any]:
+        """Return how many flows got there, and the largest violations on the way."""
+        flows = [stopm.measure(state, one, self.safety) for one in self.instances]
+        return {
+            "flows": sum(bool(flow.reached) for flow in flows),
+            "P": _largest(flows, "P"),
+            "Q": _largest(flows, "Q"),
+        }
 
 
 def counted(results: Sequence[Result]) -> dict[str, Any]:
@@ -88,6 +92,12 @@ def counted(results: Sequence[Result]) -> dict[str, Any]:
         "handovers": sum(bool(result.handovers) for result in results),
         "total": len(results),
     }
+
+
+def statistics(results: Sequence[Result]) -> dict[str, Any]:
+    """Return what a method file tells of solves by the method; the guard may have stepped in."""
+    found = counted(results)
+    return found | {"feasible": found["reached"] == found["total"]}
 
 
 def _largest(flows: Sequence[StoppingTime], name: str) -> float:

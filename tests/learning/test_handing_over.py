@@ -4,21 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from ode2opt.learning.handing_over import Choice, best_choice, choices, envelope
+from ode2opt import Method, Schedule
+from ode2opt.learning.handing_over import Choice, best_choice, choices, envelope, mean_calls
 
 
 def solved(calls, handed_at=None, norms=()):
     handovers = () if handed_at is None else (SimpleNamespace(iteration=handed_at),)
     history = SimpleNamespace(grad_norm=list(norms))
     return SimpleNamespace(
-        oracle_calls=calls, iterations=calls, handovers=handovers, history=history
+        oracle_calls=calls, iterations=calls, handovers=handovers, history=history, reached=None
     )
 
 
 def test_horizons_leave_room_beyond_what_was_seen():
     alone = [solved(10), solved(11), solved(20), solved(9), solved(90, handed_at=60)]
     tried = choices(alone, 60)
-    assert [choice.horizon for choice in tried[::4]] == [30, 15, 8, 4, 2, 1]
+    assert [choice.horizon for choice in tried[::4]] == [30, 15, 8, 4, 2, 0]
     assert tried[0] == Choice(30, "metric-lbfgs", 1.0)
     assert tried[1] == Choice(30, "metric-lbfgs", 0.5)
     assert tried[3] == Choice(30, "lbfgs")
@@ -34,9 +35,9 @@ def test_horizons_leave_room_beyond_what_was_seen():
     ],
 )
 def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, rival, expected):
-    options = {Choice(30, "lbfgs"): solved(alone), Choice(1, "lbfgs"): solved(fallback, 1)}
+    options = {Choice(30, "lbfgs"): solved(alone), Choice(0, "lbfgs"): solved(fallback)}
     best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)])
-    assert best.horizon == {"alone": 30, "fallback": 1}[expected]
+    assert best.horizon == {"alone": 30, "fallback": 0}[expected]
     assert results == [options[best]]
 
 
@@ -47,6 +48,29 @@ def test_a_fallback_that_nobody_needed_is_the_one_that_was_best_where_it_was():
     found |= dict(zip(short, [solved(12, handed_at=5), solved(8, handed_at=5)], strict=True))
     best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)])
     assert best == Choice(30, "lbfgs")
+
+
+def test_a_fallback_that_nobody_needed_is_told_apart_at_the_start_if_nowhere_else():
+    both = [Choice(30, name) for name in ("metric-lbfgs", "lbfgs")]
+    found = {one: solved(6) for one in both}
+    found |= {Choice(0, "metric-lbfgs"): solved(12), Choice(0, "lbfgs"): solved(8)}
+    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)])
+    assert best == Choice(30, "lbfgs")
+
+
+def test_calls_after_the_tolerance_are_not_counted():
+    """A sequence's value is looked up once at the end; a line search knows it."""
+    result = solved(12)
+    result.reached = SimpleNamespace(oracle_calls=11)
+    assert mean_calls([result, solved(5)]) == 8
+
+
+def test_without_a_horizon_the_method_has_no_table():
+    table = Method(Schedule([1.0] * 9, [1.0] * 9, [0.5] * 9), "test", 1e-3, "family", 2.0)
+    assert Choice(4, "lbfgs").of(table).horizon == 4
+    instant = Choice(0, "metric-lbfgs", 0.5).of(table)
+    assert instant.instant
+    assert (instant.guard.fallback, instant.guard.power) == ("metric-lbfgs", 0.5)
 
 
 def test_the_envelope_is_above_all_problems_that_needed_no_fallback():

@@ -14,7 +14,16 @@ from ode2opt.learning import Options
 from ode2opt.learning.references import References
 from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules, sequence_time
 from ode2opt.learning.sequence_target import SequenceTarget
-from ode2opt.learning.spectrum import METRICS, Filter, Look, apply, filtered, metric_of, nystrom
+from ode2opt.learning.spectrum import (
+    METRICS,
+    Filter,
+    Look,
+    apply,
+    filtered,
+    metric_of,
+    nystrom,
+    whitened,
+)
 from ode2opt.learning.table import SplineTable
 from ode2opt.problems.family import Fold
 from ode2opt.study.certification import certify
@@ -49,8 +58,12 @@ def learned_tree(rng, K=60):
     return jax.tree.unflatten(shape, moved)
 
 
-def rules(tol=1e-3, fallback=20.0, margin=0.2, blowup=5.0):
-    return SequenceRules(*map(jnp.asarray, (tol, blowup, fallback, margin)))
+def rules(tol=1e-3, fallback=20.0, margin=0.2, blowup=5.0, scale=1.0):
+    return SequenceRules(*map(jnp.asarray, (tol, blowup, fallback, margin, scale)))
+
+
+def metric_in(kind, one, tree):
+    return metric_of(kind, one.spectrum, filtered(one.spectrum, tree.filter))
 
 
 def problem_of(name):
@@ -60,17 +73,11 @@ def problem_of(name):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_stopping_time_is_that_of_a_solve(kind, rng, x64):
-    problem = problem_of("logistic")
+    problem, scale = problem_of("logistic"), 0.3
     one, tree = instance(kind, problem), learned_tree(rng)
-    found = sequence_time(tree, one, rules())
-    a, c, d = (np.asarray(row) for row in tree.table())
-    method = Method(
-        Schedule(a, c, d),
-        "test",
-        1e-3,
-        "product",
-        metric=metric_of(kind, one.spectrum, tree.filter),
-    )
+    found = sequence_time(tree, one, rules(scale=scale))
+    schedule = Schedule(*(np.asarray(row) for row in tree.table()))
+    method = Method(schedule, "test", 1e-3, "family", scale, metric=metric_in(kind, one, tree))
     result = solve(problem, np.asarray(one.x0), method=method, tol=1e-3)
     assert bool(found.reached)
     assert not result.handovers
@@ -147,7 +154,7 @@ def test_the_filter_stretches_without_turning_flat_into_steep(rng, x64):
 def test_the_metric_of_a_file_is_the_one_of_training(kind, rng, x64):
     problem, tree = problem_of("logistic"), learned_tree(rng)
     one, g = instance(kind, problem), rng.standard_normal(8)
-    metric = metric_of(kind, one.spectrum, tree.filter)
+    metric = metric_in(kind, one, tree)
     expected = g if metric is None else metric.on(problem)(g)
     np.testing.assert_allclose(
         apply(one.spectrum, filtered(one.spectrum, tree.filter), g), expected
@@ -158,7 +165,7 @@ def test_full_filter_makes_the_reference_hessian_round(x64):
     problem = problem_of("logistic")
     one = instance("spectral", problem)
     full = eqx.tree_at(lambda f: f.logits, Filter(), jnp.full(8, 50.0))
-    S = metric_of("spectral", one.spectrum, full).matrix()
+    S = metric_of("spectral", one.spectrum, filtered(one.spectrum, full)).matrix()
     w = np.linalg.eigvalsh(S.T @ problem.hessian(problem.start().x0) @ S)
     assert w[-1] / w[0] == pytest.approx(1.0, abs=1e-6)
 
@@ -220,9 +227,8 @@ def test_a_learned_sequence_beats_lbfgs(trained):
 
 def test_the_choice_of_the_metric_is_kept(trained):
     choice = json.loads((trained[0] / "choice.json").read_text())
-    prices = {(one["metric"], one["reference"], one["rate"]): one["price"]
-              for one in choice["tried"]}  # fmt: skip
-    assert len(prices) == 4
+    prices = {(one["metric"], one["reference"]): one["price"] for one in choice["tried"]}
+    assert len(prices) == 2
     assert prices[tuple(choice["chosen"])] == min(prices.values())
     assert trained[1].metric.kind == choice["chosen"][0]
 
@@ -233,7 +239,7 @@ def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypat
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(targets, "_begun", interrupted)
+    monkeypatch.setattr(targets, "_begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(family(), out=tmp_path / "run", **SHORT)
     assert not (tmp_path / "run").exists()
@@ -247,7 +253,7 @@ def test_a_spectrum_of_single_precision_is_double(kind):
     assert problem.dtype == np.float32
     spectrum = METRICS[kind]([Look(problem, [problem.start().x0], [1.0])], 0)
     assert {part.dtype for part in spectrum} == {np.dtype(np.float64)}
-    assert metric_of(kind, spectrum, Filter()) is not None or kind == "none"
+    assert metric_of(kind, spectrum, whitened(spectrum)) is not None or kind == "none"
 
 
 def test_families_that_cannot_be_learned_are_told(rng):
@@ -262,17 +268,15 @@ def test_families_that_cannot_be_learned_are_told(rng):
 
 
 def test_where_the_fallback_is_better_it_begins_at_once():
-    """With useless steps the horizon becomes 1, and no product is spent on a scale."""
-    options = Options(**SHORT | {"metric": "spectral"})
-    source = family()
-    target = SequenceTarget(source, options, "spectral", "start", References(source, options))
+    """With useless steps there is no table, and the guard has nothing to hand over."""
+    target = target_for("spectral")
     tiny = eqx.tree_at(lambda t: t.table.log_a, target.start, target.start.table.log_a - 20)
     method = target.polished(tiny, target.method(tiny, 10))
-    assert method.horizon == 1
+    assert method.instant
     problem = target.problem(1, 0)
     result = solve(problem, problem.start().x0, method=method, tol=1e-3)
     assert result.success
-    assert result.handovers[0].iteration == 0
+    assert not result.handovers
     assert result.oracle_calls == result.iterations + 1  # the start and one for each iteration
 
 
@@ -289,27 +293,37 @@ def test_a_sequence_resumes_bit_for_bit(trained, tmp_path):
     )
 
 
-def test_the_certificate_is_that_of_the_transformed_problem(trained):
+def target_for(metric, **options):
+    options = Options(**SHORT | options)
+    return SequenceTarget(family(), options, metric, "start", References(family(), options))
+
+
+@pytest.mark.parametrize("start", ["paper", "learned"])
+def test_the_certificate_is_that_of_the_transformed_problem(start):
+    target = target_for("spectral", start=start)
+    method = target.method(target.start, 10)
     problem = family().sample([5, 0], part="test")
-    certificate = certify(trained[1], [problem])
+    certificate = certify(method, [problem])
     assert certificate.levels["guarded"]
     margin = certificate.margins["linear"]
-    S = trained[1].metric.matrix()
-    scale = trained[1].scale_of(problem, problem.start().x0)[0]
-    top = np.linalg.eigvalsh(S.T @ problem.hessian(problem.start().x0) @ S)[-1] / scale
-    a, c, d = (getattr(trained[1].schedule, key)[0] for key in "acd")
+    x0 = problem.start().x0 if start == "paper" else method.start
+    S = method.metric.matrix()
+    top = np.linalg.eigvalsh(S.T @ problem.hessian(x0) @ S)[-1] / method.family_scale
+    a, c, d = (getattr(method.schedule, key)[0] for key in "acd")
     assert margin <= 1 - (a - c / 2) * top / (2 - d) + 1e-6
+    first = certificate.traces[0].curvature[0] / method.family_scale
+    assert first == pytest.approx(1.01 * top, rel=1e-3)
 
 
 def test_a_learned_start_is_near_the_solutions():
-    options = Options(target="sequence", start="learned", tol=1e-3)
-    target = SequenceTarget(family(), options, "none", "start", References(family(), options))
+    target = target_for("none", start="learned")
     problem = family().sample([9, 0])
-    norms = [np.linalg.norm(problem.gradient(x)) for x in (target.starts[-1], problem.start().x0)]
+    learned = target.known.starts[-1]
+    norms = [np.linalg.norm(problem.gradient(x)) for x in (learned, problem.start().x0)]
     assert norms[0] < 0.5 * norms[1]
     method = target.method(double(lambda: target.start)(), 10)
     result = solve(problem, method=method, max_iter=0)
-    np.testing.assert_array_equal(result.x, target.starts[-1])
+    np.testing.assert_array_equal(result.x, learned)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +332,9 @@ def test_a_learned_start_is_near_the_solutions():
         ({"target": "flow", "metric": "spectral"}, "--target sequence"),
         ({"target": "flow", "start": "learned"}, "--target sequence"),
         ({"target": "sequence", "coefficients": "neural"}, "--target flow"),
-        ({"target": "sequence", "scale": "family"}, "--target flow"),
+        ({"target": "sequence", "scale": "instance"}, "--target flow"),
+        ({"target": "sequence", "steps": -1}, "steps is -1"),
+        ({"target": "flow", "steps": 0}, "steps is 0"),
         ({"target": "sequence", "metric": "best"}, "metric"),
         ({"target": "sequence", "reference": "end"}, "reference"),
         ({"target": "sequence", "margin": 1.0}, "margin"),

@@ -139,7 +139,7 @@ def jacobian(coefficients, problem, scale, rules):
 
 
 def q_of(coefficients, t, kappa=1.0):
-    """q times h^2, written out with the curves' derivatives (SPEC.md section 6)."""
+    """q times h^2, written out with the curves' derivatives (docs/mathematics.md, section 6)."""
     _, b, g, db, dg, d2b = coefficients.curves(t)
     alpha = float(coefficients.alpha)
     lam = alpha - 1

@@ -1,0 +1,44 @@
+"""Training problems that neither a step nor a validation has seen: what is chosen last, on these.
+
+A problem of a fold is solved by the method that was made from the other folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ode2opt.learning.beside import RIVALS, solved, summary
+from ode2opt.learning.references import References
+from ode2opt.learning.target import VALIDATION
+from ode2opt.solvers import Method, Result
+
+FRESH = 3  # times the problems of a validation
+
+Folded = Sequence[Method]
+"""A method for each fold, and last that for all rows."""
+
+
+class HeldOut:
+    """The problems, their start points and folds, and how plain L-BFGS solves them."""
+
+    def __init__(self, known: References) -> None:
+        seen = known.options.validation
+        numbers = range(seen, (1 + FRESH) * seen)
+        self.tol = known.options.tol
+        self.folds = [known.fold(VALIDATION, i) for i in numbers]
+        self.problems = [known.problem(VALIDATION, i) for i in numbers]
+        pairs = zip(self.problems, self.folds, strict=True)
+        self.starts = [known.start(problem, fold) for problem, fold in pairs]
+        self.rivals = self._solved({name: [rival] * len(numbers) for name, rival in RIVALS.items()})
+
+    def solved(self, method: Folded) -> list[Result]:
+        """Solve each problem by the method of its fold."""
+        return self._solved({"": [method[fold] for fold in self.folds]})[""]
+
+    def _solved(self, methods: Mapping[str, Sequence[str | Method]]) -> dict[str, list[Result]]:
+        return solved(methods, self.problems, self.starts, self.tol)
+
+    def beside(self, found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+        """Return what solves took, beside the rivals."""
+        return summary(dict(found) | self.rivals)

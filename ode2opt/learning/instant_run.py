@@ -1,0 +1,50 @@
+"""A run of no steps: the family's instant method, in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ode2opt.learning.beside import RIVALS
+from ode2opt.learning.certificates import no_table
+from ode2opt.learning.held_out import HeldOut
+from ode2opt.learning.instant import instant
+from ode2opt.learning.options import Options
+from ode2opt.learning.references import References
+from ode2opt.learning.run import TESTED, Callback, Run
+from ode2opt.learning.run_directory import Progress
+from ode2opt.learning.target import TEST
+from ode2opt.learning.validation import statistics
+from ode2opt.problems.family import Family
+from ode2opt.solvers import Method
+
+
+class InstantRun(Run):
+    """Makes the instant method, and measures it as training would."""
+
+    def __init__(
+        self,
+        family: Family,
+        options: Options,
+        out: str | Path | None,
+        resume: bool,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        super().__init__(family, options, out, resume)
+        self.progress = Progress()
+        note("solving problems to learn from")
+        self.known = self._set_up(resume, lambda: References(family, options))
+
+    def run(self, callback: Callback | None = None) -> Method:
+        """Make the method; there is no step, so nothing is called."""
+        known, held_out = self.known, HeldOut(self.known)
+        found = instant(known, held_out)
+        seen = {
+            "validation": statistics(found.results),
+            "held_out": held_out.beside({"method": found.results}),
+        }
+        problems = [known.problem(TEST, i) for i in range(TESTED)]
+        starts = [known.start(problem, known.folds) for problem in problems]
+        method = self._measured(found.method.replace(statistics=seen), RIVALS, problems, starts)
+        certificate = no_table(method)
+        return self._finished(method, certificate.summary() | {"verdict": certificate.words()})
