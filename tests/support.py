@@ -102,6 +102,7 @@ def counting(problem):
         return super(found, self)._paper_bound()
 
     names = ("value", "gradient", "value_and_gradient", "hvp", "hessian", "hessian_diagonal")
+    names += ("gradient_error",) * hasattr(kind, "gradient_error")
     methods = {name: asked(name) for name in names}
     methods |= {"curvature_operator": curvature_operator, "_paper_bound": _paper_bound}
     found, rows = type(kind.__name__, (kind,), methods), problem.rows

@@ -20,7 +20,7 @@ from ode2opt.learning.target import VALIDATION, Target
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 
-WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
+WARM_UP = 1 / 4  # the share of the steps after which restarts are compared
 OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
 
 

@@ -73,8 +73,9 @@ def search(
             continue
         if _accepted(start, trial, slack):
             return trial
-        step = _next(low, high, trial)
-        if trial.value > low.value:
+        higher = trial.value > low.value + slack  # else slopes tell more than values
+        step = _next(low, high, trial, higher)
+        if higher:
             high = trial
         else:
             high = low if trial.slope * (trial.step - low.step) >= 0 else high
@@ -98,10 +99,10 @@ def _accepted(start: Trial, trial: Trial, slack: float) -> bool:
     return flat and trial.slope <= (2 * APPROXIMATE - 1) * start.slope
 
 
-def _next(low: Trial, high: Trial | None, trial: Trial) -> float:
+def _next(low: Trial, high: Trial | None, trial: Trial, higher: bool) -> float:
     """Return the step to try after ``trial``, by what value and slope say of the minimum."""
     cubic = _cubic(low, trial)
-    if trial.value > low.value:  # too far: the cubic, or half-way to the parabola
+    if higher:  # too far: the cubic, or half-way to the parabola
         parabola = _parabola(low, trial)
         near = abs(cubic - low.step) < abs(parabola - low.step)
         return cubic if near else _mean(cubic, parabola)

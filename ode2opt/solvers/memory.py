@@ -97,6 +97,12 @@ class Memory:
         self.known: Known | None = None
         self.lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Known | None]:
+        return {"known": self.known}  # a lock stays where it is
+
+    def __setstate__(self, state: dict[str, Known | None]) -> None:
+        self.known, self.lock = state["known"], threading.Lock()
+
     def __repr__(self) -> str:
         known = self.known
         if known is None:

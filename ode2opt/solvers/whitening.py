@@ -129,6 +129,7 @@ class _Whitening:
 
     def _solved(self, part: LinearModel, x: np.ndarray, factor: Factor | None) -> np.ndarray:
         """Return the solution on some rows, as exact as they are worth."""
+        self.run.charge(part.N / self.problem.N)
         error = NOISE * part.gradient_error(_as(part, x))
         left = self.run.max_seconds - self.run.seconds
         inner = Run(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)

@@ -1,6 +1,8 @@
 """A memory: later solves are cheaper, never wrong, and its files are safe."""
 
+import copy
 import json
+import pickle
 import threading
 import tracemalloc
 
@@ -456,3 +458,13 @@ def test_every_kind_of_array_is_remembered(library, dtype, most, monkeypatch):
         assert np.linalg.norm(plain.gradient(x)) <= 1e-5 + 20 * np.finfo(dtype).eps
     assert memory.known.looks
     assert (memory.known.metric is None) == (most == 1000)
+
+
+def test_it_can_be_sent_to_another_process():
+    memory, problem = Memory(), family(0)
+    solve(problem, memory=memory)
+    for twin in (pickle.loads(pickle.dumps(memory)), copy.deepcopy(memory)):
+        assert repr(twin) == repr(memory)
+        assert solve(problem, memory=twin).oracle_calls == 1
+    assert memory.solves == 1
+    assert repr(pickle.loads(pickle.dumps(Memory()))) == "Memory(empty)"
