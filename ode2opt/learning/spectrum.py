@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.problems.base import Problem
+from ode2opt.solvers.lowrank import EXTRA, RANK, nystrom
 from ode2opt.solvers.metric import Metric
 
 Array = Any
@@ -24,8 +25,6 @@ FLOOR = 1e-3  # of the largest part: what lies far below it is not stretched any
 DEEPEST = 7  # decades below the top that the filter tells apart
 WHITE = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening
 LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
-RANK = 64  # directions of a lowrank metric
-EXTRA = 8  # of the randomised method
 JACOBI_FLOOR = 1e-3
 ROUNDING = 1e-14
 
@@ -166,20 +165,6 @@ def _lowrank(looks: Sequence[Look], seed: int) -> Spectrum:
     left = float(np.sum(scaling**2 * diagonal) - np.sum(w)) / max(n - rank, 1)
     depths = _depth(np.append(w, max(left, 0.0)))
     return Spectrum(scaling, depths[-1], V, depths[:-1])
-
-
-def nystrom(probes: np.ndarray, image: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenpairs of H from probes and image = H probes.
-
-    The Nystrom approximation image (probes^T image)^-1 image^T, with a small shift for stability.
-    """
-    shift = np.sqrt(len(image)) * np.finfo(float).eps * (np.linalg.norm(image, 2) or 1.0)
-    image = image + shift * probes
-    core = probes.T @ image
-    w, Q = np.linalg.eigh((core + core.T) / 2)
-    root = image @ (Q / np.sqrt(np.maximum(w, shift)))
-    V, s, _ = np.linalg.svd(root, full_matrices=False)
-    return np.maximum(s[:rank] ** 2 - shift, 0.0), np.ascontiguousarray(V[:, :rank])
 
 
 def _depth(values: np.ndarray) -> np.ndarray:
