@@ -234,21 +234,37 @@ class Logistic(LinearModel):
             )
 
     def loss(self, z: Array) -> Array:
-        return self._loss(z, self.xp.exp(-self.xp.abs(z)))
+        return self._loss(z, *self._tails(z))
 
     def slope(self, z: Array) -> Array:
-        return self._slope(z, self.xp.exp(-self.xp.abs(z)))
+        return self._slope(*self._tails(z))
 
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        e = self.xp.exp(-self.xp.abs(z))
-        return self._loss(z, e), self._slope(z, e)
+        tails = self._tails(z)
+        return self._loss(z, *tails), self._slope(*tails)
 
-    def _loss(self, z: Array, e: Array) -> Array:
-        return self.xp.where(z > 0, z, 0 * z) - self.b * z + self.xp.log1p(e)
+    def _tails(self, z: Array) -> tuple[Array, Array]:
+        """Return exp(-|z|), and whether z > 0 as a number."""
+        return self.xp.exp(-self.xp.abs(z)), self.xp.astype(z > 0, z.dtype)
 
-    def _slope(self, z: Array, e: Array) -> Array:
-        e = e / (1 + e)  # sigmoid(-|z|), without cancellation in either tail
-        return self.xp.where(z > 0, (1 - self.b) - e, e - self.b)
+    def _loss(self, z: Array, e: Array, above: Array) -> Array:
+        loss = above * z
+        loss -= self.b * z
+        loss += self.xp.log1p(e)
+        return loss
+
+    def _slope(self, e: Array, above: Array) -> Array:
+        """Return sigmoid(z) - b from sigmoid(-|z|), without cancellation in either tail.
+
+        In place and without a choice by rows, which would take half as long again.
+        """
+        slope = above - self.b
+        above *= -2
+        above += 1
+        e /= 1 + e
+        above *= e
+        slope += above
+        return slope
 
     def bend(self, z: Array) -> Array:
         e = self.xp.exp(-self.xp.abs(z))

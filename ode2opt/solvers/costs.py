@@ -24,7 +24,8 @@ EVALUATION, FORMING = 60e-6, 100e-6  # seconds that do not depend on size
 FEWEST = 4  # rows of the first level, in columns
 GROWTH = 4  # of the rows, from level to level
 LARGEST_SAMPLE = 4  # the part of the rows that a sample may have
-NEWTON_STEPS, LEVEL_STEPS = 7, 4  # on the first level, and of L-BFGS on each of the next, about
+NEWTON_STEPS = 7  # on all rows, about
+FIRST_STEPS, LEVEL_STEPS = 30, 4  # of L-BFGS on the first level, and on each of the next, about
 PRODUCTS = 60  # Hessian products that a Newton step by conjugate gradients takes, about
 
 
@@ -103,13 +104,13 @@ def plans(costs: Costs, norm: float, tol: float) -> tuple[Plan, Plan]:
     single: list[Plan] = []
     spent = 0.0
     for m in sizes(costs.rows, costs.n):
-        newtons = 1 if levels else NEWTON_STEPS
-        spent += LEVEL_STEPS * costs.evaluation(m) / costs.in_metric() + newtons * costs.price(m)
+        steps = LEVEL_STEPS if levels else FIRST_STEPS
+        spent += steps * costs.evaluation(m) / costs.in_metric() + costs.price(m)
         left = math.log(max(10.0, norm / tol * math.sqrt(costs.n / m)))
         least = 10.0 if m == costs.rows else 1.5
-        steps = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / costs.n)))
-        levels.append(Plan(m, spent, steps))
-        single.append(Plan(m, costs.price(m), steps))
+        after = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / costs.n)))
+        levels.append(Plan(m, spent, after))
+        single.append(Plan(m, costs.price(m), after))
     return min(levels, key=lambda plan: plan.total), min(single, key=lambda plan: plan.total)
 
 

@@ -1,7 +1,7 @@
 """A problem that whitens itself: L-BFGS in the metric of the Hessian of some of its own rows.
 
-The problem is solved on a few rows by Newton's method, then on more, each time from the last
-solution and in its metric; the Hessian there is the metric in which L-BFGS goes on with all rows.
+The problem is solved on a few rows by L-BFGS, then on more, each time from the last solution and
+in its metric; the Hessian there is the metric in which L-BFGS goes on with all rows.
 Where progress is slow, a Hessian of more rows, at the point reached, becomes the metric, down to
 Newton's method on all of them; where no metric helps, plain L-BFGS goes on
 (docs/mathematics.md, section 14).
@@ -20,13 +20,13 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, lbfgs
-from ode2opt.solvers.newton import NEWTON, NewtonCholesky
+from ode2opt.solvers.newton import NEWTON
 from ode2opt.solvers.run import HandOver, Here, Run, Stop
 from ode2opt.solvers.supervisor import Slow, Stage, plain
 
 NOISE = 0.3  # of the sampling error of a level's gradient: more exact is wasted
 UNSEEN = 1.0  # rows that a sample is taken not to have seen: the metric's floor
-MOST_STEPS = 20  # on a level
+MOST_STEPS = 40  # on a level
 DRAWS = 5  # until a level has labels of both kinds
 SEED = 0
 AFTER = 2.0  # evaluations in a new metric, about; doubled each time that this was wrong
@@ -85,7 +85,7 @@ class _Whitening:
             run.check_time()
             factor = self._metric(part, x)
         assert factor is not None
-        run.tell(f"{_rows(m, self.problem.N)} solved by Newton")
+        run.tell(f"{_rows(m, self.problem.N)} solved")
         run.tell("L-BFGS in their metric")
         found = run.evaluate(x)
         self._lbfgs(found if found.value <= here.value else here, factor)
@@ -135,8 +135,6 @@ class _Whitening:
         inner = Run(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)
         with suppress(Stop, HandOver):
             here = inner.begin(x)
-            if factor is None:
-                NewtonCholesky(inner).go(here)
             lbfgs(inner, here, factor)
         self.run.charge(inner.calls * part.N / self.problem.N)
         return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)

@@ -186,7 +186,7 @@ def test_what_was_done_is_said_in_words():
     assert solve(Logistic(*data(300, 8), l2=1e-3)).method == newton
     assert solve(Logistic(*wide(), l2=1e-3)).method == "Newton's method by conjugate gradients"
     sampled = solve(Logistic(*data(8000, 100), l2=1e-3)).method
-    assert sampled.startswith("1,600 of 8,000 rows solved by Newton, then L-BFGS in their metric")
+    assert sampled.startswith("1,600 of 8,000 rows solved, then L-BFGS in their metric")
     problem = Logistic(*data(300, 8), l2=1e-3)
     done = solve(problem, solve(problem, tol=1e-9).x)
     assert "start" in done.method
