@@ -1,18 +1,57 @@
 """What can go wrong, said in one sentence.
 
 Every error that a user can cause or meet derives from :class:`Ode2OptError`. Its text names the
-offending value and the way out; ``exit_code`` is what the command line returns for it.
+offending value and the way out; ``exit_code`` is what the command line returns for it. Such a text
+may quote a file: it is made printable and short here, once for all.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
+
+LONGEST = 300  # characters of a sentence
+_CUT = " ... "
+_BEGINNING = 200  # of a longer sentence; its end has the way out
+
+
+def printable(text: str) -> str:
+    """Return text of one line that no terminal takes for a command: the rest is spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(map(_spelled, text))
+
+
+def _spelled(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if character.isspace() else character.encode("unicode_escape").decode()
+
+
+def sentence(text: str) -> str:
+    """Return printable text of at most 300 characters, the middle of a longer one left out."""
+    text = printable(text[: LONGEST * LONGEST] if len(text) > LONGEST * LONGEST else text)
+    if len(text) <= LONGEST:
+        return text
+    return text[:_BEGINNING] + _CUT + text[_BEGINNING + len(_CUT) - LONGEST :]
+
+
+def shown(value: Any, most: int = 40) -> str:
+    """Return a value for a sentence, cut to a readable length."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number of thousands of digits"
+    return printable(text if len(text) <= most else text[:most] + "...")
 
 
 class Ode2OptError(Exception):
     """The work failed (exit code 1)."""
 
     exit_code = 1
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(sentence(str(text)))
 
 
 class InputError(Ode2OptError, ValueError):

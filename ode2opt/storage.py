@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, shown
+from ode2opt.schema import LONGEST_TEXT, parse
+
+LONGEST_HEADER = 4 * LONGEST_TEXT  # bytes: a description with all its characters escaped
 
 
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
@@ -52,12 +55,15 @@ def save_tensors(
     """Write float64 arrays and a description under ``key``, atomically."""
     from safetensors.numpy import save
 
+    text = json.dumps(about, allow_nan=False)
+    if len(text) > LONGEST_TEXT:
+        raise InputError(f"The description of {path} has {len(text):,} characters: too many.")
     blob = save(
         {
             name: np.ascontiguousarray(values, dtype=np.float64).reshape(np.shape(values))
             for name, values in arrays.items()
         },
-        metadata={key: json.dumps(about, allow_nan=False)},
+        metadata={key: text},
     )
     write_atomically(Path(path), lambda stream: stream.write(blob))
 
@@ -66,40 +72,83 @@ def load_tensors(
     path: str | Path, key: str, version: int, what: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read what :func:`save_tensors` wrote; ``what`` it should be is for the messages."""
-    from safetensors import SafetensorError, safe_open
+    arrays, about = read_tensors(path, key, what)
+    for name, values in arrays.items():
+        if values.dtype != np.float64:
+            raise InputError(f"{path} is no valid {what}: its {name} is of {values.dtype}.")
+    if about.get("version") != version:
+        found = shown(about.get("version"), 20)
+        raise InputError(f"{path} has format version {found}; this ode2opt reads {version}.")
+    return arrays, about
+
+
+def read_tensors(
+    path: str | Path, key: str, what: str
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays of a safetensors file, of any kind, and the description under ``key``."""
+    from safetensors import safe_open
 
     path = Path(path)
+    _check_header(path, what)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(key)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:  # the package and NumPy raise what they like
+        raise InputError(f"{path} is damaged or no {what} file: {error!s:.100}.") from None
+    if text is None:
+        raise InputError(f"{path} is a safetensors file, but not one of a {what}.")
+    try:
+        return arrays, parse(text)
+    except InputError as error:
+        raise InputError(f"The description in {path} is damaged: {error}") from None
+
+
+def _check_header(path: Path, what: str) -> None:
+    """Refuse what is no file, and a header whose tables would fill the memory."""
     if not path.exists():
         raise InputError(f"There is no {what} file {path}.")
     if not path.is_file():
         raise InputError(f"{path} is not a file.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(key)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, TypeError, OverflowError, AttributeError) as error:
-        raise InputError(f"{path} is damaged or no {what} file: {error!s:.100}.") from None
-    if text is None:
-        raise InputError(f"{path} is a safetensors file, but not one of a {what}.")
+        with path.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    if length > LONGEST_HEADER:
+        raise InputError(f"{path} is damaged or no {what} file: a header of {length:,} bytes.")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file."""
     try:
-        about = json.loads(text)
-    except (ValueError, RecursionError):
-        about = None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} is damaged: its description is not a JSON object.")
-    if about.get("version") != version:
-        found = repr(about.get("version"))[:20]
-        raise InputError(f"{path} has format version {found}; this ode2opt reads {version}.")
-    return arrays, about
+        if path.stat().st_size > LONGEST_TEXT:
+            raise InputError(f"{path} is too large for what it should be.")
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(f"{path} is damaged: {error}") from None
 
 
-def taken(fields: Mapping[str, Any], key: str, kind: type | None = None) -> Any:
-    """Return a field that must be there and of its kind."""
-    if key not in fields:
-        raise InputError(f"it has no {key}.")
-    value = fields[key]
-    if kind is float and type(value) is int:
-        value = float(value)
-    if kind is not None and type(value) is not kind:
-        raise InputError(f"its {key} is {value!r:.40}, not of the kind {kind.__name__}.")
-    return value
+def expect(arrays: Mapping[str, np.ndarray], known: Callable[[str], bool]) -> None:
+    """Refuse arrays that nothing would read."""
+    for name in arrays:
+        if not known(name):
+            raise InputError(f"it has an array {shown(name)} that nothing reads.")
+
+
+def finite(
+    arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """Return an array that must be there, of finite numbers and of its shape."""
+    if name not in arrays:
+        raise InputError(f"it has no {name}.")
+    values = arrays[name]
+    if shape is not None and values.shape != shape:
+        raise InputError(f"its {name} has the shape {values.shape}, not {shape}.")
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"its {name} is not made of finite numbers.")
+    return values

@@ -22,17 +22,63 @@ import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
-from ode2opt.storage import write_atomically
+from ode2opt.learning.options import Options
+from ode2opt.problems._arrays import as_count
+from ode2opt.schema import read
+from ode2opt.storage import expect, finite, read_object, read_tensors, write_atomically
 
 Tree = TypeVar("Tree")
 KEPT = 3  # checkpoints
 
 
 @dataclass(frozen=True)
+class Found:
+    """What validation found of a point (:meth:`Validation.statistics`)."""
+
+    complexity: float
+    worst: int
+    reached: int
+    handovers: int
+    total: int
+    feasible: bool
+
+    def __post_init__(self) -> None:
+        for name in ("worst", "reached", "handovers", "total"):
+            as_count(getattr(self, name), name, least=0)
+
+
+@dataclass(frozen=True)
+class FamilyAbout:
+    """What a configuration says of the problems."""
+
+    name: str
+    split: str | None
+    size: int | None
+    hash: str | None
+
+
+@dataclass(frozen=True)
+class Config:
+    """What config.json says."""
+
+    options: Options
+    family: FamilyAbout
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What choice.json says: which metric was chosen, and what each candidate cost."""
+
+    chosen: tuple[str, ...]
+    tried: Any
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far training is, beside its arrays.
 
-    ``best`` is what validation found of the best point so far (:meth:`Validation.statistics`);
+    ``best`` is what validation found of the best point so far, by the names of :class:`Found`;
     ``stale`` counts validations without progress.
     """
 
@@ -43,6 +89,12 @@ class Progress:
     over: bool = False
     seconds: float = 0.0
     metrics_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("step", "stale", "metrics_bytes"):
+            as_count(getattr(self, name), name, least=0)
+        if self.best is not None:
+            read(Found, self.best)
 
 
 class RunDirectory:
@@ -122,10 +174,10 @@ class RunDirectory:
     def load_choice(self) -> dict[str, Any] | None:
         """Return the choice, or None if there is none to be read."""
         try:
-            found = json.loads(self.choice.read_text(encoding="utf-8"))
-            return found if len(found["chosen"]) == 2 else None
-        except (OSError, ValueError, TypeError, KeyError):
+            found = read(Choice, read_object(self.choice))
+        except InputError:
             return None
+        return asdict(found) if len(found.chosen) == 2 else None
 
     def add_metrics(self, line: dict[str, Any]) -> int:
         """Append one line; returns the length of the file."""
@@ -139,7 +191,7 @@ class RunDirectory:
         """Write a checkpoint, then forget the oldest ones."""
         from safetensors.numpy import save
 
-        arrays = {f"{i:04}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+        arrays = {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
         with self._writing():
             with self.metrics.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -152,26 +204,21 @@ class RunDirectory:
     @double
     def load(self, like: Tree) -> tuple[Progress, Tree]:
         """Return the last checkpoint, its arrays in the places of ``like``; cuts the metrics."""
-        from safetensors import SafetensorError, safe_open
-
         if not self._saved():
             raise InputError(f"There is nothing to resume in {self.path}: it has no checkpoint.")
         path = self._saved()[-1]
         leaves, structure = jax.tree.flatten(like)
         try:
-            with safe_open(path, framework="numpy") as file:
-                progress = Progress(**json.loads((file.metadata() or {})["progress"]))
-                arrays = [file.get_tensor(f"{i:04}") for i in range(len(leaves))]
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            found, about = read_tensors(path, "progress", "checkpoint")
+            progress = read(Progress, about)
+            arrays = _in_places(found, leaves)
+        except InputError as error:
             raise Ode2OptError(
                 f"The checkpoint {path} cannot be read ({error}): delete it to go on from the one "
                 f"before."
             ) from None
-        for array, leaf in zip(arrays, leaves, strict=True):
-            if array.shape != np.shape(leaf):
-                raise Ode2OptError(f"The checkpoint {path} does not fit the run's configuration.")
         self._cut_metrics(progress.metrics_bytes)
-        return progress, jax.tree.unflatten(structure, [jnp.asarray(a) for a in arrays])
+        return progress, jax.tree.unflatten(structure, arrays)
 
     def _cut_metrics(self, length: int) -> None:
         if not self.metrics.is_file() or self.metrics.stat().st_size < length:
@@ -206,15 +253,28 @@ class _Writing:
         ) from None
 
 
+def _place(number: int) -> str:
+    return f"{number:04}"
+
+
+def _in_places(found: dict[str, np.ndarray], leaves: list[Any]) -> list[jax.Array]:
+    """Return a checkpoint's arrays in the order of the leaves that they are to replace."""
+    names = [_place(i) for i in range(len(leaves))]
+    expect(found, lambda name: name in names)
+    arrays = [finite(found, name, np.shape(leaf)) for name, leaf in zip(names, leaves, strict=True)]
+    for array, leaf in zip(arrays, map(np.asarray, leaves), strict=True):
+        if array.dtype != leaf.dtype:
+            raise InputError(f"it holds {array.dtype} where {leaf.dtype} is due.")
+    return [jnp.asarray(array) for array in arrays]
+
+
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Return the configuration of the run in a folder."""
+    """Return the configuration of the run in a folder, every field checked."""
     file = RunDirectory(path).config
     if not file.is_file():
         raise InputError(f"There is nothing to resume in {path}: it has no config.json.")
+    document = read_object(file)
     try:
-        config = json.loads(file.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is damaged: {error}.") from None
-    if not isinstance(config, dict):
-        raise InputError(f"{file} is damaged: it is not a JSON object.")
-    return config
+        return asdict(read(Config, document))
+    except InputError as error:
+        raise InputError(f"{file} is damaged: {error}") from None

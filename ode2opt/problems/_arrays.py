@@ -6,7 +6,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, shown
 
 Array = Any  # a NumPy, JAX or torch array; a matrix may also be a SciPy sparse one
 Namespace = Any  # an array-API module
@@ -94,9 +94,11 @@ def refuse_complex(values: Array, name: str) -> None:
 def as_number(value: Any, name: str) -> float:
     """Return an option as a float."""
     try:
-        return float(value)
+        if not isinstance(value, str | bytes):
+            return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r:.40}: it must be a number.") from None
+        pass
+    raise InputError(f"{name} is {shown(value)}: it must be a number.")
 
 
 def as_positive(value: Any, name: str) -> float:

@@ -57,7 +57,8 @@ class Family:
     def __init__(
         self, name: str, sampler: Sampler, size: int | None = None, split: str | None = None
     ) -> None:
-        self.name, self.size, self.split = name, size, split
+        self.name, self.split = name, split
+        self.size = None if size is None else int(size)
         self._sampler = sampler
 
     def sample(

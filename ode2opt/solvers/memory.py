@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,19 +16,21 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.problems.base import Problem
+from ode2opt.schema import read
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.method import Method, load_metric, save_metric
+from ode2opt.solvers.method import Method, load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
-from ode2opt.storage import load_tensors, save_tensors, taken
+from ode2opt.storage import expect, finite, load_tensors, save_tensors
 
 VERSION, KEY = 1, "ode2opt-memory"
 RECENT = 8  # solves that tell the usual cost
 OPEN = 1.0  # of one row's curvature: what the rows of a new problem leave open
 OPEN_FIRST = 2.0  # the same for the first solved problem, less with each that follows
 ARRAYS = ("mean", "hessian", "floor")
+ASYMMETRY = 1e-8  # of the largest entry of a Hessian: more is no rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +153,16 @@ class Memory:
 
     def save(self, path: str | Path) -> None:
         """Write the memory to a file; a crash or a full disk leaves what was there."""
-        known = self.known
-        about: dict[str, Any] = {"version": VERSION, "empty": known is None}
-        arrays: dict[str, np.ndarray] = {}
+        known, arrays = self.known, {}
+        header: _Empty | _Header = _Empty(VERSION, known is None)
         if known is not None:
-            kept = [f.name for f in fields(known) if f.name not in (*ARRAYS, "metric", "inverse")]
-            about |= {name: getattr(known, name) for name in kept}
             arrays = {k: getattr(known, k) for k in ARRAYS if getattr(known, k) is not None}
-            about["metric"] = save_metric(known.metric, arrays)
-        save_tensors(path, KEY, arrays, about)
+            header = _Header(
+                **vars(header),
+                metric=save_metric(known.metric, arrays),
+                **{name: getattr(known, name) for name in _PLAIN},
+            )
+        save_tensors(path, KEY, arrays, asdict(header))
 
     @classmethod
     def load(cls, path: str | Path) -> Memory:
@@ -167,58 +170,85 @@ class Memory:
         arrays, about = load_tensors(path, KEY, VERSION, "memory")
         memory = cls()
         try:
-            if not taken(about, "empty", bool):
-                memory.known = _known(arrays, about).with_inverse()
+            if about.get("empty") is True:
+                read(_Empty, about)
+                expect(arrays, lambda name: False)
+            else:
+                memory.known = _known(arrays, read(_Header, about))
         except InputError as error:
             raise InputError(f"{path} is no valid memory: {error}") from None
         return memory
 
 
-def _known(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Known:
-    counts = {
-        name: as_count(taken(about, name, int), name, least=0)
-        for name in ("solves", "surprises", "solved", "looks")
-    }
-    n = as_count(taken(about, "n", int), "n")
+_PLAIN = ("kind", "n", "tol", "solves", "recent", "surprises", "solved", "looks", "starts")
+
+
+@dataclass(frozen=True)
+class _Empty:
+    """The description in the file of a memory, and all there is in that of an empty one."""
+
+    version: int
+    empty: bool
+
+
+@dataclass(frozen=True)
+class _Header(_Empty):
+    """The description in the file of a memory that has learned; its arrays are beside it."""
+
+    kind: str
+    n: int
+    tol: float
+    solves: int
+    recent: tuple[float, ...]
+    surprises: int
+    solved: int
+    looks: int
+    starts: tuple[bool, ...]
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        as_count(self.n, "n")
+        for name in ("solves", "surprises", "solved", "looks"):
+            as_count(getattr(self, name), name, least=0)
+        for number in (self.tol, *self.recent):
+            as_positive(number, "one of its numbers")
+
+
+def _known(arrays: dict[str, np.ndarray], header: _Header) -> Known:
+    n, parts = header.n, metric_names(header.metric)
+    expect(arrays, lambda name: name in (*ARRAYS, *parts))
     shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
-    for name in arrays.keys() & shapes.keys():
-        _check(name, arrays[name], shapes[name])
-    if counts["solves"] and not ("mean" in arrays and counts["solved"] and about.get("recent")):
-        raise InputError(f"it has {counts['solves']} solves, but no solution or no costs of them.")
-    if ("hessian" in arrays) != ("floor" in arrays):
-        raise InputError("it has a Hessian without floor, or a floor without Hessian.")
-    metric = load_metric(about.get("metric"), arrays)
+    found = {name: finite(arrays, name, shapes[name]) for name in ARRAYS if name in arrays}
+    metric = load_metric(header.metric, arrays)
     if metric is not None and metric.n != n:
         raise InputError(f"its metric has {metric.n} variables, not {n}.")
-    if ("hessian" in arrays or metric is not None) != (counts["looks"] > 0):
-        raise InputError(f"it has {counts['looks']} looks, which does not fit its metric.")
-    recent, starts = taken(about, "recent", list), taken(about, "starts", list)
-    if not all(type(won) is bool for won in starts):
-        raise InputError("its starts are no truth values.")
-    rest: dict[str, Any] = counts | {name: arrays.get(name) for name in ARRAYS}
-    return Known(
-        kind=taken(about, "kind", str)[:80],
-        n=n,
-        tol=_positive(taken(about, "tol", float)),
-        recent=tuple(_positive(calls) for calls in recent[-RECENT:]),
-        starts=tuple(starts),
-        metric=metric,
-        **rest,
-    )
+    _check_whole(header, found, metric)
+    rest: dict[str, Any] = {name: getattr(header, name) for name in _PLAIN} | found
+    with np.errstate(all="ignore"):  # what overflows is refused
+        known = Known(metric=metric, **rest).with_inverse()
+    if known.inverse is not None and not np.all(np.isfinite(known.inverse)):
+        raise InputError("its Hessian has no finite inverse.")
+    return known
 
 
-def _positive(value: Any) -> float:
-    number = as_number(value, "one of its numbers")
-    if not 0 < number < math.inf:
-        raise InputError(f"one of its numbers is {number:g}, not positive.")
-    return number
-
-
-def _check(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
-    if values.dtype != np.float64 or values.shape != shape or not np.all(np.isfinite(values)):
-        raise InputError(f"its {name} is no finite float64 array of the shape {shape}.")
-    if name == "floor" and not np.all(values > 0):
+def _check_whole(header: _Header, found: dict[str, np.ndarray], metric: Metric | None) -> None:
+    """Refuse parts that do not belong together."""
+    if header.solves and not ("mean" in found and header.solved and header.recent):
+        raise InputError(f"it has {header.solves} solves, but no solution or no costs of them.")
+    if ("hessian" in found) != ("floor" in found):
+        raise InputError("it has a Hessian without floor, or a floor without Hessian.")
+    if ("hessian" in found or metric is not None) != (header.looks > 0):
+        raise InputError(f"it has {header.looks} looks, which does not fit its metric.")
+    if "floor" in found and not np.all(found["floor"] > 0):
         raise InputError("its floor is not positive.")
+    if "hessian" in found and not _symmetric(found["hessian"]):
+        raise InputError("its Hessian is not symmetric.")
+
+
+def _symmetric(H: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        difference = np.abs(H - H.T)
+    return bool(np.max(difference) <= ASYMMETRY * np.max(np.abs(H)))
 
 
 def _many(count: int, what: str) -> str:

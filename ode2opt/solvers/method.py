@@ -15,16 +15,18 @@ import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_positive
+from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import curvature_along, largest_curvature
+from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
-from ode2opt.storage import load_tensors, save_tensors, taken
+from ode2opt.storage import expect, finite, load_tensors, save_tensors
 
 VERSION = 3
 SCALES = ("instance", "family", "product")
-_KEY, _SCHEDULE, _PARAMETERS, _METRIC = "ode2opt", "schedule.", "parameters.", "metric."
+_KEY, _START = "ode2opt", "start"
+_SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
 _METRIC_ARRAYS = ("scale", "V", "stretch")
 
 
@@ -94,6 +96,10 @@ class Method:
             or not np.all(np.isfinite(self.start))
         ):
             raise InputError("its start is no vector of finite float64 numbers.")
+        if self.start is not None and self.metric is not None and len(self.start) != self.metric.n:
+            raise InputError(
+                f"its start has {len(self.start)} variables, its metric {self.metric.n}."
+            )
         if self.metric is not None and self.guard.fallback == "metric-lbfgs":
             self.metric.milder(self.guard.power)  # now, and not in a solve
 
@@ -144,69 +150,91 @@ class Method:
         arrays: dict[str, np.ndarray] = {}
         if self.schedule is not None:
             arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
-        about: dict[str, Any] = {
-            "version": VERSION,
-            "family": self.family,
-            "tol": self.tol,
-            "horizon": self.horizon,
-            "scale": self.scale,
-            "family_scale": self.family_scale,
-            "guard": asdict(self.guard),
-            "formula": None,
-            "provenance": dict(self.provenance),
-            "certificate": dict(self.certificate),
-            "statistics": dict(self.statistics),
-        }
-        if self.formula is not None:
-            formula = self.formula
-            about["formula"] = {
-                "kind": formula.kind,
-                "settings": dict(formula.settings),
-                "h": formula.h,
-                "t0": formula.t0,
-            }
+        formula = self.formula
+        if formula is not None:
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
-        about["metric"] = save_metric(self.metric, arrays)
         if self.start is not None:
-            arrays["start"] = self.start
-        save_tensors(path, _KEY, arrays, about)
+            arrays[_START] = self.start
+        header = _Header(
+            version=VERSION,
+            horizon=self.horizon,
+            metric=save_metric(self.metric, arrays),
+            formula=_formula_header(formula),
+            provenance=dict(self.provenance),
+            certificate=dict(self.certificate),
+            statistics=dict(self.statistics),
+            **{key: getattr(self, key) for key in _PLAIN},
+        )
+        save_tensors(path, _KEY, arrays, asdict(header))
 
     @classmethod
     def load(cls, path: str | Path) -> Method:
         """Read a file written by :meth:`save`."""
         arrays, about = load_tensors(path, _KEY, VERSION, "method")
         try:
-            return cls._from(arrays, about)
+            return cls._from(arrays, read(_Header, about))
         except InputError as error:
             raise InputError(f"{path} is no valid method: {error}") from None
 
     @classmethod
-    def _from(cls, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Method:
-        horizon, schedule = taken(about, "horizon", int), None
-        if horizon:
-            schedule = Schedule(**{key: taken(arrays, _SCHEDULE + key) for key in "acd"})
-            if horizon != len(schedule):
-                raise InputError(f"its horizon is {horizon}, its table has {len(schedule)}.")
+    def _from(cls, arrays: dict[str, np.ndarray], header: _Header) -> Method:
+        expect(arrays, header.reads)
+        schedule = None
+        if header.horizon:
+            table = {key: finite(arrays, _SCHEDULE + key, (header.horizon,)) for key in "acd"}
+            schedule = Schedule(**table)
         return cls(
             schedule=schedule,
-            family=taken(about, "family", str),
-            tol=taken(about, "tol", float),
-            scale=taken(about, "scale", str),
-            family_scale=about.get("family_scale"),
-            metric=load_metric(about.get("metric"), arrays),
-            start=arrays.get("start"),
-            guard=_guard(taken(about, "guard", dict)),
-            formula=_formula(about.get("formula"), arrays),
-            **{key: taken(about, key, dict) for key in ("provenance", "certificate", "statistics")},
+            metric=load_metric(header.metric, arrays),
+            start=arrays.get(_START),
+            formula=_formula(header.formula, arrays),
+            provenance=header.provenance,
+            certificate=header.certificate,
+            statistics=header.statistics,
+            **{key: getattr(header, key) for key in _PLAIN},
         )
 
 
-def _guard(about: dict[str, Any]) -> Guard:
-    for name in about.keys() - Guard.__dataclass_fields__.keys():
-        raise InputError(f"its guard has no setting {name}.")
-    if not isinstance(about.get("envelope", ()), list | tuple):
-        raise InputError("its guard's envelope is no list of numbers.")
-    return Guard(**about)
+_PLAIN = ("family", "tol", "scale", "family_scale", "guard")
+
+
+@dataclass(frozen=True)
+class _FormulaHeader:
+    kind: str
+    settings: dict[str, Any]
+    h: float
+    t0: float
+
+    def __post_init__(self) -> None:
+        as_positive(self.h, "h")
+        as_positive(self.t0, "t0")
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The description in a method file; its arrays are beside it."""
+
+    version: int
+    family: str
+    tol: float
+    horizon: int
+    scale: str
+    guard: Guard
+    provenance: dict[str, Any]
+    certificate: dict[str, Any]
+    statistics: dict[str, Any]
+    family_scale: float | None = None
+    formula: _FormulaHeader | None = None
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        as_count(self.horizon, "horizon", least=0)
+
+    def reads(self, name: str) -> bool:
+        """Whether an array has a place in the method."""
+        table = [_SCHEDULE + key for key in "acd" if self.horizon]
+        is_parameter = self.formula is not None and name.startswith(_PARAMETERS)
+        return is_parameter or name in (_START, *table, *metric_names(self.metric))
 
 
 def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
@@ -218,33 +246,31 @@ def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | N
     return metric.kind
 
 
-def load_metric(kind: Any, arrays: dict[str, np.ndarray]) -> Metric | None:
+def metric_names(kind: str | None) -> list[str]:
+    """Return the names that a metric's parts may have in a file."""
+    return [] if kind is None else [_METRIC + key for key in _METRIC_ARRAYS]
+
+
+def load_metric(kind: str | None, arrays: dict[str, np.ndarray]) -> Metric | None:
     """Return the metric that :func:`save_metric` put there."""
     if kind is None:
         return None
-    if not isinstance(kind, str):
-        raise InputError(f"its metric is {kind!r}, not a name.")
     parts = {key: arrays.get(_METRIC + key) for key in _METRIC_ARRAYS}
     return Metric(kind, **parts)  # type: ignore[arg-type]
 
 
-def _formula(about: Any, arrays: dict[str, np.ndarray]) -> Formula | None:
-    if about is None:
+def _formula_header(formula: Formula | None) -> _FormulaHeader | None:
+    if formula is None:
         return None
-    if not isinstance(about, dict):
-        raise InputError("its formula is not a JSON object.")
+    return _FormulaHeader(formula.kind, dict(formula.settings), formula.h, formula.t0)
+
+
+def _formula(header: _FormulaHeader | None, arrays: dict[str, np.ndarray]) -> Formula | None:
+    if header is None:
+        return None
     parameters = {
-        key.removeprefix(_PARAMETERS): values
-        for key, values in arrays.items()
-        if key.startswith(_PARAMETERS)
+        name.removeprefix(_PARAMETERS): finite(arrays, name)
+        for name in arrays
+        if name.startswith(_PARAMETERS)
     }
-    for key, values in parameters.items():
-        if values.dtype != np.float64 or not np.all(np.isfinite(values)):
-            raise InputError(f"its parameter {key} is not made of finite float64 numbers.")
-    return Formula(
-        kind=taken(about, "kind", str),
-        settings=taken(about, "settings", dict),
-        parameters=parameters,
-        h=as_positive(taken(about, "h", float), "h"),
-        t0=as_positive(taken(about, "t0", float), "t0"),
-    )
+    return Formula(header.kind, header.settings, parameters, header.h, header.t0)

@@ -18,6 +18,7 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
+LONGEST = 1e70  # of scale and stretch: M and what is made of it stay finite
 KINDS = ("diagonal", "spectral", "lowrank")
 ROUNDING = 1e-14  # of the largest eigenvalue: below it there is nothing to know
 DENSE = 0.5  # from this share of n directions on, M as a matrix costs less than its factors
@@ -51,8 +52,10 @@ class Metric:
         if self.V is None or self.stretch is None:
             raise InputError(f"a {self.kind} metric needs directions and their stretches.")
         _check("stretch", self.stretch, (np.size(self.stretch),), above=-1.0)
+        if len(self.stretch) > self.n:
+            raise InputError(f"it has {len(self.stretch)} directions in {self.n} variables.")
         _check("V", self.V, (self.n, len(self.stretch)))
-        if np.max(np.abs(self.V.T @ self.V - np.eye(len(self.stretch))), initial=0.0) > 1e-6:
+        if not _orthonormal(self.V):
             raise InputError("its directions are not orthonormal.")
         if self.V.shape[1] >= DENSE * self.n:  # once, not in every solve
             root = self.matrix()
@@ -109,7 +112,10 @@ class Metric:
         """Return S as a matrix."""
         if self.V is None or self.stretch is None:
             return np.diag(self.scale)
-        return self.scale[:, None] * (np.eye(self.n) + (self.V * self.stretch) @ self.V.T)
+        root = (self.V * self.stretch) @ self.V.T  # n x n once: it may be large
+        root[np.diag_indices(self.n)] += 1.0
+        root *= self.scale[:, None]
+        return root
 
 
 class Operator(ABC):
@@ -165,8 +171,17 @@ class _Factored(Operator):
         return y + self._V @ (self._stretch * (self._V.T @ y))
 
 
+def _orthonormal(V: np.ndarray) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = V.T @ V
+    gram[np.diag_indices(len(gram))] -= 1.0
+    return bool(np.max(np.abs(gram, out=gram), initial=0.0) <= 1e-6)
+
+
 def _check(name: str, values: Any, shape: tuple[int, ...], above: float = -math.inf) -> None:
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.shape != shape:
         raise InputError(f"its {name} is no float64 array of the shape {shape}.")
     if not np.all(np.isfinite(values)) or not np.all(values > above):
         raise InputError(f"its {name} holds numbers that are not finite or not above {above:g}.")
+    if np.max(values, initial=0.0) > LONGEST:
+        raise InputError(f"its {name} holds numbers above {LONGEST:g}.")

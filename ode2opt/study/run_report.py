@@ -48,7 +48,7 @@ def run_report(
     directory = RunDirectory(run_dir)
     config = _read_run(directory)
     method, metrics = Method.load(directory.method), _read_metrics(directory.metrics)
-    options = _options(directory.config, _part(directory.config, config, "options"))
+    options = make_options(config["options"])
     page = Page(f"A method learned for {method.family}", _first_line(directory.method, method))
     _add_learned(page, method, options, metrics)
     _add_statistics(page, method)
@@ -57,7 +57,7 @@ def run_report(
     _add_certificate(page, directory.method, method)
     _add_coefficients(page, directory.method, method, options)
     _add_training(page, metrics, options)
-    _add_provenance(page, directory.config, config)
+    _add_provenance(page, config)
     return page
 
 
@@ -81,13 +81,6 @@ def _part(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(part, dict):
         raise InputError(f"{file} is damaged: its {name} is {part!r}, not an object.")
     return part
-
-
-def _options(file: Path, stored: dict[str, Any]) -> Options:
-    try:
-        return make_options(stored)
-    except (InputError, TypeError) as error:
-        raise InputError(f"{file} is damaged: {error}") from None
 
 
 def _read_metrics(file: Path) -> Metrics:
@@ -372,11 +365,9 @@ def _add_training(page: Page, metrics: Metrics, options: Options) -> None:
         page.add_plot(title, [curve], x="step", y=name.replace("_", " "), caption=caption)
 
 
-def _add_provenance(page: Page, file: Path, config: Mapping[str, Any]) -> None:
+def _add_provenance(page: Page, config: Mapping[str, Any]) -> None:
     page.add_heading("How it was made")
-    family, options, versions = (
-        _part(file, config, key) for key in ("family", "options", "versions")
-    )
+    family, options, versions = (config[key] for key in ("family", "options", "versions"))
     page.add_text("The data:")
     page.add_facts({name: _shown(value) for name, value in family.items()})
     page.add_text("The options; the seed drives which problems are drawn:")

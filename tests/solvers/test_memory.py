@@ -229,7 +229,7 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="not one of a memory"):
         Memory.load(path)
     save_file({}, path, metadata={"ode2opt-memory": "[" * 10_000})
-    with pytest.raises(InputError, match="not a JSON object"):
+    with pytest.raises(InputError, match="nested too deeply"):
         Memory.load(path)
     with pytest.raises(InputError, match="There is no memory file"):
         Memory.load(tmp_path / "none")

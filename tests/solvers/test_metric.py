@@ -119,7 +119,7 @@ def test_files_of_another_version_are_refused(version, tmp_path):
     ("change", "sentence"),
     [
         ({"metric": "round"}, "round"),
-        ({"metric": 3}, "not a name"),
+        ({"metric": 3}, "not a text"),
         ({"metric.scale": np.full(N, -1.0)}, "not above 0"),
         ({"metric.scale": np.full(N, np.nan)}, "not finite"),
         ({"metric.V": np.ones((N, 2))}, "shape"),

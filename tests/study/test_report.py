@@ -189,7 +189,7 @@ DAMAGES = {
     "no method": (lambda f: (f / "method.safetensors").unlink(), "has no method yet"),
     "no metrics": (lambda f: (f / "metrics.jsonl").unlink(), "metrics.jsonl is missing"),
     "config": (lambda f: (f / "config.json").write_text("{"), "config.json is damaged"),
-    "sections": (lambda f: (f / "config.json").write_text("{}"), "its options is None"),
+    "sections": (lambda f: (f / "config.json").write_text("{}"), "it has no options"),
     "option": (lambda f: damage_options(f, tol=-1), "config.json is damaged: tol is -1"),
     "kind of option": (lambda f: damage_options(f, coefficients=[]), "config.json is damaged"),
     "method": (
