@@ -128,6 +128,14 @@ def train(
     start: Annotated[
         StartChoice, typer.Option(help="Of a sequence: the paper's, or learned from solutions.")
     ] = StartChoice.paper,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Begin with a memory, as solve leaves it: a sequence in its metric.",
+            show_default=False,
+        ),
+    ] = None,
     knots: Annotated[int, typer.Option(help="Of the spline of a sequence.")] = 9,
     coefficients: Annotated[
         Kind | None,
@@ -232,6 +240,8 @@ def train(
     method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard events. After
     Ctrl-C or a crash, --resume goes on with the options of the run.
     """
+    from ode2opt import Memory
+
     with needing("learn"):
         from ode2opt.learning import Options, beside
         from ode2opt.learning.run_directory import read_config
@@ -247,13 +257,16 @@ def train(
             name: given[name] if name in explicit else stored.get(name, given[name])
             for name in given
         }
+    if memory is not None and not _was_given(ctx, "target"):
+        given["target"] = Target.sequence.value
     options = Options(**given)
+    known = None if memory is None else Memory.load(memory)
     family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
             try:
-                training = begun(family, options, folder, resume, note)
+                training = begun(family, options, folder, resume, note, known)
             except KeyboardInterrupt:
                 kept = "the run is as it was" if resume else "nothing is kept, start again"
                 fail(f"Interrupted in the set-up: {kept}.", 1)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ode2opt.learning.background import Background
 from ode2opt.learning.beside import RIVALS, solved, summary
-from ode2opt.learning.references import References
 from ode2opt.learning.target import VALIDATION
 from ode2opt.solvers import Method, Result
 
@@ -22,7 +22,7 @@ Folded = Sequence[Method]
 class HeldOut:
     """The problems, their start points and folds, and how plain L-BFGS solves them."""
 
-    def __init__(self, known: References) -> None:
+    def __init__(self, known: Background) -> None:
         seen = known.options.validation
         numbers = range(seen, (1 + FRESH) * seen)
         self.tol = known.options.tol

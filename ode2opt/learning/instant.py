@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ode2opt.learning.background import Background
 from ode2opt.learning.handing_over import best_choice, instant_choices
 from ode2opt.learning.held_out import Folded, HeldOut
-from ode2opt.learning.references import References
-from ode2opt.learning.spectrum import basis_for, metric_of, whitened
 from ode2opt.solvers import Guard, Method, Result
 
 
@@ -27,7 +26,7 @@ class Instant(NamedTuple):
         return self.folded[-1]
 
 
-def instant(known: References, held_out: HeldOut) -> Instant:
+def instant(known: Background, held_out: HeldOut) -> Instant:
     """Return the instant method, in the power of its metric that is best on held-out problems."""
     folded = plain_instant(known)
     best, results = best_choice(
@@ -38,19 +37,15 @@ def instant(known: References, held_out: HeldOut) -> Instant:
     return Instant([best.of(one) for one in folded], results)
 
 
-def plain_instant(known: References) -> Folded:
+def plain_instant(known: Background) -> Folded:
     """Return the instant method in its metric itself."""
-    options = known.options
-    kind = basis_for(known.n) if options.metric == "auto" else options.metric
-    reference = "path" if options.reference == "auto" else options.reference
-    spectra = known.spectra(kind, reference)
-    metrics = [metric_of(kind, spectrum, whitened(spectrum)) for spectrum in spectra]
+    metrics = known.metrics()
     scale = known.scale(metrics[-1])
     return [
         Method(
             schedule=None,
             family=known.family.name,
-            tol=options.tol,
+            tol=known.options.tol,
             scale="family",
             family_scale=scale,
             metric=metric,

@@ -9,14 +9,14 @@ from ode2opt.learning.beside import RIVALS
 from ode2opt.learning.certificates import no_table
 from ode2opt.learning.held_out import HeldOut
 from ode2opt.learning.instant import instant
+from ode2opt.learning.known import known_of
 from ode2opt.learning.options import Options
-from ode2opt.learning.references import References
 from ode2opt.learning.run import TESTED, Callback, Run
 from ode2opt.learning.run_directory import Progress
 from ode2opt.learning.target import TEST
 from ode2opt.learning.validation import statistics
 from ode2opt.problems.family import Family
-from ode2opt.solvers import Method
+from ode2opt.solvers import Memory, Method
 
 
 class InstantRun(Run):
@@ -29,11 +29,11 @@ class InstantRun(Run):
         out: str | Path | None,
         resume: bool,
         note: Callable[[str], None] = lambda text: None,
+        memory: Memory | None = None,
     ) -> None:
-        super().__init__(family, options, out, resume)
+        super().__init__(family, options, out, resume, memory)
         self.progress = Progress()
-        note("solving problems to learn from")
-        self.known = self._set_up(resume, lambda: References(family, options))
+        self.known = self._set_up(resume, lambda: known_of(family, options, memory, note))
 
     def run(self, callback: Callback | None = None) -> Method:
         """Make the method; there is no step, so nothing is called."""

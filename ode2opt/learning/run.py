@@ -15,11 +15,12 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.learning import beside
 from ode2opt.learning.options import Options
+from ode2opt.learning.remembered import summary
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
-from ode2opt.solvers import Method
+from ode2opt.solvers import Memory, Method
 
 Made = TypeVar("Made")
 TESTED = 20  # fresh test problems for the statistics in the file
@@ -49,14 +50,19 @@ class Run(ABC):
     progress: Progress
 
     def __init__(
-        self, family: Family, options: Options, out: str | Path | None, resume: bool
+        self,
+        family: Family,
+        options: Options,
+        out: str | Path | None,
+        resume: bool,
+        memory: Memory | None = None,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
         self._began, self._earlier = time.perf_counter(), 0.0
         self.family, self.options = family, options
         self.directory = None if out is None else RunDirectory(out)
-        self.config = configuration(family, options)
+        self.config = configuration(family, options, memory)
         if self.directory is not None and resume:
             self.directory.check(self.config)
             self._refuse_finished(self.directory)
@@ -115,10 +121,11 @@ class Run(ABC):
         return method
 
 
-def configuration(family: Family, options: Options) -> dict[str, Any]:
-    """Return what a run is made with: its options, its data, the versions of the packages."""
+def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:
+    """Return what a run is made with: options, data, memory, the versions of the packages."""
     packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
-    return {
+    remembered = {} if memory is None else {"memory": summary(memory)}
+    return remembered | {
         "options": options.as_dict(),
         "family": {
             "name": family.name, "split": family.split, "size": family.size,

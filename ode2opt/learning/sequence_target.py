@@ -16,6 +16,7 @@ from ode2opt.dynamics.certificate import Certificate, certify, uncertified
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
+from ode2opt.learning.background import Background
 from ode2opt.learning.beside import RIVALS, solve_one
 from ode2opt.learning.certificates import in_metric, no_table
 from ode2opt.learning.handing_over import (
@@ -29,7 +30,6 @@ from ode2opt.learning.handing_over import (
 from ode2opt.learning.held_out import HeldOut
 from ode2opt.learning.instant import Instant, instant
 from ode2opt.learning.options import Options
-from ode2opt.learning.references import References
 from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
 from ode2opt.learning.spectrum import Filter, Spectrum, filtered, metric_of
 from ode2opt.learning.table import SplineTable
@@ -50,13 +50,16 @@ class SequenceTarget(Target):
     strict = False
 
     def __init__(
-        self, family: Family, options: Options, metric: str, reference: str, known: References
+        self, family: Family, options: Options, metric: str, reference: str, known: Background
     ) -> None:
         self.family, self.options, self.metric, self.known = family, options, metric, known
         self.spectra = known.spectra(metric, reference)
-        self.scale = known.scale(self._metric(Filter(), self.spectra[-1]))
-        self.start = Learned(SplineTable(options.knots, options.horizon), Filter())
+        first = Filter.whole() if known.settled else Filter()
+        self.scale = known.scale(self._metric(first, self.spectra[-1]))
+        self.start = Learned(SplineTable(options.knots, options.horizon), first)
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
+        if known.settled:
+            self.learnable = eqx.tree_at(lambda tree: tree.filter.logits, self.learnable, False)
         numbers = (options.tol, GUARD.blowup, self._price(), options.margin, self.scale)
         self.rules = SequenceRules(*map(jnp.asarray, numbers))
 

@@ -24,6 +24,7 @@ Array = Any
 FLOOR = 1e-3  # of the largest part: what lies far below it is not stretched any further
 DEEPEST = 7  # decades below the top that the filter tells apart
 WHITE = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening
+SLOPE_ONE = 50.0  # a logit whose slope is 1 to rounding
 LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
 JACOBI_FLOOR = 1e-3
 ROUNDING = 1e-14
@@ -51,8 +52,13 @@ class Filter(eqx.Module):
 
     logits: Array
 
-    def __init__(self) -> None:
-        self.logits = jnp.asarray(WHITE)
+    def __init__(self, logits: Sequence[float] = WHITE) -> None:
+        self.logits = jnp.asarray(logits)
+
+    @classmethod
+    def whole(cls) -> Filter:
+        """Return the filter that makes all parts alike, down to the deepest."""
+        return cls((SLOPE_ONE,) * len(WHITE))
 
     def __call__(self, depth: Array) -> Array:
         """Return the square of the length at a depth."""
@@ -107,6 +113,20 @@ def metric_of(kind: str, spectrum: Spectrum, squares: Squares) -> Metric | None:
     if kind == "diagonal":
         return Metric(kind, scale)
     return Metric(kind, scale, np.array(spectrum.V), np.sqrt(directions / rest) - 1)
+
+
+def spectrum_of(metric: Metric | None, n: int) -> Spectrum:
+    """Return the spectrum whose parts are all made alike by a metric of n variables.
+
+    ``Filter.whole()`` of it is the metric again, up to a factor.
+    """
+    if metric is None or metric.V is None or metric.stretch is None:
+        scale = np.ones(n) if metric is None else metric.scale
+        return Spectrum(scale, np.zeros(()), np.zeros((n, 0)), np.zeros(0))
+    depth = 2 * np.log10(1 + metric.stretch)
+    rest = 0.0 if metric.V.shape[1] < n else float(depth.min())  # a whole basis leaves nothing out
+    top = min(rest, float(depth.min()))
+    return Spectrum(metric.scale, np.asarray(rest - top), metric.V, depth - top)
 
 
 def basis_for(n: int) -> str:

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
+from ode2opt.learning.background import OVERHEAD
 from ode2opt.learning.flow_target import FlowTarget
 from ode2opt.learning.handing_over import mean_calls
+from ode2opt.learning.known import known_of
 from ode2opt.learning.options import Options
-from ode2opt.learning.references import LOOKS, References
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.sequence_target import SequenceTarget
-from ode2opt.learning.spectrum import basis_for
 from ode2opt.learning.stopm import StoPM
 from ode2opt.learning.target import VALIDATION, Target
-from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
+from ode2opt.solvers import Memory
 
-WARM_UP = 1 / 4  # the share of the steps after which restarts are compared
-OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
-
-
-class Restart(NamedTuple):
-    """One way to begin: a metric, and where it looks at curvature."""
-
-    metric: str
-    reference: str
+WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
 
 
 def target_of(
-    family: Family, options: Options, directory: RunDirectory | None, note: Callable[[str], None]
+    family: Family,
+    options: Options,
+    memory: Memory | None,
+    directory: RunDirectory | None,
+    note: Callable[[str], None],
 ) -> Target:
     """Return the target of the options; ``note`` is told what goes on.
 
@@ -41,9 +36,8 @@ def target_of(
     """
     if options.target == "flow":
         return FlowTarget(family, options)
-    note("solving problems to learn from")
-    known = References(family, options)
-    restarts = _restarts(options, known.solved[0][0].problem)
+    known = known_of(family, options, memory, note)
+    restarts = known.restarts()
     stored = None if directory is None else directory.load_choice()
     if stored is not None and tuple(stored["chosen"]) in restarts:
         metric, reference = stored["chosen"]
@@ -58,20 +52,6 @@ def target_of(
         table = [one._asdict() | {"price": p} for one, p in zip(restarts, prices, strict=True)]
         directory.save_choice({"chosen": list(restarts[best]), "tried": table})
     return targets[best]
-
-
-def _restarts(options: Options, problem: Problem) -> list[Restart]:
-    looks = list(LOOKS) if options.reference == "auto" else [options.reference]
-    kinds = [options.metric]
-    if options.metric == "auto":
-        kinds = [basis_for(problem.n)]
-        if 2 * problem.n**2 > OVERHEAD + problem.gradient_flops():  # a basis may cost too much
-            kinds.append("diagonal")
-    return [
-        Restart(kind, look)
-        for kind in kinds
-        for look in (looks[:1] if kind in ("none", "diagonal") else looks)
-    ]
 
 
 def _begin(target: SequenceTarget) -> float:

@@ -16,6 +16,7 @@ from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.board import Board
 from ode2opt.learning.instant_run import InstantRun
 from ode2opt.learning.options import Options
+from ode2opt.learning.remembered import snapshot
 from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Run, Step
 from ode2opt.learning.run_directory import Progress, RunDirectory
 from ode2opt.learning.stopm import Batch, State, StoPM
@@ -23,7 +24,7 @@ from ode2opt.learning.target import TEST, VALIDATION, batch_numbers
 from ode2opt.learning.targets import target_of
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
-from ode2opt.solvers.method import Method
+from ode2opt.solvers import Memory, Method
 
 CERTIFIED = 5  # held-out problems for the certificate
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
@@ -35,6 +36,7 @@ LARGEST_PENALTY = 1e6
 def learn(
     family: Family,
     *,
+    memory: Memory | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     callback: Callback | None = None,
@@ -44,6 +46,9 @@ def learn(
 
     Args:
         family: problems to learn from; see :class:`ode2opt.Family`.
+        memory: what is known already, of problems of the same kind and size: its metric becomes the
+            method's, its mean solution the start where it has proved better, and no problem is
+            solved beforehand. The target is then "sequence".
         out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
         resume: go on with the run in ``out``, bit for bit.
         callback: called with a :class:`Step` after every step; a true answer ends training.
@@ -57,7 +62,9 @@ def learn(
         >>> method = learn(family, steps=50, out="runs/digits")
         >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
     """
-    return begun(family, make_options(options), out, resume).run(callback)
+    if memory is not None:
+        options = {"target": "sequence"} | options
+    return begun(family, make_options(options), out, resume, memory=memory).run(callback)
 
 
 def begun(
@@ -66,10 +73,13 @@ def begun(
     out: str | Path | None,
     resume: bool,
     note: Callable[[str], None] = lambda text: None,
+    memory: Memory | None = None,
 ) -> Run:
     """Return a run that is ready to go; without steps it is that of an instant method."""
+    if memory is not None:
+        memory = snapshot(memory, options)
     kind = Training if options.steps else InstantRun
-    return kind(family, options, out, resume, note)
+    return kind(family, options, out, resume, note, memory)
 
 
 def make_options(given: dict[str, Any]) -> Options:
@@ -92,9 +102,12 @@ class Training(Run):
         out: str | Path | None,
         resume: bool,
         note: Callable[[str], None] = lambda text: None,
+        memory: Memory | None = None,
     ) -> None:
-        super().__init__(family, options, out, resume)
-        self.target = self._set_up(resume, lambda: target_of(family, options, self.directory, note))
+        super().__init__(family, options, out, resume, memory)
+        self.target = self._set_up(
+            resume, lambda: target_of(family, options, memory, self.directory, note)
+        )
         self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
         self.state = self.stopm.start
         self.best = self.state.parameters

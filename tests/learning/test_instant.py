@@ -190,7 +190,7 @@ def test_broken_off_it_can_be_gone_on_with(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     folder = tmp_path / "run"
-    monkeypatch.setattr(instant_run, "References", interrupted)
+    monkeypatch.setattr("ode2opt.learning.known.References", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(family(), out=folder, **OPTIONS)
     assert not folder.exists()

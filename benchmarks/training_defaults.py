@@ -1,0 +1,90 @@
+"""How much training a sequence needs by default: settings side by side, on training rows alone.
+
+python benchmarks/training_defaults.py [PROBLEM DATASET]...
+
+Each dataset's training rows (shuffled split) are split once more: 60% to learn from, 40% to judge
+on. The dataset's own test rows are not looked at. Prints the table of docs/learning.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from ode2opt import Family, Method, learn
+from ode2opt.learning import known, targets
+from ode2opt.learning.references import PROBLEMS, References
+from ode2opt.problems import load_dataset
+from ode2opt.study.benchmark import Settings, run_benchmark
+
+SPLIT, INSTANCES, TOL = "shuffled", 60, 3e-4
+CELLS = (("logistic", "a5a"), ("logistic", "phishing"), ("lpp", "covtype20k"), ("lpp", "w3a"))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Options of ``learn``, and the two numbers beside them that a user does not choose."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    problems: int = PROBLEMS
+    warm_up: float = targets.WARM_UP
+
+    def learned(self, family: Family) -> Method:
+        """Learn with it."""
+        solved = partial(References, problems=self.problems)
+        with (
+            patch.object(known, "References", solved),
+            patch.object(targets, "WARM_UP", self.warm_up),
+        ):
+            return learn(family, target="sequence", tol=TOL, **self.options)
+
+
+INSTANT = "instant"
+SETTINGS: dict[str, Setting] = {
+    INSTANT: Setting({"steps": 0}),
+    "100 steps of 8": Setting({"steps": 100, "batch": 8}),
+    "150 steps of 8": Setting({"steps": 150, "batch": 8}),
+    "300 steps of 16": Setting({"steps": 300, "batch": 16}),
+}
+
+
+def inner(problem: str, dataset: str) -> Family:
+    """Return a family whose training and test rows are both training rows of the dataset."""
+    data = load_dataset(dataset, split=SPLIT, binary=problem == "logistic")
+    return Family.from_arrays(problem, data.train.A, data.train.b, size=data.size)
+
+
+def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
+    """Learn with each setting in each cell, and print a row for it."""
+    print("| problem | setting | what was kept | calls | in instant's | made in (CPU) |")
+    print("|---|---|---|---|---|---|")
+    for problem, dataset in cells:
+        family = inner(problem, dataset)
+        base = None
+        for name, setting in SETTINGS.items():
+            began = time.process_time()
+            method = setting.learned(family)
+            spent = time.process_time() - began
+            calls = _calls(family, method)
+            base = calls if base is None else base
+            print(
+                f"| {problem} {dataset} | {name} | {method.words} | {calls:.1f} | "
+                f"{calls / base:.2f} | {spent:.0f} s |",
+                flush=True,
+            )
+
+
+def _calls(family: Family, method: Method) -> float:
+    settings = Settings((), {"method": method}, INSTANCES, tol=TOL, jobs=1)
+    found = run_benchmark(family, settings).statistics()["method"]
+    return float(found["oracle_calls_mean"])
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    main(list(zip(given[::2], given[1::2], strict=True)) or CELLS)

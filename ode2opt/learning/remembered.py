@@ -1,0 +1,74 @@
+"""What a memory knows of a family: its metric and its mean solution; nothing is solved again.
+
+A memory has one metric, that of all it has seen, so every fold is given the same one. Whether the
+memory has seen the rows of this family is not known: what it is worth here is judged on held-out
+training problems, as always.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.learning.background import STREAM, Background, Restart, Solved
+from ode2opt.learning.options import Options
+from ode2opt.learning.spectrum import Spectrum, spectrum_of
+from ode2opt.problems.family import Family
+from ode2opt.solvers import Memory
+from ode2opt.solvers.metric import Metric
+
+PROBLEMS = 6  # on which the metric's scale is taken
+
+
+class Remembered(Background):
+    """A memory in the place of solved problems; the mean solution stands for every solution."""
+
+    settled = True
+
+    def __init__(self, family: Family, options: Options, memory: Memory) -> None:
+        super().__init__(family, options)
+        problems = [family.sample([options.seed, STREAM, i]) for i in range(PROBLEMS)]
+        starts = [memory.about(problem) for problem in problems][0].starts  # all have its size
+        method = memory.method()
+        assert method.start is not None
+        self._metric = method.metric
+        if options.start == "learned" or 2 * sum(starts) > len(starts):
+            self.starts = [method.start] * (self.folds + 1)
+        self.solved = [
+            [Solved(one, self.start(one, self.folds), method.start) for one in problems]
+        ] * (self.folds + 1)
+
+    def restarts(self) -> list[Restart]:
+        return [Restart("none" if self._metric is None else self._metric.kind, "memory")]
+
+    def spectra(self, metric: str, reference: str) -> list[Spectrum]:
+        return [spectrum_of(self._metric, self.n)] * (self.folds + 1)
+
+    def metrics(self) -> list[Metric | None]:
+        return [self._metric] * (self.folds + 1)
+
+
+def snapshot(memory: Memory, options: Options) -> Memory:
+    """Return the memory as it is now; options that speak of another metric are refused."""
+    if options.target != "sequence":
+        raise InputError("A memory is for --target sequence.")
+    if options.metric != "auto" or options.reference != "auto":
+        raise InputError("The metric is the memory's: leave metric and reference out.")
+    memory = copy(memory)
+    memory.method()  # refused where nothing was learned
+    return memory
+
+
+def summary(memory: Memory) -> dict[str, Any]:
+    """Return what tells a memory from others, for a run's configuration."""
+    method = memory.method()
+    metric = method.metric
+    parts = [] if metric is None else [metric.scale, metric.V, metric.stretch]
+    digest = hashlib.sha256()
+    for array in (method.start, *parts):
+        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return dict(method.provenance["memory"]) | {"hash": digest.hexdigest()}
