@@ -1,6 +1,7 @@
 """Training problems that neither a step nor a validation has seen: what is chosen last, on these.
 
-A problem of a fold is solved by the method that was made from the other folds.
+A problem of a fold is solved by the method that was made from the other folds; where there are such
+problems, no others are taken, because a metric that knows a problem's rows flatters every table.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from ode2opt.learning.background import Background
 from ode2opt.learning.beside import RIVALS, solved, summary
+from ode2opt.learning.handing_over import overhead_of
 from ode2opt.learning.target import VALIDATION
 from ode2opt.solvers import Method, Result
 
@@ -23,8 +25,7 @@ class HeldOut:
     """The problems, their start points and folds, and how plain L-BFGS solves them."""
 
     def __init__(self, known: Background) -> None:
-        seen = known.options.validation
-        numbers = range(seen, (1 + FRESH) * seen)
+        numbers = _numbers(known)
         self.tol = known.options.tol
         self.folds = [known.fold(VALIDATION, i) for i in numbers]
         self.problems = [known.problem(VALIDATION, i) for i in numbers]
@@ -42,3 +43,15 @@ class HeldOut:
     def beside(self, found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
         """Return what solves took, beside the rivals."""
         return summary(dict(found) | self.rivals)
+
+    @property
+    def overhead(self) -> float:
+        """What an evaluation by L-BFGS costs here beside an iteration of a table."""
+        return overhead_of(self.problems[0])
+
+
+def _numbers(known: Background) -> list[int]:
+    """Return the numbers of the problems: those of folds, unless there are none."""
+    seen, blocks = known.options.validation, known.options.blocks
+    first, step = (seen + 1 - seen % 2, 2) if blocks else (seen, 1)
+    return [first + step * i for i in range(FRESH * seen)]

@@ -32,7 +32,8 @@ def instant(known: Background, held_out: HeldOut) -> Instant:
     best, results = best_choice(
         instant_choices(),
         lambda choice: held_out.solved([choice.of(one) for one in folded]),
-        rival=held_out.rivals["lbfgs"],
+        held_out.rivals["lbfgs"],
+        held_out.overhead,
     )
     return Instant([best.of(one) for one in folded], results)
 

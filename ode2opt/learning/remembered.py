@@ -32,11 +32,11 @@ class Remembered(Background):
     def __init__(self, family: Family, options: Options, memory: Memory) -> None:
         super().__init__(family, options)
         problems = [family.sample([options.seed, STREAM, i]) for i in range(PROBLEMS)]
-        starts = [memory.about(problem) for problem in problems][0].starts  # all have its size
+        *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
         method = memory.method()
         assert method.start is not None
         self._metric = method.metric
-        if options.start == "learned" or 2 * sum(starts) > len(starts):
+        if options.start == "learned" or 2 * sum(about.starts) > len(about.starts):
             self.starts = [method.start] * (self.folds + 1)
         self.solved = [
             [Solved(one, self.start(one, self.folds), method.start) for one in problems]

@@ -24,6 +24,7 @@ from ode2opt.learning.handing_over import (
     best_choice,
     beyond,
     choices,
+    earned,
     envelope,
     mean_calls,
 )
@@ -40,7 +41,6 @@ from ode2opt.problems.family import Family
 from ode2opt.solvers import Guard, Method, Result
 from ode2opt.solvers.metric import Metric
 
-EARNED = 0.95  # in calls of the instant method: a table that needs more is not worth having
 GUARD = Guard(fallback="metric-lbfgs")
 
 
@@ -98,17 +98,18 @@ class SequenceTarget(Target):
 
     def polished(self, learned: Learned, method: Method) -> Method:
         """Choose when to hand over, and to whom; or the instant method, if that is as good."""
-        held_out, instant = self.held_out, self.instant
+        held_out, instant, overhead = self.held_out, self.instant, self.held_out.overhead
         long = [self._method(learned, spectrum) for spectrum in self.spectra]
         best, results = best_choice(
             choices(held_out.solved(long), self.options.horizon),
             lambda choice: held_out.solved([choice.of(one) for one in long]),
-            rival=held_out.rivals["lbfgs"],
+            min(held_out.rivals["lbfgs"], instant.results, key=mean_calls),
+            overhead,
         )
         chosen = best.of(long[-1])
         guard = replace(chosen.guard, envelope=envelope(results) if best.horizon else ())
         chosen = chosen.replace(start=method.start, guard=guard)
-        if mean_calls(results) > EARNED * mean_calls(instant.results):
+        if not earned(best, results, instant.results, overhead):
             chosen, results = instant.method, instant.results
         return chosen.replace(
             provenance=method.provenance,

@@ -2,10 +2,19 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from ode2opt import Method, Schedule
-from ode2opt.learning.handing_over import Choice, best_choice, choices, envelope, mean_calls
+from ode2opt import Method, Quadratic, Schedule
+from ode2opt.learning.handing_over import (
+    Choice,
+    best_choice,
+    choices,
+    earned,
+    envelope,
+    mean_calls,
+    overhead_of,
+)
 
 
 def solved(calls, handed_at=None, norms=()):
@@ -36,7 +45,7 @@ def test_horizons_leave_room_beyond_what_was_seen():
 )
 def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, rival, expected):
     options = {Choice(30, "lbfgs"): solved(alone), Choice(0, "lbfgs"): solved(fallback)}
-    best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)])
+    best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)], 0.25)
     assert best.horizon == {"alone": 30, "fallback": 0}[expected]
     assert results == [options[best]]
 
@@ -46,7 +55,7 @@ def test_a_fallback_that_nobody_needed_is_the_one_that_was_best_where_it_was():
     short = [Choice(5, name) for name in ("metric-lbfgs", "lbfgs")]
     found = {one: solved(6) for one in both}
     found |= dict(zip(short, [solved(12, handed_at=5), solved(8, handed_at=5)], strict=True))
-    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)])
+    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)], 0.25)
     assert best == Choice(30, "lbfgs")
 
 
@@ -54,8 +63,32 @@ def test_a_fallback_that_nobody_needed_is_told_apart_at_the_start_if_nowhere_els
     both = [Choice(30, name) for name in ("metric-lbfgs", "lbfgs")]
     found = {one: solved(6) for one in both}
     found |= {Choice(0, "metric-lbfgs"): solved(12), Choice(0, "lbfgs"): solved(8)}
-    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)])
+    best, _ = best_choice([*found], lambda choice: [found[choice]], [solved(40)], 0.25)
     assert best == Choice(30, "lbfgs")
+
+
+@pytest.mark.parametrize(
+    ("calls", "handed_at", "overhead", "worth"),
+    [
+        (20, None, 0.5, True),  # as many calls, but 20 against 30 in costs
+        (20, None, 0.0, False),  # the same in everything
+        (18, None, 0.0, True),
+        (21, None, 0.5, False),  # cheaper, with more calls
+        (19, 2, 0.5, True),  # mostly by L-BFGS: 27.5 against 30
+        (20, 1, 0.5, False),  # 29.5 against 30
+    ],
+)
+def test_a_table_is_worth_having_if_it_saves_costs_and_takes_no_more_calls(
+    calls, handed_at, overhead, worth
+):
+    mine = [solved(calls, handed_at)]
+    assert earned(Choice(30, "metric-lbfgs"), mine, [solved(20)], overhead) == worth
+
+
+def test_a_large_problem_pays_for_its_gradients_alone():
+    small, large = (Quadratic(np.eye(n), np.ones(n)) for n in (10, 3_000))
+    assert overhead_of(small) > 4  # L-BFGS itself is most of the work
+    assert 0.25 < overhead_of(large) < 0.3
 
 
 def test_calls_after_the_tolerance_are_not_counted():

@@ -161,12 +161,12 @@ def target():
     return SequenceTarget(family(), options, "spectral", "path", References(family(), options))
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(1e9, "table"), (0.0, "instant")])
-def test_training_has_to_beat_the_instant_method(target, monkeypatch, limit, kept):
-    monkeypatch.setattr("ode2opt.learning.sequence_target.EARNED", limit)
+@pytest.mark.parametrize(("worth", "kept"), [(True, "table"), (False, "instant")])
+def test_training_has_to_beat_the_instant_method(target, monkeypatch, worth, kept):
+    monkeypatch.setattr("ode2opt.learning.sequence_target.earned", lambda *args: worth)
     monkeypatch.setattr(
         "ode2opt.learning.sequence_target.best_choice",
-        lambda tried, solved, rival: (tried[0], solved(tried[0])),
+        lambda tried, solved, *rest: (tried[0], solved(tried[0])),
     )
     method = target.polished(target.start, target.method(target.start, 20))
     assert (method.metric is target.instant.method.metric) == (kept == "instant")
