@@ -24,6 +24,7 @@ from ode2opt.learning.references import PROBLEMS, References
 from ode2opt.problems import load_dataset
 
 SPLIT, INSTANCES, SEED, TOL = "shuffled", 60, 0, 3e-4
+TIMES = 5  # all is solved, the fastest counts
 CELLS = (("logistic", "a5a"), ("logistic", "phishing"), ("lpp", "covtype20k"), ("lpp", "w3a"))
 
 
@@ -82,13 +83,15 @@ def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
 
 
 def _measured(family: Family, method: Method) -> dict[str, float]:
-    """Return the mean calls, and the CPU seconds that all solves take together."""
+    """Return the mean calls, and the CPU seconds of all solves together, the best of a few."""
     problems = [family.sample([SEED, i], part="test") for i in range(INSTANCES)]
     starts = [one.start().x0 if method.start is None else method.start for one in problems]
-    began = time.process_time()
-    results = [solve_one(method, *pair, TOL) for pair in zip(problems, starts, strict=True)]
-    seconds = time.process_time() - began
-    return {"calls": mean_calls(results), "seconds": seconds}
+    seconds = []
+    for _ in range(TIMES):
+        began = time.process_time()
+        results = [solve_one(method, *pair, TOL) for pair in zip(problems, starts, strict=True)]
+        seconds.append(time.process_time() - began)
+    return {"calls": mean_calls(results), "seconds": min(seconds)}
 
 
 if __name__ == "__main__":

@@ -58,12 +58,22 @@ class FamilyAbout:
 
 
 @dataclass(frozen=True)
+class MemoryAbout:
+    """What a configuration says of the memory that a run began with."""
+
+    solves: int
+    looks: int
+    hash: str
+
+
+@dataclass(frozen=True)
 class Config:
     """What config.json says."""
 
     options: Options
     family: FamilyAbout
     versions: dict[str, str]
+    memory: MemoryAbout | None = None
 
 
 @dataclass(frozen=True)

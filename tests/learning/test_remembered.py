@@ -12,6 +12,7 @@ from ode2opt.learning import Options, spectrum
 from ode2opt.learning.beside import calls_of
 from ode2opt.learning.remembered import Remembered
 from ode2opt.learning.sequence_target import SequenceTarget
+from ode2opt.learning.targets import target_of
 from ode2opt.solvers.metric import Metric
 
 OPTIONS = {"steps": 0, "tol": 1e-4, "validation": 3}
@@ -94,15 +95,10 @@ def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, start
         assert first == pytest.approx(np.linalg.norm(problem.gradient(memory.known.mean)))
 
 
-def test_a_table_is_learned_in_that_metric(memory, monkeypatch):
-    monkeypatch.setattr("ode2opt.learning.sequence_target.earned", lambda *args: True)
-    monkeypatch.setattr(
-        "ode2opt.learning.sequence_target.best_choice",
-        lambda tried, solved, *rest: (tried[0], solved(tried[0])),
-    )
-    settings = OPTIONS | {"steps": 2, "batch": 2, "horizon": 40, "validate_every": 1}
-    method = learn(family(), memory=memory, **settings)
-    assert not method.instant
+def test_a_table_is_learned_in_that_metric(memory):
+    settings = OPTIONS | {"target": "sequence", "steps": 2, "batch": 2, "horizon": 30}
+    target = target_of(family(), Options(**settings), memory, None, lambda text: None)
+    method = target.method(target.start, 20)
     assert len(set(method.schedule.a)) > 2  # it has learned: no longer one step for all
     M, expected = square(method.metric), np.linalg.inv(memory.known.damped())
     np.testing.assert_allclose(M / M[0, 0], expected / expected[0, 0], rtol=1e-6)
