@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.linear_model import LOSS_FLOPS, LinearModel
 from ode2opt.solvers.auto import planned
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lbfgs import Product, lbfgs
@@ -62,14 +62,26 @@ class Recall:
         other = run.begin(x) if given else None
         run.tell(f"from the mean of {known.solved} solution{'s' * (known.solved > 1)}")
         here = run.attempt(known.mean.copy())
-        if here is not None and other is None and tries >= TRIES and wins == tries:
+        trusted = other is None and tries >= TRIES and wins == tries
+        if here is not None and trusted and not self._above_zero(here, x):
             return here
         other = other or run.begin(x)
-        self.better = here is not None and here.norm < other.norm
+        self.better = here is not None and here.norm < other.norm and here.value <= other.value
         if here is not None and self.better:
             return here
         run.words.pop()
         return other
+
+    def _above_zero(self, here: Here, x: np.ndarray) -> bool:
+        """Whether a linear model's value at zero, which takes no product with its rows, is lower.
+
+        Then problems have changed so much that the mean solution is no longer to be trusted.
+        """
+        problem = self.run.problem
+        if not isinstance(problem, LinearModel) or np.any(x):
+            return False
+        self.run.charge(LOSS_FLOPS * problem.N / problem.gradient_flops())
+        return here.value > problem.value_at_zero()
 
     def _stages(self) -> Iterator[Stage]:
         run, known = self.run, self.known
