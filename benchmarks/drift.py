@@ -5,8 +5,9 @@
 Logistic problems of 1,024 rows, without l2, to a gradient norm of 3e-4. On mushrooms the first half
 of the problems is drawn from the first half of the file, and the second from the second; on a5a the
 columns of the second half are multiplied by 10. Then harsher changes, on five tables: every second
-column times 10, columns in another order, all signs changed. One `Memory` sees the stream in order; plain L-BFGS
-starts each problem at 0. A memory may cost 5 calls more than L-BFGS before it counts as slower.
+column times 10, columns in another order, all signs changed. One `Memory` sees the stream in order;
+plain L-BFGS starts each problem at 0. A memory may cost 5 calls more than L-BFGS before it counts
+as slower.
 """
 
 from __future__ import annotations
@@ -122,7 +123,9 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     parser.add_argument("--problems", type=int, default=20, help="before and after the change")
     problems = parser.parse_args(arguments).problems
     found = {name: report(name, *calls(stream(problems))) for name, stream in STREAMS.items()}
-    return {f"drift_worst_{name.replace(' ', '_')}": round(worst, 3) for name, worst in found.items()}
+    return {
+        f"drift_worst_{name.replace(' ', '_')}": round(worst, 3) for name, worst in found.items()
+    }
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import math
 import threading
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ode2opt.storage import expect, finite, load_tensors, save_tensors
 
 VERSION, KEY = 1, "ode2opt-memory"
 RECENT = 8  # solves that tell the usual cost
+FEW_TO_JUDGE = 3  # solves with a memory, before they are compared with those without
 OPEN = 1.0  # of one row's curvature: what the rows of a new problem leave open
 OPEN_FIRST = 2.0  # the same for the first solved problem, less with each that follows
 ARRAYS = ("mean", "hessian", "floor")
@@ -40,7 +41,8 @@ class Known:
     Attributes:
         kind, n: the class of the problems and their number of variables.
         tol: the last tolerance that was reached.
-        solves: how many there were; ``recent`` what the last ones cost, in calls.
+        solves: how many there were; ``recent`` what the last ones that used the memory cost, in
+            calls, and ``alone`` what the last ones cost that did not.
         surprises: how many of the last solves in a row cost far more than usual.
         solved: how many solutions are behind ``mean``.
         looks: how many Hessians at solutions are behind ``hessian``, and behind ``floor``, what
@@ -55,6 +57,7 @@ class Known:
     tol: float = 1.0
     solves: int = 0
     recent: tuple[float, ...] = ()
+    alone: tuple[float, ...] = ()
     surprises: int = 0
     solved: int = 0
     mean: np.ndarray | None = None
@@ -68,7 +71,14 @@ class Known:
     @property
     def usual(self) -> float:
         """What a solve costs, in calls."""
-        return median(self.recent) if self.recent else math.inf
+        known = self.recent or self.alone
+        return median(known) if known else math.inf
+
+    @property
+    def helps(self) -> bool:
+        """Whether solves have not become dearer by what is known."""
+        few = len(self.recent) < FEW_TO_JUDGE or not self.alone
+        return few or fmean(self.recent) <= fmean(self.alone)
 
     def damped(self) -> np.ndarray:
         """Return the mean Hessian with what is open about it: the better known, the less."""
@@ -110,7 +120,7 @@ class Memory:
         if known is None:
             return "Memory(empty)"
         words = [f"{known.kind} of {known.n} variables", _many(known.solves, "solve")]
-        if known.recent:
+        if known.solves:
             words.append(f"{known.usual:.3g} calls a solve")
         if known.looks:
             words.append(f"a metric of {_many(known.looks, 'solution')}")
@@ -180,7 +190,7 @@ class Memory:
         return memory
 
 
-_PLAIN = ("kind", "n", "tol", "solves", "recent", "surprises", "solved", "looks", "starts")
+_PLAIN = ("kind", "n", "tol", "solves", "recent", "alone", "surprises", "solved", "looks", "starts")
 
 
 @dataclass(frozen=True)
@@ -200,6 +210,7 @@ class _Header(_Empty):
     tol: float
     solves: int
     recent: tuple[float, ...]
+    alone: tuple[float, ...]
     surprises: int
     solved: int
     looks: int
@@ -210,7 +221,7 @@ class _Header(_Empty):
         as_count(self.n, "n")
         for name in ("solves", "surprises", "solved", "looks"):
             as_count(getattr(self, name), name, least=0)
-        for number in (self.tol, *self.recent):
+        for number in (self.tol, *self.recent, *self.alone):
             as_positive(number, "one of its numbers")
 
 
@@ -233,7 +244,9 @@ def _known(arrays: dict[str, np.ndarray], header: _Header) -> Known:
 
 def _check_whole(header: _Header, found: dict[str, np.ndarray], metric: Metric | None) -> None:
     """Refuse parts that do not belong together."""
-    if header.solves and not ("mean" in found and header.solved and header.recent):
+    if header.solves and not (
+        "mean" in found and header.solved and (header.recent or header.alone)
+    ):
         raise InputError(f"it has {header.solves} solves, but no solution or no costs of them.")
     if ("hessian" in found) != ("floor" in found):
         raise InputError("it has a Hessian without floor, or a floor without Hessian.")

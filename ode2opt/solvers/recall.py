@@ -1,7 +1,9 @@
 """One solve with a memory: what it takes from there, and what it leaves behind.
 
-What is learned must be earned back: a Hessian is formed at solves 1, 2, 4, 8, ... and when solves
-get slower, and only where as many solves as were made already would save its price.
+What is learned must be earned back: where solves with the memory have cost more than those without,
+it is left aside (and tried again after 8, 16, 32, ... solves). A Hessian is formed at solves 1, 2,
+4, 8, ... and when solves get slower, and only where as many solves as were made already would save
+its price.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LOSS_FLOPS, LinearModel
+from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.auto import planned
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lbfgs import Product, lbfgs
@@ -27,6 +30,7 @@ from ode2opt.solvers.whitening import AFTER
 
 LARGEST_MATRIX = 1_000  # variables up to which the whole Hessian is kept
 FEW = 14  # calls of a solve that no metric is expected to go below
+RETRY = 8  # solves after which, at powers of two, a memory that did not help is tried again
 TRIES = 4  # solves in which two starts are compared before one is trusted
 SURPRISE, MORE = 1.5, 5  # in usual costs, and calls more: a solve that went worse than it should
 FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
@@ -34,6 +38,7 @@ MEANS = 32  # solutions that the mean is of, about
 LOOKS = 8  # Hessians that their mean is of, about
 FORGOTTEN: dict[str, Any] = {
     "looks": 0, "hessian": None, "floor": None, "metric": None, "inverse": None,
+    "starts": (), "alone": (),
 }  # fmt: skip
 Look = Callable[[Known], Known]
 """What a look at the curvature makes of what is known."""
@@ -46,6 +51,9 @@ class Recall:
         self.memory, self.run = memory, run
         with memory.lock:
             self.known = memory.about(run.problem)
+        known = self.known
+        retry = known.solves >= RETRY and _power_of_two(known.solves)
+        self.alone = not known.solves or not (known.helps or retry)
         self.better: bool | None = None
 
     def minimise(self, x: Array, given: bool) -> None:
@@ -57,7 +65,7 @@ class Recall:
         """Return the better of two starts, evaluated; one of them alone where that is known."""
         run, known = self.run, self.known
         wins, tries = sum(known.starts), len(known.starts)
-        if known.mean is None or (tries >= TRIES and not wins):
+        if known.mean is None or self.alone or (tries >= TRIES and not wins):
             return run.begin(x)
         other = run.begin(x) if given else None
         run.tell(f"from the mean of {known.solved} solution{'s' * (known.solved > 1)}")
@@ -80,22 +88,24 @@ class Recall:
         problem = self.run.problem
         if not isinstance(problem, LinearModel) or np.any(x):
             return False
-        self.run.charge(LOSS_FLOPS * problem.N / problem.gradient_flops())
         return here.value > problem.value_at_zero()
 
     def _stages(self) -> Iterator[Stage]:
         run, known = self.run, self.known
         product: Product | None = None
-        if known.inverse is not None:
+        if self.alone:
+            pass
+        elif known.inverse is not None:
             product = partial(np.matmul, known.inverse)
         elif known.metric is not None:
             product = run.hosted(known.metric.on(run.problem))
         if product is not None:
-            price = max(Costs(run.problem, frugal=True).price(), known.usual)
+            worth = min(median(costs) for costs in (known.recent, known.alone) if costs)
+            price = max(Costs(run.problem, frugal=True).price(), worth)
             yield Stage(
                 "metric-lbfgs",
                 partial(self._in_metric, product),
-                Slow(price + AFTER, math.ceil(known.usual)),
+                Slow(price + AFTER, math.ceil(worth)),
             )
         yield from planned(run, warm=product is not None, frugal=True)
 
@@ -121,33 +131,36 @@ class Recall:
     def _counted(self, calls: float, x: np.ndarray) -> Known:
         """Return what is known with this solve counted and its solution in the mean."""
         known = self.known
-        slow = len(known.recent) > 1 and calls > SURPRISE * known.usual + MORE
+        slow = bool(known.recent) and not self.alone and calls > SURPRISE * known.usual + MORE
         surprises = known.surprises + 1 if slow else 0
         changed = surprises > 1
         solved = 0 if changed else known.solved
         mean = x if not solved else known.mean + (x - known.mean) / min(solved + 1, MEANS)
         starts = known.starts if self.better is None else (*known.starts, self.better)
-        return replace(
+        found = replace(
             known,
             tol=self.run.tol,
             solves=known.solves + 1,
-            recent=(*known.recent, calls)[-RECENT:],
             surprises=surprises,
             solved=solved + 1,
             mean=mean,
-            starts=() if changed else starts[-TRIES:],
-            **(FORGOTTEN if changed else {}),
+            starts=starts[-TRIES:],
         )
+        found = replace(found, **FORGOTTEN) if changed else found
+        if self.alone:
+            return replace(found, alone=(*found.alone, calls)[-RECENT:])
+        return replace(found, recent=(*found.recent, calls)[-RECENT:])
 
     def _due(self, found: Known, calls: float) -> bool:
         """Whether to look at the curvature: at powers of two, or when problems have changed."""
         if not self.run.problem.has_hvp:
             return False
-        power_of_two = found.solves & (found.solves - 1) == 0
         missing = found.looks == 0
+        if not (missing or found.helps):
+            return False
         saved = found.solves * (max(calls, found.usual) - FEW)
         most = min(saved, (SURPRISE - 1) * calls + MORE)  # no solve may cost far more than others
-        return (power_of_two or missing) and self._price() <= most
+        return (_power_of_two(found.solves) or missing) and self._price() <= most
 
     def _price(self) -> float:
         """Return what a look at the curvature costs, in calls."""
@@ -174,6 +187,10 @@ class Recall:
         if isinstance(problem, LinearModel):
             return problem.unseen_curvature(problem.xp.asarray(x, dtype=problem.dtype))
         return np.full(problem.n, FLOOR * (float(diagonal.max()) or 1.0))
+
+
+def _power_of_two(count: int) -> bool:
+    return count & (count - 1) == 0
 
 
 def _with_hessian(H: np.ndarray, floor: np.ndarray, known: Known) -> Known:

@@ -93,6 +93,40 @@ def test_a_change_of_scale_half_way_costs_no_solve_much_more_than_lbfgs(kind):
     assert np.all(calls[:, 0] <= 1.5 * calls[:, 1] + 5)
 
 
+CHANGES = {
+    "signs": np.negative,
+    "units": lambda A: A * np.where(np.arange(A.shape[1]) % 2, 1.0, 10.0),
+    "order": lambda A: A[:, np.random.default_rng(1).permutation(A.shape[1])],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_other_problems_half_way_cost_no_solve_much_more_than_lbfgs(change):
+    source = Family.from_dataset("logistic", "digits")
+    problems = [source.sample(seed) for seed in range(8)]
+    drawn = (source.sample(seed) for seed in range(8, 14))
+    problems += [Logistic(CHANGES[change](p.A), p.b) for p in drawn]
+    _, calls = stream(problems, tol=3e-4)
+    assert np.all(calls[:, 0] <= 1.5 * calls[:, 1] + 5)
+
+
+def test_a_memory_that_does_not_help_is_left_aside():
+    def unrelated(seed):  # no two have their solution or their curvature in common
+        rng = np.random.default_rng([3, seed])
+        A = rng.standard_normal((300, 20)) * np.exp(rng.standard_normal(20))
+        scores = A @ rng.standard_normal(20)
+        likely = 1 / (1 + np.exp(-2 * scores / scores.std()))
+        return Logistic(A, (rng.random(300) < likely).astype(float), l2=1e-6)
+
+    problems = [unrelated(seed) for seed in range(24)]
+    memory = Memory()
+    calls = [solve(problem, memory=memory).oracle_calls for problem in problems]
+    alone = [solve(problem, memory=Memory()).oracle_calls for problem in problems]
+    assert not memory.known.helps
+    assert np.sum(calls) <= 1.25 * np.sum(alone)
+    assert np.sum(calls[8:]) <= 1.1 * np.sum(alone[8:])
+
+
 def test_the_first_solve_is_that_of_auto():
     problem = family(0)
     first, auto = solve(problem, memory=Memory(), tol=1e-9), solve(problem, tol=1e-9)
@@ -169,7 +203,7 @@ HOSTILE = {
         hessian=np.full((COLUMNS, COLUMNS), np.inf)
     ),
     "a tolerance of zero": lambda about, arrays: about.update(tol=0.0),
-    "no costs": lambda about, arrays: about.update(recent=[]),
+    "no costs": lambda about, arrays: about.update(recent=[], alone=[]),
     "negative costs": lambda about, arrays: about.update(recent=[3.0, -1.0]),
     "costs that are no numbers": lambda about, arrays: about.update(recent=["x"]),
     "costs that are no list": lambda about, arrays: about.update(recent="12"),
