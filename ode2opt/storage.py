@@ -19,6 +19,8 @@ from ode2opt.schema import LONGEST_TEXT, parse
 
 LONGEST_HEADER = 4 * LONGEST_TEXT  # bytes: a description with all its characters escaped
 
+UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends until it is whole
+
 
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
     """Write beside the file, flush to the disk, then rename: a crash leaves what was there.
@@ -30,7 +32,8 @@ def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
         with path.open("wb") as stream:
             write(stream)
         return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    prefix, suffix = UNFINISHED
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
@@ -41,6 +44,12 @@ def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def sweep(folder: Path) -> None:
+    """Remove what writers that were killed have left in a folder that nobody else writes to."""
+    for file in folder.glob("*".join(UNFINISHED)):
+        file.unlink(missing_ok=True)
 
 
 def _umask() -> int:

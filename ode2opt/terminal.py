@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,12 +24,54 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
-out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+@contextmanager
+def _to_stdout() -> Iterator[None]:
+    """Say of an error of the system that it was standard output."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads any more, and nobody needs to be told
+        raise
+    except OSError as error:
+        raise Ode2OptError(f"Standard output cannot be written: {error.strerror}.") from None
+
+
+class _Output(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        with _to_stdout():
+            super().print(*objects, **options)
+
+
+out = _Output(width=None if sys.stdout is not None and sys.stdout.isatty() else PIPE_WIDTH)
 err = Console(stderr=True)
+
+
+def open_streams() -> None:
+    """Give closed streams the null device, before another file gets their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def close_streams(code: int) -> int:
+    """Flush what is left; returns the exit code, which is 1 where it cannot be written.
+
+    What a stream still holds is then given up: it would be tried again, and told, at the end.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
+            code = code or 1
+    return code
 
 
 @contextmanager
@@ -165,8 +208,9 @@ def write_json(document: Any, file: str | None) -> None:
         return
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     if file == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        with _to_stdout():
+            sys.stdout.write(text)
+            sys.stdout.flush()
     else:
         write_atomically(Path(file), lambda stream: stream.write(text.encode()))
 

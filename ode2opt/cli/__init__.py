@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -11,11 +11,12 @@ from ode2opt import __version__
 from ode2opt.cli import bench, certify, data, demo, report, reproduce, solve, train
 from ode2opt.cli.app import app
 from ode2opt.errors import Ode2OptError
-from ode2opt.terminal import err, fail, out
+from ode2opt.terminal import close_streams, err, fail, open_streams, out
 
 # Importing one registers it.
 COMMANDS = (train, bench, solve, certify, reproduce, report, demo, data)
-INTERRUPTED = 130
+INTERRUPTED = 130  # typer's code for Ctrl-C
+USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry in itself
 
 
 def _version(value: bool) -> None:
@@ -35,29 +36,53 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command line; an error is one sentence, a traceback comes with --debug."""
+    open_streams()
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     try:
-        app(args=arguments, prog_name="ode2opt")
+        code = _run(arguments, debug)
+    except OSError:  # the sentence cannot be told
+        code = 1
+    sys.exit(close_streams(code))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    """Run a command and tell what went wrong; returns the exit code."""
+    try:
+        code = app(args=arguments, prog_name="ode2opt", standalone_mode=False) or 0
+        return _told("Interrupted.", 1) if code == INTERRUPTED else code
+    except (KeyboardInterrupt, typer.Abort):
+        return _told("Interrupted.", 1, debug)
+    except SystemExit as end:  # a pipe that nobody reads any more
+        return int(end.code or 0)
+    except USAGE as error:
+        return _wrong_use(error, debug)
     except Ode2OptError as error:
-        _end(str(error), error.exit_code, debug)
+        return _told(str(error), error.exit_code, debug)
     except MemoryError as error:
-        _end(f"Out of memory: {error}", 1, debug)
+        return _told(f"Out of memory: {error}".rstrip(": ") + ".", 1, debug)
     except OSError as error:
-        _end(f"{error.strerror or error}: {error.filename or ''}".rstrip(": ") + ".", 1, debug)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer's code for Ctrl-C
-            _end("Interrupted.", 1, debug)
-        raise
+        where = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+        return _told(f"{where}.", 1, debug)
     except Exception as error:
-        _end(f"{type(error).__name__}: {error} (this is a bug; --debug shows where).", 1, debug)
-    sys.exit(0)
+        name = type(error).__name__
+        return _told(f"{name}: {error} (this is a bug; --debug shows where).", 1, debug)
 
 
-def _end(sentence: str, code: int, debug: bool) -> NoReturn:
+def _wrong_use(error: Any, debug: bool) -> int:
+    """Tell what is wrong with a command line; one without any argument gets the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return int(error.exit_code)
+    where = "ode2opt" if error.ctx is None else error.ctx.command_path
+    sentence = f"{error.format_message().rstrip('.')}: see '{where} --help'."
+    return _told(" ".join(sentence.split()), error.exit_code, debug)
+
+
+def _told(sentence: str, code: int, debug: bool = False) -> int:
     if debug:
         err.print_exception()
     try:
         fail(sentence, code)
     except typer.Exit:
-        sys.exit(code)
+        return code

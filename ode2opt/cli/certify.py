@@ -22,6 +22,7 @@ from ode2opt.cli.options import (
     load_family,
     load_method,
     model_options,
+    named,
 )
 from ode2opt.errors import InputError, needing
 from ode2opt.storage import write_atomically
@@ -48,7 +49,8 @@ def certify(
         typer.Option(metavar="N", help="Add the exact worst case of N <= 30 iterations."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.", parser=named),
     ] = None,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,

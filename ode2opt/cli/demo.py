@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.options import named
 from ode2opt.terminal import bar, live_training, out
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
@@ -14,7 +15,7 @@ TITLE = "Odd against even digits, logistic regression, tol 3e-4"
 @app.command(epilog="Example: [bold]ode2opt demo[/bold]")
 def demo(
     out_dir: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where method and report go.")
+        Path, typer.Option("--out", metavar="DIR", help="Where method and report go.", parser=named)
     ] = Path("ode2opt-demo"),
 ) -> None:
     """Learn two methods on real handwritten digits, compare, write a report; about two minutes."""

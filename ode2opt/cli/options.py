@@ -34,6 +34,17 @@ class EstimatorChoice(StrEnum):
     l0l1 = "l0l1"
 
 
+def named(text: str | Path) -> Path:
+    """Return the path of an option; an empty one would be the current folder."""
+    if not str(text):
+        raise typer.BadParameter("the name is empty")
+    return Path(text)
+
+
+def _named_json(text: str | None) -> str | None:
+    return text if text is None else str(text) if text == "-" else str(named(text))
+
+
 METHOD_SUFFIX = ".safetensors"
 PROBLEM_NAMES = "logistic, lpp or leastsquares"
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
@@ -42,7 +53,10 @@ SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.
 JsonOption = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE|-", help="Write the result as JSON; - is standard output."
+        "--json",
+        metavar="FILE|-",
+        help="Write the result as JSON; - is standard output.",
+        callback=_named_json,
     ),
 ]
 SizeOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.options import named
 from ode2opt.errors import needing
 from ode2opt.terminal import check_writable, out
 
@@ -16,11 +17,17 @@ REPORT = "report.html"
 
 @app.command(epilog="Example: [bold]ode2opt report runs/logistic-a5a[/bold]")
 def report(
-    run_dir: Annotated[Path, typer.Argument(help="a folder that 'ode2opt train' wrote")],
+    run_dir: Annotated[
+        Path, typer.Argument(help="a folder that 'ode2opt train' wrote", parser=named)
+    ],
     file: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help=f"By default RUN_DIR/{REPORT}.", show_default=False
+            "--out",
+            metavar="FILE",
+            help=f"By default RUN_DIR/{REPORT}.",
+            show_default=False,
+            parser=named,
         ),
     ] = None,
 ) -> None:

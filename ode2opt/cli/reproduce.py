@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.options import named
 from ode2opt.errors import needing
 from ode2opt.terminal import bar, out
 
@@ -30,7 +31,7 @@ def reproduce(
         bool, typer.Option("--quick", help="A small version: 10 test problems, short trainings.")
     ] = False,
     out_dir: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")
+        Path, typer.Option("--out", metavar="DIR", help="Where everything goes.", parser=named)
     ] = Path("reproduction"),
     jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
 ) -> None:

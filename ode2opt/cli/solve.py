@@ -17,6 +17,7 @@ from ode2opt.cli.options import (
     RidgeOption,
     load_method,
     model_options,
+    named,
 )
 from ode2opt.errors import InputError
 from ode2opt.storage import write_atomically
@@ -35,7 +36,7 @@ from ode2opt.terminal import (
     "--memory nightly.safetensors[/bold]"
 )
 def solve(
-    file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file")],
+    file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file", parser=named)],
     problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
     method: Annotated[
         str, typer.Option(metavar="FILE|NAME", help="A learned method's file, or a built-in name.")
@@ -46,6 +47,7 @@ def solve(
             metavar="FILE",
             help="Use what earlier solves left in this file, and leave there what this one finds.",
             show_default=False,
+            parser=named,
         ),
     ] = None,
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
@@ -64,7 +66,8 @@ def solve(
         ),
     ] = False,
     out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.")
+        Path | None,
+        typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.", parser=named),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:

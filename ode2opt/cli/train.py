@@ -21,6 +21,7 @@ from ode2opt.cli.options import (
     SplitOption,
     load_family,
     model_options,
+    named,
 )
 from ode2opt.errors import needing
 from ode2opt.terminal import check_writable, err, facts_table, fail, live_training, out, write_json
@@ -162,7 +163,11 @@ def train(
     out_dir: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="RUN_DIR", help="By default runs/PROBLEM-DATASET.", show_default=False
+            "--out",
+            metavar="RUN_DIR",
+            help="By default runs/PROBLEM-DATASET.",
+            show_default=False,
+            parser=named,
         ),
     ] = None,
     resume: Annotated[

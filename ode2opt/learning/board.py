@@ -2,44 +2,66 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import socket
+import time
 from typing import Any
 
 import numpy as np
 
 from ode2opt.dynamics.coefficients import restored
 from ode2opt.dynamics.schedule import Schedule
+from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.solvers.method import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
 
 
 class Board:
-    """Event files in a run directory; without one, nothing."""
+    """An event file in a run directory; without one, nothing.
 
-    def __init__(self, folder: Path | None, step: int = 0) -> None:
-        self._writer = None
-        if folder is not None:
-            from tensorboardX import SummaryWriter
+    It is written here and now, not by a thread: a full disk is told like that of other files.
+    """
 
-            self._writer = SummaryWriter(str(folder), purge_step=step or None)
+    def __init__(self, directory: RunDirectory | None, step: int = 0) -> None:
+        self._directory = directory
+        if directory is None:
+            return
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.record_writer import RecordWriter
+
+        self._event = Event
+        where = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
+        with directory.writing():
+            self._records = RecordWriter(str(directory.path / f"events.out.tfevents.{where}"))
+        self._write(file_version="brain.Event:2")
+        if step:  # later ones of a run that was broken off are not shown
+            self._write(step=step, session_log=SessionLog(status=SessionLog.START))
 
     def add(self, line: dict[str, Any]) -> None:
         """Write the scalars of one line of metrics."""
-        if self._writer is None:
+        if self._directory is None:
             return
+        from tensorboardX.summary import scalar
+
         for name in SCALARS:
             if line[name] is not None:
-                self._writer.add_scalar(name, line[name], line["step"])
+                self._write(step=line["step"], summary=scalar(name, line[name]))
+        if line["validation"] is not None:
+            with self._directory.writing():
+                self._records.flush()
 
     def add_method(self, method: Method, step: int) -> None:
         """Draw what there is of schedule, coefficients and metric, if matplotlib is installed."""
-        if self._writer is None:
+        if self._directory is None:
             return
         try:
             from matplotlib.figure import Figure
         except ModuleNotFoundError:  # the extra study; the scalars are there all the same
             return
+        from tensorboardX.summary import image
+        from tensorboardX.utils import figure_to_image
+
         figure = Figure(figsize=(9, 3.2), layout="constrained")
         left, right = figure.subplots(1, 2)
         if method.schedule is not None:
@@ -49,12 +71,19 @@ class Board:
         elif method.metric is not None:
             right.semilogy(method.metric.lengths())
             right.set_xlabel("the metric's lengths, in order")
-        self._writer.add_figure("method", figure, step)
+        self._write(step=step, summary=image("method", figure_to_image(figure)))
 
     def close(self) -> None:
         """Flush and close."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._directory is not None:
+            with self._directory.writing():
+                self._records.close()
+
+    def _write(self, **fields: Any) -> None:
+        assert self._directory is not None
+        event = self._event(wall_time=time.time(), **fields)
+        with self._directory.writing():
+            self._records.write(event.SerializeToString())
 
 
 def _draw_schedule(axes: Any, schedule: Schedule) -> None:

@@ -33,9 +33,10 @@ class InstantRun(Run):
     ) -> None:
         super().__init__(family, options, out, resume, memory)
         self.progress = Progress()
-        self.known = self._set_up(resume, lambda: known_of(family, options, memory, note))
+        with self._setting_up(resume):
+            self.known = known_of(family, options, memory, note)
 
-    def run(self, callback: Callback | None = None) -> Method:
+    def _run(self, callback: Callback | None) -> Method:
         """Make the method; there is no step, so nothing is called."""
         known, held_out = self.known, HeldOut(self.known)
         found = instant(known, held_out)

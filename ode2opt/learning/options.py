@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -152,8 +153,8 @@ class Options:
             if not 0 <= as_number(value := getattr(self, name), name) < 1:
                 raise InputError(f"{name} is {value:g}: it must be at least 0 and below 1.")
         for name in ("penalty_growth", "safety"):
-            if not as_number(getattr(self, name), name) >= 1:
-                raise InputError(f"{name} is {getattr(self, name):g}: it must be at least 1.")
+            if not 1 <= as_number(value := getattr(self, name), name) < math.inf:
+                raise InputError(f"{name} is {value:g}: it must be at least 1, and finite.")
         check_times(as_number(self.alpha, "alpha"), self.h, self.t0)
         check_pair(self.kappa, self.alpha - 1 if self.lam is None else self.lam, self.alpha)
 
@@ -164,8 +165,8 @@ class Options:
             if self.metric != "none" or self.start != "paper":
                 raise InputError("metric and start are for --target sequence.")
             return
-        if not as_number(self.penalty, "penalty") >= 0:
-            raise InputError(f"penalty is {self.penalty:g}: it must not be negative.")
+        if not 0 <= as_number(self.penalty, "penalty") < math.inf:
+            raise InputError(f"penalty is {self.penalty:g}: it must be at least 0, and finite.")
         if self.coefficients != "spline" or self.scale != "family":
             raise InputError(
                 "A sequence is learned as a spline with the scale family; "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
-Made = TypeVar("Made")
 TESTED = 20  # fresh test problems for the statistics in the file
 TIMES = 3  # each is solved, the fastest counts
 NOTHING_FOLLOWED = {"P": None, "Q": None}
@@ -63,29 +63,40 @@ class Run(ABC):
         self.family, self.options = family, options
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options, memory)
+        self.going_on = False  # from a checkpoint
         if self.directory is not None and resume:
-            self.directory.check(self.config)
-            self._refuse_finished(self.directory)
+            self.going_on = self.directory.go_on(self.config)
         elif self.directory is not None:
             self.directory.begin(self.config)
 
-    @abstractmethod
     def run(self, callback: Callback | None = None) -> Method:
+        """Go on to the end, Ctrl-C, or the callback's word; returns the best method.
+
+        Its folder is locked until then.
+        """
+        if self.directory is None:
+            return self._run(callback)
+        self.directory.lock()
+        try:
+            return self._run(callback)
+        finally:
+            self.directory.release()
+
+    @abstractmethod
+    def _run(self, callback: Callback | None) -> Method:
         """Go on to the end, and return the method."""
 
-    def _set_up(self, resume: bool, make: Callable[[], Made]) -> Made:
-        """Return what is made; a new run that is broken off here leaves its folder free."""
+    @contextmanager
+    def _setting_up(self, resume: bool) -> Iterator[None]:
+        """A run that is broken off here leaves its folder free, and a new one none at all."""
         try:
-            return make()
+            yield
         except BaseException:
             if self.directory is not None and not resume:
                 self.directory.abandon()
+            elif self.directory is not None:
+                self.directory.release()
             raise
-
-    @staticmethod
-    def _refuse_finished(directory: RunDirectory) -> None:
-        if directory.method.exists() and Method.load(directory.method).provenance.get("finished"):
-            raise InputError(f"There is nothing to resume in {directory.path}: it is finished.")
 
     @property
     def _seconds(self) -> float:
@@ -116,9 +127,13 @@ class Run(ABC):
             provenance=self.config | {"finished": True},
             statistics=dict(method.statistics) | {"seconds": self._seconds},
         )
-        if self.directory is not None:
-            method.save(self.directory.method)
+        self._keep(method)
         return method
+
+    def _keep(self, method: Method) -> None:
+        if self.directory is not None:
+            with self.directory.writing():
+                method.save(self.directory.method)
 
 
 def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:

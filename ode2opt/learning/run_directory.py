@@ -3,7 +3,9 @@
     config.json  metrics.jsonl  checkpoints/step-000010.safetensors  method.safetensors
 
 A checkpoint holds all that training needs to go on bit for bit, and how long the metrics were.
-Everything is written beside its place, flushed and renamed; metrics are cut back on resuming.
+Everything is written beside its place, flushed and renamed; metrics are cut back on resuming. One
+process at a time has the folder. Before the first checkpoint nothing is earned: a run that was
+broken off there begins anew, resumed or not.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,12 +26,15 @@ import numpy as np
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.options import Options
+from ode2opt.locking import FolderLock
 from ode2opt.problems._arrays import as_count
 from ode2opt.schema import read
-from ode2opt.storage import expect, finite, read_object, read_tensors, write_atomically
+from ode2opt.solvers import Method
+from ode2opt.storage import expect, finite, read_object, read_tensors, sweep, write_atomically
 
 Tree = TypeVar("Tree")
 KEPT = 3  # checkpoints
+SECTIONS = ("options", "family", "versions")  # by which a configuration is known
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._lock: FolderLock | None = None
 
     @property
     def method(self) -> Path:
@@ -138,31 +145,104 @@ class RunDirectory:
         """The folder of checkpoints."""
         return self.path / "checkpoints"
 
+    def lock(self) -> None:
+        """Have the folder to oneself until it is released or the process ends."""
+        if self._lock is None:
+            with self.writing():
+                self._lock = FolderLock(self.path)
+
+    def release(self) -> None:
+        """Let others have the folder."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
     def begin(self, config: dict[str, Any]) -> None:
-        """Make the folder for a new run; one that is in use is refused."""
+        """Make the folder for a new run and lock it; one that holds something is refused."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; --out names a folder.")
-        if self.config.exists():
-            raise InputError(
-                f"{self.path} holds a run already: go on with it (--resume), or name another --out."
-            )
-        with self._writing():
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self.metrics.write_bytes(b"")
+        with self.writing():
+            self.path.mkdir(parents=True, exist_ok=True)
+        self.lock()
+        try:
+            self._refuse_earned()
             text = json.dumps(config, indent=1) + "\n"
-            write_atomically(self.config, lambda stream: stream.write(text.encode()))
+            with self.writing():
+                write_atomically(self.config, lambda stream: stream.write(text.encode()))
+            self.clear()
+        except BaseException:
+            self.release()
+            raise
+
+    def go_on(self, config: dict[str, Any]) -> bool:
+        """Lock the folder of a run that was broken off; returns whether it has a checkpoint."""
+        self.check(config)
+        self.lock()
+        try:
+            if self.finished:
+                raise InputError(f"There is nothing to resume in {self.path}: it is finished.")
+            going_on = bool(self._saved())
+            if not going_on:
+                self.clear()
+            self._sweep()
+            return going_on
+        except BaseException:
+            self.release()
+            raise
+
+    def _refuse_earned(self) -> None:
+        """Refuse a folder with a run that is worth something, or with files of something else."""
+        held = (self.method, self.choice, self.metrics, *self._saved())
+        if self.config.exists():
+            read_config(self.path)
+            if self._saved() or self.finished:
+                raise InputError(
+                    f"{self.path} holds a run already: go on with it (--resume), or name another "
+                    f"--out."
+                )
+        elif found := [file.name for file in held if file.exists() and file.stat().st_size]:
+            raise InputError(
+                f"{self.path} holds {found[0]} but no config.json, so it is not a run that can go "
+                f"on: name another --out."
+            )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return self.method.exists() and bool(Method.load(self.method).provenance.get("finished"))
+
+    def clear(self) -> None:
+        """Take away all but the configuration: the run begins anew."""
+        with self.writing():
+            self.checkpoints.mkdir(exist_ok=True)
+            self._sweep()
+            for file in (self.method, self.choice):
+                file.unlink(missing_ok=True)
+            self.metrics.write_bytes(b"")
+
+    def _sweep(self) -> None:
+        for folder in (self.path, self.checkpoints):
+            sweep(folder)
 
     def abandon(self) -> None:
         """Take back what ``begin`` has made: nothing is earned yet."""
         for file in (self.config, self.metrics, self.choice):
             file.unlink(missing_ok=True)
-        for folder in (self.checkpoints, self.path):
-            with suppress(OSError):  # what else there is stays
-                folder.rmdir()
+        with suppress(OSError):  # what else there is stays
+            self.checkpoints.rmdir()
+        self.release()
+        with suppress(OSError):
+            self.path.rmdir()
 
     def check(self, config: dict[str, Any]) -> None:
         """Refuse to resume a run that was begun with another configuration."""
         old = read_config(self.path)
+        was, now = (each["versions"].get("ode2opt") for each in (old, config))
+        if was != now:
+            raise InputError(
+                f"{self.path} is a run of ode2opt {was}, and this is {now}: go on with that "
+                f"version, or name another --out."
+            )
         for section in config.keys() | old.keys():
             was, now = old.get(section), config.get(section)
             if was == now:
@@ -178,7 +258,7 @@ class RunDirectory:
     def save_choice(self, choice: dict[str, Any]) -> None:
         """Keep which metric was chosen on training problems, and what each candidate cost."""
         text = json.dumps(choice, indent=1) + "\n"
-        with self._writing():
+        with self.writing():
             write_atomically(self.choice, lambda stream: stream.write(text.encode()))
 
     def load_choice(self) -> dict[str, Any] | None:
@@ -191,7 +271,7 @@ class RunDirectory:
 
     def add_metrics(self, line: dict[str, Any]) -> int:
         """Append one line; returns the length of the file."""
-        with self._writing(), self.metrics.open("ab") as stream:
+        with self.writing(), self.metrics.open("ab") as stream:
             stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
             stream.flush()
             return stream.tell()
@@ -202,7 +282,7 @@ class RunDirectory:
         from safetensors.numpy import save
 
         arrays = {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
-        with self._writing():
+        with self.writing():
             with self.metrics.open("rb") as stream:
                 os.fsync(stream.fileno())
             blob = save(arrays, metadata={"progress": json.dumps(asdict(progress))})
@@ -214,8 +294,6 @@ class RunDirectory:
     @double
     def load(self, like: Tree) -> tuple[Progress, Tree]:
         """Return the last checkpoint, its arrays in the places of ``like``; cuts the metrics."""
-        if not self._saved():
-            raise InputError(f"There is nothing to resume in {self.path}: it has no checkpoint.")
         path = self._saved()[-1]
         leaves, structure = jax.tree.flatten(like)
         try:
@@ -240,7 +318,8 @@ class RunDirectory:
         pattern = re.compile(r"step-\d+\.safetensors")
         return sorted(p for p in self.checkpoints.glob("step-*") if pattern.fullmatch(p.name))
 
-    def _writing(self) -> _Writing:
+    def writing(self) -> _Writing:
+        """Within it a write that fails becomes a sentence with the folder's name."""
         return _Writing(self)
 
 
@@ -257,7 +336,7 @@ class _Writing:
         if not isinstance(error, OSError):
             return
         saved = self.run._saved()
-        kept = f"{saved[-1].name} stays; go on with --resume" if saved else "nothing is lost"
+        kept = f"{saved[-1].name} stays; go on with --resume" if saved else "start again"
         raise Ode2OptError(
             f"{self.run.path} cannot be written ({error.strerror or error}): {kept}."
         ) from None
@@ -282,9 +361,16 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """Return the configuration of the run in a folder, every field checked."""
     file = RunDirectory(path).config
     if not file.is_file():
-        raise InputError(f"There is nothing to resume in {path}: it has no config.json.")
+        raise InputError(
+            f"There is nothing to resume in {path}: it has no config.json; start without --resume."
+        )
     document = read_object(file)
+    if not all(isinstance(document.get(name), dict) for name in SECTIONS):
+        raise InputError(f"{file} is not of a run of ode2opt: name another folder.")
     try:
         return asdict(read(Config, document))
     except InputError as error:
+        was = document["versions"].get("ode2opt")
+        if was != version("ode2opt"):
+            raise InputError(f"{file} is of ode2opt {was!r:.20}: go on with that.") from None
         raise InputError(f"{file} is damaged: {error}") from None

@@ -105,20 +105,19 @@ class Training(Run):
         memory: Memory | None = None,
     ) -> None:
         super().__init__(family, options, out, resume, memory)
-        self.target = self._set_up(
-            resume, lambda: target_of(family, options, memory, self.directory, note)
-        )
-        self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
-        self.state = self.stopm.start
-        self.best = self.state.parameters
-        self.progress = Progress(penalty=self.state.penalty)
-        if resume:
-            assert self.directory is not None
-            self._resume(self.directory)
-        self._earlier = self.progress.seconds
-        self._settle()
-        safety = min(CAUTION, options.safety)
-        self.validator = Validator(self.target, VALIDATION, options.validation, safety)
+        with self._setting_up(resume):
+            self.target = target_of(family, options, memory, self.directory, note)
+            self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
+            self.state = self.stopm.start
+            self.best = self.state.parameters
+            self.progress = Progress(penalty=self.state.penalty)
+            if self.going_on:
+                assert self.directory is not None
+                self._resume(self.directory)
+            self._earlier = self.progress.seconds
+            self._settle()
+            safety = min(CAUTION, options.safety)
+            self.validator = Validator(self.target, VALIDATION, options.validation, safety)
         self.warned = False
 
     def _resume(self, directory: RunDirectory) -> None:
@@ -126,10 +125,9 @@ class Training(Run):
         self.progress, (parameters, memory, self.best) = directory.load(like)
         self.state = State(parameters, memory, self.progress.penalty)
 
-    def run(self, callback: Callback | None = None) -> Method:
+    def _run(self, callback: Callback | None) -> Method:
         """Train to the end, Ctrl-C, or the callback's word; returns the best method."""
-        folder = None if self.directory is None else self.directory.path
-        board = Board(folder, self.progress.step)
+        board = Board(self.directory, self.progress.step)
         try:
             if self.progress.best is None:
                 self._first_validation()
@@ -211,8 +209,7 @@ class Training(Run):
         if better:
             self.best = self.state.parameters
             self.progress = replace(self.progress, best=new.statistics())
-            if self.directory is not None:
-                self._method().save(self.directory.method)
+            self._keep(self._method())
 
     def _warn_once(self, batch: Batch, numbers: range) -> None:
         for number, turn in zip(numbers, batch.turns, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ def label_column(names: Sequence[str], label: str | None, path: Path) -> int:
         return next((lower.index(name) for name in LABEL_NAMES if name in lower), len(names) - 1)
     if label in names:
         return list(names).index(label)
-    if label.lstrip("-").isdigit() and -len(names) <= int(label) < len(names):
+    if re.fullmatch("-?[0-9]{1,9}", label) and -len(names) <= int(label) < len(names):
         return int(label) % len(names)
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise InputError(f"{path} has no column '{label}': its columns are {shown}.")

@@ -7,7 +7,6 @@ wherever it is called.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -72,12 +71,10 @@ def _measured(
 def training(store: Store, effort: Effort, item: Item) -> Made:
     """Learn the cell's method, going on where an interrupted training was left."""
     run = RunDirectory(store.run(item))
-    method = _finished(run)
-    if method is None:
-        resume = any(run.checkpoints.glob("step-*.safetensors"))
-        if not resume:
-            shutil.rmtree(run.path, ignore_errors=True)
-        family = family_of(item.problem, item.dataset)
+    if run.finished:  # the study was interrupted just after
+        method = Method.load(run.method)
+    else:
+        family, resume = family_of(item.problem, item.dataset), run.config.exists()
         method = learn(family, out=run.path, resume=resume, seed=SEED, **effort.training)
     return {
         "steps": _columns(run),
@@ -87,14 +84,6 @@ def training(store: Store, effort: Effort, item: Item) -> Made:
         "statistics": dict(method.statistics),
         "options": method.provenance["options"],
     }
-
-
-def _finished(run: RunDirectory) -> Method | None:
-    """Return the method of a run that came to its end just before the study was interrupted."""
-    if not run.method.exists():
-        return None
-    method = Method.load(run.method)
-    return method if method.provenance["finished"] else None
 
 
 def learned_method(store: Store, item: Item) -> Method:
