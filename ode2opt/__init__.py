@@ -2,11 +2,24 @@
 
 from importlib import import_module
 from importlib.metadata import version as _version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
-from ode2opt.problems import Family, LeastSquares, Logistic, Lpp, Problem, Quadratic, load_dataset
+from ode2opt.problems import (
+    Family,
+    LeastSquares,
+    LinearModel,
+    Logistic,
+    Lpp,
+    Problem,
+    Quadratic,
+    load_dataset,
+)
 from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
+
+if TYPE_CHECKING:
+    from ode2opt.learning import learn
+    from ode2opt.study.certification import certify
 
 __version__ = _version("ode2opt")
 
@@ -15,6 +28,7 @@ __all__ = [
     "Guard",
     "InputError",
     "LeastSquares",
+    "LinearModel",
     "Logistic",
     "Lpp",
     "Memory",
@@ -26,6 +40,7 @@ __all__ = [
     "Result",
     "Schedule",
     "Status",
+    "__version__",
     "certify",
     "learn",
     "load_dataset",
@@ -41,3 +56,7 @@ def __getattr__(name: str) -> Any:
         with needing("learn"):
             return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'ode2opt' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

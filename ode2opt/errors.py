@@ -45,6 +45,11 @@ def shown(value: Any, most: int = 40) -> str:
     return printable(text if len(text) <= most else text[:most] + "...")
 
 
+def many(count: int, what: str) -> str:
+    """Return a count of things: "1 solve", "2 solves"."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 class Ode2OptError(Exception):
     """The work failed (exit code 1)."""
 

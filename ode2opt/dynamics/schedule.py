@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import as_count, as_positive, refuse_complex
 
 CHUNK = 1024  # rows turned into plain numbers at a time
@@ -49,6 +49,10 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.a)
+
+    def __repr__(self) -> str:
+        spans = (f"{name} {_span(getattr(self, name))}" for name in "acd")
+        return f"Schedule({many(len(self), 'iteration')}, {', '.join(spans)})"
 
     def rows(self, first: int = 0) -> Iterator[tuple[float, float, float]]:
         """Yield (a_k, c_k, d_k) from k = ``first`` on, as plain numbers."""
@@ -113,3 +117,8 @@ class Schedule:
 
 def _horizon(K: int) -> int:
     return as_count(K, "K")
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return low if low == high else f"{low} to {high}"

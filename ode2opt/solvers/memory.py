@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.problems.base import Problem
 from ode2opt.schema import read
@@ -119,11 +119,11 @@ class Memory:
         known = self.known
         if known is None:
             return "Memory(empty)"
-        words = [f"{known.kind} of {known.n} variables", _many(known.solves, "solve")]
+        words = [f"{known.kind} of {known.n} variables", many(known.solves, "solve")]
         if known.solves:
             words.append(f"{known.usual:.3g} calls a solve")
         if known.looks:
-            words.append(f"a metric of {_many(known.looks, 'solution')}")
+            words.append(f"a metric of {many(known.looks, 'solution')}")
         return f"Memory({', '.join(words)})"
 
     @property
@@ -262,7 +262,3 @@ def _symmetric(H: np.ndarray) -> bool:
     with np.errstate(over="ignore"):
         difference = np.abs(H - H.T)
     return bool(np.max(difference) <= ASYMMETRY * np.max(np.abs(H)))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"

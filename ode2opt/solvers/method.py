@@ -103,6 +103,9 @@ class Method:
         if self.metric is not None and self.guard.fallback == "metric-lbfgs":
             self.metric.milder(self.guard.power)  # now, and not in a solve
 
+    def __repr__(self) -> str:
+        return f"Method({self.family}, tol {self.tol:g}: {self.words})"
+
     @property
     def instant(self) -> bool:
         """Whether it has no table: it is L-BFGS in its metric from the start."""

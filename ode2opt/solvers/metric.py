@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.errors import InputError, many, unknown_name
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
@@ -60,6 +60,13 @@ class Metric:
         if self.V.shape[1] >= DENSE * self.n:  # once, not in every solve
             root = self.matrix()
             object.__setattr__(self, "_dense", (root, root @ root.T))
+
+    def __repr__(self) -> str:
+        words = [self.kind, many(self.n, "variable")]
+        if self.V is not None:
+            words.append(many(self.V.shape[1], "direction"))
+        lengths = self.lengths()
+        return f"Metric({', '.join(words)}, lengths {lengths[0]:.3g} to {lengths[-1]:.3g})"
 
     @property
     def n(self) -> int:

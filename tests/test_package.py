@@ -1,0 +1,55 @@
+"""What a user sees first: the names of the package, and things as the prompt shows them."""
+
+import subprocess
+import sys
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import ode2opt
+from ode2opt import Guard, Method, Schedule
+from ode2opt.solvers.metric import Metric
+
+TABLE = Schedule(np.linspace(2, 0.5, 300), np.full(300, 0.25), np.linspace(1, 0.125, 300))
+BASIS, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, 5), 2))
+
+
+def test_the_package_shows_its_public_names_and_nothing_else():
+    script = "import ode2opt, ode2opt.cli, ode2opt.study; print(*dir(ode2opt))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert set(shown.stdout.split()) == set(ode2opt.__all__)
+    assert all(hasattr(ode2opt, name) for name in dir(ode2opt))
+    with pytest.raises(AttributeError, match="no attribute 'sovle'"):
+        _ = ode2opt.sovle
+
+
+def test_type_checkers_are_told_that_the_package_is_typed():
+    assert files("ode2opt").joinpath("py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (TABLE, "Schedule(300 iterations, a 0.5 to 2, c 0.25, d 0.125 to 1)"),
+        (Schedule([0.5], [0.5], [1]), "Schedule(1 iteration, a 0.5, c 0.5, d 1)"),
+        (
+            Metric("diagonal", np.array([2.0, 0.5])),
+            "Metric(diagonal, 2 variables, lengths 0.5 to 2)",
+        ),
+        (
+            Metric("lowrank", np.ones(5), BASIS, np.array([-0.5, 2.0])),
+            "Metric(lowrank, 5 variables, 2 directions, lengths 0.5 to 3)",
+        ),
+        (
+            Method(TABLE, "logistic a5a", 3e-4),
+            "Method(logistic a5a, tol 0.0003: EIGAC with a learned table of 300 iterations)",
+        ),
+        (
+            Method(None, "lpp", 1e-6, "family", 1.0, guard=Guard(fallback="lbfgs")),
+            "Method(lpp, tol 1e-06: L-BFGS)",
+        ),
+    ],
+)
+def test_a_prompt_shows_them_in_a_line(shown, words):
+    assert repr(shown) == words
