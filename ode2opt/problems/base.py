@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, Namespace
+from ode2opt.problems._numbers import usable
 from ode2opt.problems.curvature import largest_curvature
 
 LARGEST_DENSE_HESSIAN = 5_000
-FLATTEST = 1e-290  # a curvature whose inverse is still a number; below it says nothing of a step
 SEGMENT_NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
 """The Gauss-Legendre nodes on [0, 1] of the two-point rule; both weights are 1/2."""
 
@@ -140,7 +140,7 @@ class Problem(ABC):
                 f"The curvature at the start point is {L}: gradients there are no numbers, or too "
                 f"large. Start elsewhere, or scale the problem."
             )
-        return Scale(L if L > FLATTEST else 1.0, calls + more, time.perf_counter() - began)
+        return Scale(usable(L), calls + more, time.perf_counter() - began)
 
     def start(self) -> Start:
         """Return the paper's start: x0 = 1/n - g(1/n)/L, and L as seen from 1/n."""

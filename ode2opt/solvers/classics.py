@@ -71,4 +71,4 @@ def igahd(run: Run, x: Array, L: float) -> None:
         y = x + (1 - IGAHD_ALPHA / k) * (x - previous)
         y -= correction * (g - previous_g + previous_g / k)
         previous, previous_g = x, g
-        x = y - s * run.gradient(y)
+        x = y - s * run.aside(y)

@@ -7,27 +7,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number, as_positive
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import LAST, PLAIN, Patience, Stage, supervise
+from ode2opt.solvers.run import Here, Run, Watch
+from ode2opt.solvers.supervisor import LAST, PLAIN, Pace, Stage, supervise
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
-METRIC_PATIENCE = 60  # evaluations without progress after which a metric is given up
+# By how many calls of the solve each must promise to arrive, and after how many steps it is judged.
+SCHEDULE_PACE, TRUSTED_PACE = (800, 500), (900, 60)
 
 
 @dataclass(frozen=True)
 class Guard:
     """Watches the gradient norm and hands over to a method that needs no trust.
 
+    It also hands over when, at its late rate, a schedule will take too long to arrive.
+
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
-        fallback: who takes over: nesterov, with backtracking and restart; lbfgs; or metric-lbfgs in
-            the method's metric, and where that makes no progress lbfgs. After these, nesterov.
+        fallback: who takes over: lbfgs; metric-lbfgs, in the method's metric; or nesterov, with
+            backtracking and restart. Where the latter two are slow, lbfgs goes on. After all of
+            these comes nesterov, which always arrives.
         power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.
@@ -35,7 +41,7 @@ class Guard:
 
     blowup: float = 5.0
     patience: int = 100
-    fallback: str = "nesterov"
+    fallback: str = "lbfgs"
     power: float = 1.0
     envelope: tuple[float, ...] = ()
 
@@ -59,6 +65,11 @@ class Guard:
             return "L-BFGS"
         return f"L-BFGS in {'its metric' if self.power == 1 else 'a milder metric'}"
 
+    def watch(self) -> Watch:
+        """Return what watches one run of a schedule."""
+        pace = Pace(*SCHEDULE_PACE)
+        return lambda run: self.reason(run) or pace(run)
+
     def reason(self, run: Run) -> str | None:
         """Say why to hand over now, or None."""
         if not math.isfinite(run.norm):
@@ -74,17 +85,17 @@ class Guard:
     def stages(self, metric: Operator | None, scale: float = 1.0) -> Iterator[Stage]:
         """Who goes on after a schedule, in a method's metric with its curvature ``scale``."""
         if self.fallback == "nesterov":
-            return
+            yield Stage(LAST.name, LAST.go, Pace(*TRUSTED_PACE))
         if self.fallback == "metric-lbfgs" and metric is not None:
             words = self.words(in_metric=True)
             go = partial(_in_metric, words, metric.milder(self.power), scale)
-            yield Stage("metric-lbfgs", go, Patience(METRIC_PATIENCE))
+            yield Stage("metric-lbfgs", go, Pace(*TRUSTED_PACE))
         yield PLAIN
 
     def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
         """Go on from the lower of start and best point; leaves by Stop."""
         stages = list(self.stages(eigac.metric, eigac.scale))
-        run.hand_over(reason, (stages or [LAST])[0].name)
+        run.hand_over(reason, stages[0].name)
         supervise(run, _lower(run, eigac), stages)
 
 
@@ -96,10 +107,12 @@ def _in_metric(words: str, metric: Operator, scale: float, run: Run, here: Here)
 def _lower(run: Run, eigac: Eigac) -> Here:
     """Return the best point, or the start where its value is lower.
 
-    A gradient may be small far out, where nothing moves any more; a value there is not.
+    A gradient may be small far out, where nothing moves any more; a value there is not. Where the
+    gradient at the best point says so, a convex function is not lower at the start, and nobody asks.
     """
     best = run.look(run.best_x)
-    if run.best_norm == run.first_norm:  # it is the start
+    start = np.asarray(eigac.start).astype(np.float64)
+    if float(best.g @ (start - best.x)) >= 0:
         return best
-    start = run.look(eigac.start)
-    return best if best.value <= start.value else start
+    other = run.look(eigac.start)
+    return best if best.value <= other.value else other

@@ -16,6 +16,7 @@ import numpy as np
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array, as_count, as_positive
+from ode2opt.problems._numbers import usable
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.schema import read
@@ -136,13 +137,12 @@ class Method:
         curvature, calls = largest_curvature(problem, x0)
         if not math.isfinite(curvature) or curvature < 0:
             raise InputError(f"The curvature at the start point is {curvature}: no step fits that.")
-        return curvature or 1.0, calls
+        return usable(curvature), calls
 
     @staticmethod
     def curvature(problem: Problem, x: Array, g: Array, metric: Operator | None) -> float:
         """Return the scale "product" at a point with gradient ``g``; one oracle call."""
-        found = curvature_along(problem, x, g, g if metric is None else metric(g))
-        return found if math.isfinite(found) and found > 0 else 1.0
+        return usable(curvature_along(problem, x, g, g if metric is None else metric(g)))
 
     def replace(self, **fields: Any) -> Method:
         """Return a copy with some fields changed."""

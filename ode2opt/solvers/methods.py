@@ -43,7 +43,7 @@ class BuiltIn:
 
 def follow(eigac: Eigac, policy: Policy) -> None:
     """Run EIGAC under a policy; leaves by Stop."""
-    eigac.run.watch = None if policy is None else policy.reason
+    eigac.run.watch = None if policy is None else policy.watch()
     try:
         eigac.go()
     except HandOver as handover:

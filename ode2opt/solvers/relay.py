@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass, field
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
+from ode2opt.problems._numbers import usable
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.run import Run, Watch
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Relay:
     coefficients: DefaultCoefficients = field(
         default_factory=lambda: DefaultCoefficients(3.7, alpha=8.0)
     )
+
+    def watch(self) -> Watch:
+        """Return what watches a schedule."""
+        return self.reason
 
     def reason(self, run: Run) -> str | None:
         """Say whether to latch now."""
@@ -48,7 +53,7 @@ class Relay:
             run.calls += calls
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
         horizon = k + min(max(1, run.max_iter - k), LONGEST)
-        schedule = self.coefficients.schedule(horizon, curvature or 1.0)
+        schedule = self.coefficients.schedule(horizon, usable(curvature))
         # The next move e = u - a g stays what it would have been; the default needs no metric.
         eigac.u = move + float(schedule.a[k]) * eigac.g
         eigac.schedule, eigac.metric = schedule, None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.problems._arrays import Array
+from ode2opt.solvers.concavity import Concave
 
 
 class Status(Enum):
@@ -85,6 +86,8 @@ class Result:
         handovers: what the guard or the relay did.
         history: norms, calls and seconds by iteration, when asked for.
         reached: when the tolerance was first met, or None.
+        concave: where the function was found not to be convex: two points and the product of their
+            gradients' difference with their own.
     """
 
     x: Array
@@ -98,6 +101,7 @@ class Result:
     handovers: tuple[Handover, ...] = ()
     history: History | None = None
     reached: Milestone | None = None
+    concave: Concave | None = None
 
     @property
     def success(self) -> bool:
@@ -106,8 +110,10 @@ class Result:
 
     @property
     def message(self) -> str:
-        """The status as a sentence."""
-        return self.status.value
+        """The status as a sentence, with the evidence where it needs some."""
+        if self.concave is None:
+            return self.status.value
+        return f"{self.status.value[:-1]} ({self.concave})."
 
     def summary(self) -> dict[str, Any]:
         """Return the fields of ``ode2opt solve --json``."""

@@ -18,7 +18,9 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, copy, epsilon, namespace
+from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
+from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 
 NOT_FINITE = "The {what} is {value} at the start point: start elsewhere, or scale the problem."
@@ -65,6 +67,10 @@ class Progress:
 Callback = Callable[[Progress], object]
 
 
+Watch = Callable[["Run"], "str | None"]
+"""Says why to hand over now, or None."""
+
+
 class Run:
     """The state that all methods share.
 
@@ -77,6 +83,7 @@ class Run:
         words: what was done, for the result.
         rounding: the relative difference below which values may be equal.
         watch: returns a reason to hand over, or None; no watch means none.
+        concave: why the function is not convex, where that was found.
     """
 
     def __init__(
@@ -94,11 +101,12 @@ class Run:
         self.tol, self.max_iter, self.max_seconds = tol, max_iter, max_seconds
         self.stop_at_tol, self.callback = stop_at_tol, callback
         self.history = History() if history else None
-        self.watch: Callable[[Run], str | None] | None = None
+        self.watch: Watch | None = None
         self.accept_non_finite = False
         self.handovers: list[Handover] = []
         self.words: list[str] = []
         self.reached: Milestone | None = None
+        self.concave: Concave | None = None
         self.calls: float = 0
         self.k = -1
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf
@@ -125,9 +133,15 @@ class Run:
         self.words.append(words)
 
     def gradient(self, x: Array) -> Array:
-        """Return the gradient at a point that is no iterate; counted, not observed."""
+        """Return the gradient at a point that is to be observed; counted."""
         self.calls += 1
         return self.problem.gradient(x)
+
+    def aside(self, x: Array) -> Array:
+        """Return the gradient at a point that is no iterate but may be the best; may raise Stop."""
+        g = self.gradient(x)
+        self._glance(x, g, norm(g), None)
+        return g
 
     def value(self, x: Array) -> float:
         """Return f at a point; counted."""
@@ -150,16 +164,16 @@ class Run:
 
     def attempt(self, x: np.ndarray) -> Here | None:
         """Evaluate a start point that may be unfit; None where it is, and then it is no iterate."""
-        here = self.look(self._there(x))
+        here = self._look(self.there(x))
         if not (math.isfinite(here.value) and math.isfinite(here.norm)):
             return None
         self.accept_non_finite = True
-        self.observe(self._there(x), self._there(here.g), here.value)
+        self.observe(self.there(x), self.there(here.g), here.value)
         return here
 
     def evaluate(self, x: np.ndarray) -> Here:
         """Evaluate the next iterate ``x``, which nobody overwrites; may raise Stop or HandOver."""
-        point = self._there(x)
+        point = self.there(x)
         value, g = self.problem.value_and_gradient(point)
         self.calls += 1
         self.observe(point, g, float(value))
@@ -167,30 +181,36 @@ class Run:
         return Here(x, float(value), g, self.norm)
 
     def look(self, x: Array) -> Here:
-        """Evaluate a point that is no iterate; counted, not observed."""
+        """Evaluate a point that is no iterate but may be the best; may raise Stop."""
+        here = self._look(x)
+        self._glance(x, self.there(here.g), here.norm, here.value)
+        return here
+
+    def _look(self, x: Array) -> Here:
         value, g = self.problem.value_and_gradient(x)
         self.calls += 1
+        size = norm(g)
         x, g = (np.asarray(v).astype(np.float64) for v in (x, g))
-        return Here(x, float(value), g, self._norm(g))
+        return Here(x, float(value), g, size)
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian at ``x``; counted as gradients of as many operations."""
         problem = self.problem
         self.calls += problem.hessian_flops() / problem.gradient_flops()
-        return np.asarray(problem.hessian(self._there(x)), dtype=np.float64)
+        return np.asarray(problem.hessian(self.there(x)), dtype=np.float64)
 
     def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
         """Return the diagonal of the Hessian at ``x``; counted as one gradient."""
         self.calls += 1
-        return np.asarray(self.problem.hessian_diagonal(self._there(x)), dtype=np.float64)
+        return np.asarray(self.problem.hessian_diagonal(self.there(x)), dtype=np.float64)
 
     def products(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return v -> H(x) v; each product is counted."""
-        there = self._there(x)
+        there = self.there(x)
 
         def product(v: np.ndarray) -> np.ndarray:
             self.calls += 1
-            return np.asarray(self.problem.hvp(there, self._there(v)), dtype=np.float64)
+            return np.asarray(self.problem.hvp(there, self.there(v)), dtype=np.float64)
 
         return product
 
@@ -198,9 +218,9 @@ class Run:
         """Return a product on the problem's kind of arrays as one on NumPy's."""
         if self._host:
             return product
-        return lambda g: np.asarray(product(self._there(g)), dtype=np.float64)
+        return lambda g: np.asarray(product(self.there(g)), dtype=np.float64)
 
-    def _there(self, x: np.ndarray) -> Array:
+    def there(self, x: np.ndarray) -> Array:
         """Return a vector on the problem's kind of arrays."""
         return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
 
@@ -210,54 +230,52 @@ class Run:
         With a value the point is one that nobody overwrites.
         """
         self.k += 1
-        self.previous_norm, self.norm = self.norm, self._norm(g)
-        if self.norm < self.best_norm and not _is_finite(x):
-            self.norm = math.inf  # a gradient may well be zero at infinity
-        if self.norm < self.best_norm:
-            self._keep(x, value)
-        elif self.k == 0:
+        self.previous_norm, self.norm = self.norm, self._note(x, norm(g), value)
+        if self.k == 0 and self.best_x is None:
             raise Stop(Status.NON_FINITE)
         if self.history is not None:
             self.history.grad_norm.append(self.norm)
             self.history.oracle_calls.append(self.calls)
             self.history.seconds.append(self.seconds)
-        if self.norm <= self.tol and self.reached is None:
-            self.reached = Milestone(self.k, self.calls, self.seconds)
         self._stop_if_over(x)
         if value is None:  # the trials of a line search are not judged one by one
             self.judge()
             if not math.isfinite(self.norm) and not self.accept_non_finite:
                 raise Stop(Status.NON_FINITE)
 
+    def _glance(self, x: Array, g: Array, found: float, value: float | None) -> None:
+        """Take note of a point that is no iterate; one that ends the solve is the last iterate."""
+        if found <= self.tol and self.stop_at_tol:
+            self.observe(x, g, value)
+        self._note(x, found, value)
+
+    def _note(self, x: Array, found: float, value: float | None) -> float:
+        """Keep a point that is better than all before; returns its norm, infinity at infinity."""
+        if found < self.best_norm and not _is_finite(x):
+            found = math.inf  # a gradient may well be zero at infinity
+        if found < self.best_norm:
+            self._keep(x, found, value)
+        if found <= self.tol and self.reached is None:
+            self.reached = Milestone(max(self.k, 0), self.calls, self.seconds)
+        return found
+
     def judge(self, here: Here | None = None) -> None:
         """Ask the watch about the iterate just made; may raise HandOver."""
         if self.watch is not None and (reason := self.watch(self)) is not None:
             raise HandOver(reason, here)
 
-    def _keep(self, x: Array, value: float | None) -> None:
+    def _keep(self, x: Array, found: float, value: float | None) -> None:
         if self.best_x is None:
-            self.first_norm = self.norm
+            self.first_norm = found
         if value is not None or self._borrowed:
             self.best_x = x
         elif self.best_x is None or self.best_value is not None:
             self.best_x = copy(x)
         else:
             self.best_x[...] = x
-        self.best_norm, self.best_value = self.norm, value
-        if self.norm < PROGRESS * self.progress_norm:
-            self.progress_norm, self.progress_k = self.norm, self.k
-
-    @staticmethod
-    def _norm(g: Array) -> float:
-        norm = math.sqrt(float(g @ g))
-        if norm < math.inf:
-            return norm
-        g = np.asarray(g, dtype=np.float64)  # where 1/largest is no underflow
-        largest = float(np.max(np.abs(g)))  # the squares may overflow where the norm does not
-        if not 0 < largest < math.inf:
-            return math.nan if math.isnan(norm) else math.inf
-        scaled = g / largest
-        return largest * math.sqrt(float(scaled @ scaled))
+        self.best_norm, self.best_value = found, value
+        if found < PROGRESS * self.progress_norm:
+            self.progress_norm, self.progress_k = found, self.k
 
     def check_time(self) -> None:
         """Stop where the time is over; for work between iterates."""
@@ -268,14 +286,17 @@ class Run:
         stop = self.callback is not None and self.callback(
             Progress(self.k, self.norm, self.calls, self.seconds, copy(x))
         )
-        if self.reached is not None and self.stop_at_tol:
-            raise Stop(Status.CONVERGED)
+        self._stop_if_reached()
         if stop:
             raise Stop(Status.CALLBACK)
         if self.k >= self.max_iter:
             raise Stop(Status.MAX_ITER)
         if self.max_seconds < math.inf:
             self.check_time()
+
+    def _stop_if_reached(self) -> None:
+        if self.reached is not None and self.stop_at_tol:
+            raise Stop(Status.CONVERGED)
 
     def hand_over(self, reason: str, to: str) -> None:
         """Record that method ``to`` takes over from here."""

@@ -204,6 +204,7 @@ def _result(run: Run, status: Status) -> Result:
         handovers=tuple(run.handovers),
         history=run.history,
         reached=run.reached,
+        concave=run.concave,
     )
 
 

@@ -16,10 +16,7 @@ from typing import NoReturn
 
 from ode2opt.solvers.fallback import nesterov_backtracking
 from ode2opt.solvers.lbfgs import lbfgs
-from ode2opt.solvers.run import PROGRESS, HandOver, Here, Run
-
-Watch = Callable[[Run], str | None]
-"""Says why to hand over now, or None."""
+from ode2opt.solvers.run import HandOver, Here, Run, Watch
 
 
 @dataclass(frozen=True)
@@ -60,39 +57,55 @@ def supervise(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
             run.hand_over(end.reason, stage.name)
 
 
-class Patience:
-    """Watches one stage: the gradient norm must fall by a tenth every so many iterations."""
+class Falling:
+    """The lowest gradient norms of a stage, and what is left at the rate of its later half."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._norm, self._k = math.inf, 0
+    def __init__(self) -> None:
+        self._at: list[float] = []
+        self._lowest: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def left(self, at: float, norm: float, tol: float) -> float:
+        """Take note of a norm ``at`` a time; return the time from there to the tolerance."""
+        before = self._lowest[-1] if self._lowest else math.inf
+        self._at.append(at)
+        self._lowest.append(norm if norm < before else before)
+        half, now = len(self._at) // 2, self._lowest[-1]
+        if not now > tol:
+            return 0.0
+        if not now < self._lowest[half] < math.inf:
+            return math.inf
+        rate = math.log(self._lowest[half] / now) / (self._at[-1] - self._at[half])
+        return math.log(now / tol) / rate
+
+
+class Pace:
+    """Watches one stage: will the solve, at the rate of late, have arrived by ``most`` calls?"""
+
+    def __init__(self, most: float, soonest: int) -> None:
+        self.most, self.soonest = most, soonest
+        self._falling = Falling()
 
     def __call__(self, run: Run) -> str | None:
-        if self._norm == math.inf or run.norm < PROGRESS * self._norm:
-            self._norm, self._k = run.norm, run.k
-        if run.k - self._k >= self.most:
-            return f"no progress for {self.most} iterations"
+        if run.reached is not None:
+            return None
+        left = self._falling.left(run.calls, run.norm, run.tol)
+        if len(self._falling) > self.soonest and run.calls + left > self.most:
+            return "the tolerance is too far away at this pace"
         return None
 
 
 class Slow:
-    """Watches one stage: is what is left dearer than ``price`` evaluations in another metric?
-
-    What is left is judged by the lowest gradient norms, by the rate of the later half of the steps.
-    """
+    """Watches one stage: is what is left dearer than ``price`` evaluations in another metric?"""
 
     def __init__(self, price: float, soonest: int) -> None:
         self.price, self.soonest = price, max(2, soonest)  # a rate takes two steps
-        self._steps: list[int] = []
-        self._lowest: list[float] = []
+        self._falling = Falling()
 
     def __call__(self, run: Run) -> str | None:
-        self._steps.append(run.k)
-        self._lowest.append(min(run.norm, self._lowest[-1] if self._lowest else math.inf))
-        half, now = len(self._steps) // 2, self._lowest[-1]
-        if len(self._steps) <= self.soonest or not now > run.tol:
-            return None
-        rate = math.log(self._lowest[half] / now) / (self._steps[-1] - self._steps[half])
-        if math.log(now / run.tol) > self.price * rate:
+        left = self._falling.left(run.k, run.norm, run.tol)
+        if len(self._falling) > self.soonest and left > self.price:
             return "another metric costs less than what is left"
         return None

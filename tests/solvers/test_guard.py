@@ -6,9 +6,22 @@ from guard_stress import stress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ode2opt import Guard, InputError, Logistic, Lpp, Quadratic, Relay, Schedule, Status, solve
+from ode2opt import (
+    Guard,
+    InputError,
+    Logistic,
+    Lpp,
+    Problem,
+    Quadratic,
+    Relay,
+    Schedule,
+    Status,
+    solve,
+)
 from ode2opt.solvers import DefaultCoefficients
-from ode2opt.solvers.fallback import next_t
+from ode2opt.solvers.fallback import _until_restart, next_t
+from ode2opt.solvers.run import Run, Stop
+from ode2opt.solvers.supervisor import supervise
 
 
 def test_no_absurd_schedule_breaks_the_promise():
@@ -32,7 +45,7 @@ def test_each_reason_is_recorded_and_the_tolerance_reached(schedule, reason):
     problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
     result = solve(problem, np.zeros(2), method=schedule, tol=1e-10)
     assert result.status is Status.CONVERGED
-    assert [h.to for h in result.handovers] == ["nesterov"]
+    assert [h.to for h in result.handovers] == ["lbfgs"]
     assert reason in result.handovers[0].reason
     np.testing.assert_allclose(result.x, [1, 10], atol=1e-8)
 
@@ -48,6 +61,14 @@ def test_without_the_guard_the_same_schedule_is_reported_as_it_is():
     assert short.status is Status.HORIZON
 
 
+def by_the_last_stage(problem, x0, tol, max_iter=100_000):
+    """A solve by nothing but the stage that always arrives; its run after the end, its status."""
+    run = Run(problem, tol=tol, max_iter=max_iter)
+    with pytest.raises(Stop) as stop:
+        supervise(run, run.begin(np.asarray(x0, dtype=np.float64)), [])
+    return run, stop.value.status
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), log_condition=st.floats(0, 8))
 def test_the_fallback_alone_solves_any_quadratic(seed, log_condition):
@@ -59,8 +80,7 @@ def test_the_fallback_alone_solves_any_quadratic(seed, log_condition):
     problem = Quadratic((Q + Q.T) / 2, Q @ rng.standard_normal(n))
     x0 = rng.standard_normal(n)
     tol = 1e-6 * np.linalg.norm(problem.gradient(x0)) + 1e-12
-    result = solve(problem, x0, method=Schedule.gradient_descent(1.0, 1), tol=tol)
-    assert result.success
+    assert by_the_last_stage(problem, x0, tol)[1] is Status.CONVERGED
 
 
 @given(t=st.floats(1, 1e6), ratio=st.floats(0.1, 1e3))
@@ -74,16 +94,56 @@ def test_the_fallback_follows_a_curvature_that_falls_and_rises():
     """lpp with p = 6 from far away: the curvature falls by many orders of magnitude."""
     rng = np.random.default_rng(0)
     problem = Lpp(rng.standard_normal((60, 5)), rng.standard_normal(60), p=6)
-    x0 = np.full(5, 1e3)
-    result = solve(problem, x0, method=Schedule.gradient_descent(1e-30, 1), tol=1e-8)
-    assert result.success
-    assert result.oracle_calls < 3_000
+    run, status = by_the_last_stage(problem, np.full(5, 1e3), 1e-8)
+    assert status is Status.CONVERGED
+    assert run.calls < 3_000
+
+
+@pytest.mark.parametrize("stretch", [2.0**-20, 2.0**30])
+@pytest.mark.parametrize("factor", [2.0**-30, 2.0**40])
+def test_the_last_stage_knows_no_units(stretch, factor):
+    """factor f(stretch x) is the same run, up to nothing at all: both are powers of two."""
+    rng = np.random.default_rng(3)
+    A, b, x0 = rng.standard_normal((40, 6)), rng.integers(0, 2, 40), rng.standard_normal(6)
+    plain = Logistic(A, b, l2=0.01)
+    other = Problem.from_function(
+        lambda x: factor * plain.value(stretch * x),
+        lambda x: factor * stretch * plain.gradient(stretch * x),
+        n=6,
+    )
+    tol = 1e-9 * np.linalg.norm(plain.gradient(x0))
+    run, status = by_the_last_stage(plain, x0, tol)
+    again, same = by_the_last_stage(other, x0 / stretch, tol * factor * stretch)
+    assert status is same is Status.CONVERGED
+    assert (run.k, run.calls) == (again.k, again.calls)
+    np.testing.assert_array_equal(run.best_x, again.best_x * stretch)
+    assert again.best_norm == run.best_norm * factor * stretch
+
+
+def test_a_restart_goes_to_the_lowest_point_since_the_last_one():
+    """The values at restarts never rise, each being at most that after a step from the last."""
+    rng = np.random.default_rng(4)
+    problem = Quadratic(np.diag(np.logspace(0, -4, 20)), rng.standard_normal(20))
+    run = Run(problem, tol=1e-8, max_iter=20_000)
+    here = run.begin(np.zeros(20))
+    L, restarts = 1.0, [here]
+    with pytest.raises(Stop):
+        while True:
+            here, L = _until_restart(run, here, L)
+            restarts.append(here)
+    values = [point.value for point in restarts]
+    assert len(values) > 3
+    for old, new in zip(restarts, restarts[1:], strict=False):
+        assert new.value <= old.value - 0.4 * old.norm**2 / 2 + 1e-12  # L is at most 2.4 here
 
 
 def test_a_tolerance_that_rounding_forbids_ends_as_stalled():
-    problem = Quadratic(np.diag([1.0, 1e-3]).astype(np.float32), np.full(2, 1e6, np.float32))
+    V, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))
+    Q = ((V * np.logspace(0, -3, 5)) @ V.T).astype(np.float32)
+    problem = Quadratic((Q + Q.T) / 2, np.full(5, 1e6, np.float32))
     result = solve(problem, method=Schedule.gradient_descent(0.1, 3), tol=1e-6, max_iter=200_000)
-    assert result.status in (Status.STALLED, Status.MAX_ITER)
+    assert result.status is Status.STALLED
+    assert result.iterations < 2_000
     assert not result.success
     assert np.isfinite(result.x).all()
 

@@ -9,7 +9,7 @@ from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, s
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.run import HandOver, Run, Stop
-from ode2opt.solvers.supervisor import PLAIN, Patience, Slow, Stage, supervise
+from ode2opt.solvers.supervisor import PLAIN, Pace, Slow, Stage, supervise
 
 
 def made(N=200, n=30, seed=0, l2=0.01):
@@ -166,23 +166,27 @@ class Norms:
     """What a watch sees of a run: an iteration and a norm at a time."""
 
     def __init__(self, tol=1e-6):
-        self.k, self.norm, self.tol = -1, math.inf, tol
+        self.k, self.norm, self.tol, self.reached = -1, math.inf, tol, None
 
     def show(self, watch, *norms, each=1):
         said = None
         for norm in norms:
             self.k, self.norm = self.k + each, norm
+            self.calls = self.k + 1
             said = watch(self) or said
         return said
 
 
-def test_patience_ends_after_so_many_iterations_without_a_tenth():
-    assert Norms().show(Patience(5), *np.full(5, 1.0)) is None
-    assert "no progress for 5 iterations" in Norms().show(Patience(5), *np.full(6, 1.0))
-    assert Norms().show(Patience(5), *(0.97 ** np.arange(60))) is None  # a tenth in four
-    assert Norms().show(Patience(5), *(0.99 ** np.arange(60)))
-    noisy = 0.5 ** np.arange(30) * np.where(np.arange(30) % 2, 10.0, 1.0)
-    assert Norms().show(Patience(5), *noisy) is None
+def test_a_stage_must_promise_to_arrive_in_time():
+    """From 1 to 1e-6: 20 steps at a rate of 1/2, 132 at 0.9."""
+    assert Norms().show(Pace(most=30, soonest=5), *(0.5 ** np.arange(15))) is None
+    assert "too far" in Norms().show(Pace(most=30, soonest=5), *(0.9 ** np.arange(15)))
+    assert Norms().show(Pace(most=140, soonest=5), *(0.9 ** np.arange(130))) is None
+    assert Norms().show(Pace(most=30, soonest=20), *(0.9 ** np.arange(15))) is None  # too soon
+    noisy = 0.5 ** np.arange(15) * np.where(np.arange(15) % 2, 10.0, 1.0)
+    assert Norms().show(Pace(most=30, soonest=5), *noisy) is None
+    assert Norms().show(Pace(most=30, soonest=5), *np.full(9, math.nan))
+    assert Norms().show(Pace(most=90, soonest=5), *(0.5 ** np.arange(15)), each=9)  # 9 calls each
 
 
 def test_a_stage_is_slow_when_what_is_left_costs_more_than_another_metric():

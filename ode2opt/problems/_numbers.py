@@ -1,0 +1,38 @@
+"""Norms and curvatures that overflow or underflow, for every array library and precision.
+
+All that a solve divides by or compares passes through here, so that what is too large or too small
+for a precision is handled in one place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array
+
+FLATTEST = 1e-290  # a curvature whose inverse is still a number; below it says nothing of a step
+SMALLEST_SQUARE = 1e-30  # squares of single precision below it may have lost digits
+
+
+def norm(g: Array) -> float:
+    """Return the Euclidean norm, infinity or NaN only where the numbers themselves are such.
+
+    The squares may overflow or vanish where the norm does not: then they are made anew, in double
+    precision and in lengths of the largest number.
+    """
+    square = float(g @ g)
+    if SMALLEST_SQUARE < square < math.inf:
+        return math.sqrt(square)
+    g = np.asarray(g, dtype=np.float64)
+    largest = float(np.max(np.abs(g), initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    scaled = g / largest
+    return largest * math.sqrt(float(scaled @ scaled))
+
+
+def usable(curvature: float) -> float:
+    """Return a curvature that a step can be divided by: one where the given one tells nothing."""
+    return curvature if FLATTEST < curvature < math.inf else 1.0

@@ -1,0 +1,72 @@
+"""Evidence that a function is not convex: two points between which its gradient turns back.
+
+The gradient of a convex function is monotone: <g(x) - g(y), x - y> >= 0 for all x and y. A negative
+product proves the contrary, if it is more than rounding. Rounding does not grow with the distance
+and goes up as often as down; so what is taken for evidence is a slope that falls from point to point
+along a segment, by far more than it changes when the points change in their last digits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ode2opt.problems._arrays import epsilon
+from ode2opt.problems._numbers import norm
+
+if TYPE_CHECKING:
+    from ode2opt.solvers.run import Here, Run
+
+POINTS = 9  # on the segment
+WINDOW = 5  # points in a row between which the slope must fall
+BEYOND = 1e3  # by how much more than rounding
+
+
+class Concave(NamedTuple):
+    """Two points with <g(x) - g(y), x - y> = ``product`` < 0, and what rounding explains of it."""
+
+    x: np.ndarray
+    y: np.ndarray
+    product: float
+    rounding: float
+
+    def __str__(self) -> str:
+        return (
+            f"<g(x) - g(y), x - y> is {self.product:.3g} at two points where rounding explains "
+            f"{self.rounding:.1g}"
+        )
+
+
+def concave_between(run: Run, one: Here, other: Here) -> Concave | None:
+    """Return evidence from the segment between two evaluated points, or None; costs gradients."""
+    moved = other.x - one.x
+    length = norm(moved)
+    if not 0 < length < math.inf:
+        return None
+    along = moved / length
+    shares = np.linspace(0, 1, POINTS)
+    inner = [run.look(run.there(one.x + share * moved)) for share in shares[1:-1]]
+    points = [one, *inner, other]
+    slopes = np.array([float(point.g @ along) for point in points])
+    if not np.all(np.isfinite(slopes)):
+        return None
+    rounding = max(_rounding(run, point, along) for point in (one, other))
+    for first in range(POINTS - WINDOW + 1):
+        window = slopes[first : first + WINDOW]
+        fall = float(window[0] - window[-1])
+        if np.all(np.diff(window) < 0) and fall > BEYOND * rounding:
+            x, y = points[first + WINDOW - 1].x, points[first].x
+            apart = length * (WINDOW - 1) / (POINTS - 1)
+            return Concave(x, y, -fall * apart, rounding * apart)
+    return None
+
+
+def _rounding(run: Run, here: Here, along: np.ndarray) -> float:
+    """Return what rounding does to the slope at a point, by what its last digits do to it."""
+    eps = epsilon(run.problem.xp, run.problem.dtype)
+    signs = np.where(np.arange(len(here.x)) % 2, 1.0, -1.0)
+    shaken = run.look(run.there(here.x * (1 + 2 * eps * signs)))
+    change = abs(float((shaken.g - here.g) @ along))
+    return change + eps * math.sqrt(len(along)) * max(here.norm, run.first_norm)

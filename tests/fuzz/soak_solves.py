@@ -1,0 +1,276 @@
+"""Solve hostile problems by every method, and check all that a result says.
+
+Run `python tests/fuzz/soak_solves.py --count K [--first SEED] [--methods M]`. Of every result the
+gradient norm is computed again in extended precision, the calls are counted independently, and
+under the guard every problem that scipy's L-BFGS-B solves within 15,000 evaluations must be solved
+within ten times as many plus 1,000. The exit code is 1 where a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
+from support import counting
+
+from ode2opt import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
+from ode2opt.solvers import METHODS, DefaultCoefficients
+from ode2opt.solvers.metric import Metric
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile import Case, make_case
+
+MOST_EVALUATIONS = 15_000
+UNSOLVED = 1_500  # iterations where scipy found nothing
+UNGUARDED = 200
+GUARD_NAMES = ("eigac-c1", "eigac-c2", "eigac-c4", "auto", "newton", "lbfgs")
+SERIOUS = ("exception", "not finite", "untrue", "wrong count", "worse", "unsolved")
+
+
+class Arrived(Exception):
+    """scipy is there."""
+
+
+def by_scipy(case: Case) -> int | None:
+    """Return how many evaluations scipy's L-BFGS-B needs, None if it does not get there."""
+    problem, count = case.problem, 0
+
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal count
+        if not np.all(np.isfinite(x)):
+            raise FloatingPointError
+        count += 1
+        value, g = problem.value_and_gradient(problem.xp.asarray(x, dtype=problem.dtype))
+        g = np.asarray(g).astype(np.float64)
+        if np.linalg.norm(g) <= case.tol:
+            raise Arrived
+        return float(value), g
+
+    options = {"maxcor": 10, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
+    options |= {"maxiter": MOST_EVALUATIONS, "maxfun": MOST_EVALUATIONS}
+    x0 = np.asarray(case.x0).astype(np.float64)
+    try:
+        with np.errstate(all="ignore"):
+            scipy.optimize.minimize(evaluate, x0, jac=True, method="L-BFGS-B", options=options)
+    except Arrived:
+        return count
+    except FloatingPointError:
+        pass
+    return None
+
+
+Solver = Callable[[Case, np.random.Generator, dict[str, Any]], Iterator[Result]]
+
+
+def _named(name: str, case: Case, rng: np.random.Generator, options: dict) -> Iterator[Result]:
+    yield solve(case.problem, case.x0, method=name, tol=case.tol, **options)
+
+
+def random_schedule(rng: np.random.Generator, L: float) -> Schedule:
+    """Steps from 1e-3 to 1e3 times the stable one, momentum of any sign and size."""
+    K = int(rng.integers(1, 400))
+    a = 10 ** rng.uniform(-3, 3) / L * np.exp(rng.normal(0, rng.choice([0, 0.5]), K))
+    c = a * rng.uniform(-0.5, 2, K if rng.random() < 0.5 else 1)
+    d = np.full(K, rng.uniform(-0.2, 2.2)) if rng.random() < 0.5 else rng.uniform(0, 1, K)
+    return Schedule(a, c * np.ones(K), d)
+
+
+def _scheduled(case: Case, rng: np.random.Generator, options: dict) -> Iterator[Result]:
+    L = case.problem.scale(case.x0).L
+    case.problem.tally.calls = 0  # finding L is no part of the solve
+    schedule = random_schedule(rng, L if math.isfinite(1e3 / L) else 1.0)
+    yield solve(case.problem, case.x0, method=schedule, tol=case.tol, **options)
+
+
+def random_metric(rng: np.random.Generator, n: int) -> Metric | None:
+    """None, random lengths, a random basis, or the metric of a foreign problem."""
+    how = rng.integers(4)
+    if how == 0:
+        return None
+    if how == 1:
+        return Metric("diagonal", 10 ** rng.uniform(-2, 2, n))
+    if how == 2:
+        r = int(rng.integers(1, min(n, 20) + 1))
+        V, _ = np.linalg.qr(rng.standard_normal((n, r)))
+        return Metric("lowrank", 10 ** rng.uniform(-1, 1, n), V, 10 ** rng.uniform(-1, 1, r) - 0.05)
+    M = rng.standard_normal((2 * n, n)) * 10 ** rng.uniform(-2, 1, n)
+    return Metric.inverse_of(M.T @ M / n)
+
+
+def _learned(case: Case, rng: np.random.Generator, options: dict) -> Iterator[Result]:
+    metric, instant = random_metric(rng, case.problem.n), rng.random() < 0.3
+    fallback = str(rng.choice(["lbfgs", "metric-lbfgs"] + ["nesterov"] * (not instant)))
+    envelope = tuple(3 * 0.97 ** np.arange(30)) if rng.random() < 0.3 else ()
+    method = Method(
+        schedule=None if instant else DefaultCoefficients(rng.uniform(0.5, 4.0)).schedule(200),
+        family="hostile",
+        tol=1e-6,
+        scale="family" if instant else str(rng.choice(["family", "instance", "product"])),
+        family_scale=10 ** rng.uniform(-3, 3),
+        metric=metric,
+        guard=Guard(fallback=fallback, power=float(rng.choice([1.0, 0.5])), envelope=envelope),
+    )
+    yield solve(case.problem, case.x0, method=method, tol=case.tol, **options)
+
+
+def _remembered(case: Case, rng: np.random.Generator, options: dict) -> Iterator[Result]:
+    memory = Memory()
+    for _ in range(3):
+        yield solve(case.problem, case.x0, memory=memory, tol=case.tol, **options)
+
+
+def _handed(handover: Any, case: Case, rng: np.random.Generator, options: dict) -> Iterator[Result]:
+    L = case.problem.scale(case.x0).L
+    case.problem.tally.calls = 0
+    schedule = DefaultCoefficients(rng.uniform(0.5, 6.0)).schedule(UNGUARDED, L)
+    yield solve(
+        case.problem, case.x0, method=schedule, tol=case.tol, handover=handover, **options
+    )
+
+
+GUARDED: dict[str, Solver] = {
+    **{name: partial(_named, name) for name in METHODS if name in GUARD_NAMES},
+    "schedule": _scheduled,
+    "learned": _learned,
+    "memory": _remembered,
+}
+FREE: dict[str, Solver] = {
+    **{name: partial(_named, name) for name in METHODS if name not in GUARD_NAMES},
+    "relay": partial(_handed, Relay()),
+    "none": partial(_handed, "none"),
+}
+
+
+class Verdict(NamedTuple):
+    """What was found of one solve: "ok" or the promise that was broken, in words."""
+
+    said: str
+    calls: float = 0.0
+
+
+def judged(case: Case, result: Result, counted: float) -> str:
+    """Return "ok" or what is untrue about a result."""
+    x = np.asarray(result.x)
+    if not np.all(np.isfinite(x)):
+        return "not finite: x"
+    if not abs(result.oracle_calls - counted) <= 1e-6 * (1 + counted):
+        return f"wrong count: {result.oracle_calls:g} said, {counted:g} counted"
+    norm, rounding = case.true_norm(x)
+    if not abs(result.grad_norm - norm) <= rounding + 1e-6 * norm:
+        return f"untrue norm: {result.grad_norm:g} said, {norm:g} is true within {rounding:.1g}"
+    if result.success != (result.grad_norm <= case.tol):
+        return f"untrue success at {result.grad_norm:g} for {case.tol:g}"
+    if (result.status is Status.CONVERGED) != result.success:
+        return f"untrue status {result.status.name}"
+    if result.status is Status.NON_CONVEX:
+        return "untrue: not convex"
+    start, there = case.true_norm(case.x0)
+    if norm > start + rounding + there:
+        return "worse than the start"
+    return "ok"
+
+
+def attempt(case: Case, name: str, reference: int | None) -> Verdict:
+    """Solve by one method and judge; under the guard within the reference's limit."""
+    rng = np.random.default_rng([14, case.seed, len(name)])
+    guarded, limit = name in GUARDED, UNGUARDED
+    if guarded:
+        limit = UNSOLVED if reference is None else 10 * reference + 1_000
+    counted = counting(case.problem)
+    solver = (GUARDED | FREE)[name]
+    try:
+        results = solver(replace(case, problem=counted), rng, {"max_iter": limit})
+        for result in results:
+            said = judged(case, result, counted.tally.calls)
+            counted.tally.calls = 0
+            if said != "ok":
+                return Verdict(said)
+            if guarded and reference is not None and not result.success:
+                return Verdict(f"unsolved: {result.status.name}, scipy {reference}")
+            if guarded and reference is not None and result.oracle_calls > limit:
+                return Verdict(f"unsolved: {result.oracle_calls:.0f} calls, scipy {reference}")
+    except Exception as error:
+        return Verdict(f"exception {type(error).__name__}: {error}")
+    return Verdict("ok", result.oracle_calls)
+
+
+def chosen(case: Case, count: int | None) -> list[str]:
+    """Return the methods that a problem is solved by: all, or some at random."""
+    names = [name for name in (*GUARDED, *FREE) if name != "newton" or case.problem.has_hvp]
+    if count is None:
+        return names
+    rng = np.random.default_rng([15, case.seed])
+    return [str(name) for name in rng.choice(names, min(count, len(names)), replace=False)]
+
+
+class Soak:
+    """What a number of seeds gave."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.by_method: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.broken: list[tuple[int, str, str, str]] = []
+
+    def run(self, seeds: range, methods: int | None = None, only: str | None = None) -> None:
+        """Run the cases of some seeds."""
+        for seed in seeds:
+            case = make_case(seed)
+            reference = by_scipy(case)
+            self.counts["problems"] += 1
+            self.counts["solved by scipy"] += reference is not None
+            for name in [only] if only else chosen(case, methods):
+                self.note(case, name, attempt(case, name, reference), reference)
+
+    def note(self, case: Case, name: str, verdict: Verdict, reference: int | None) -> None:
+        """Count one solve."""
+        self.counts["solves"] += 1
+        said = verdict.said
+        kind = next((word for word in SERIOUS if said.startswith(word)), "ok")
+        self.by_method[name][kind] += 1
+        self.counts[kind] += 1
+        if name in GUARDED and reference is not None and kind == "ok":
+            self.counts["guarded, scipy solved"] += 1
+            self.counts["above 3 times scipy"] += verdict.calls > 3 * reference
+        if kind != "ok":
+            self.broken.append((case.seed, case.kind, name, said))
+
+
+def main() -> None:
+    """Run and print counts."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=1_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--methods", type=int, default=None)
+    parser.add_argument("--only", default=None)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    options = parser.parse_args()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    soak, began = Soak(), time.perf_counter()
+    for seed in range(options.first, options.first + options.count):
+        if time.perf_counter() - began > options.seconds:
+            break
+        soak.run(range(seed, seed + 1), options.methods, options.only)
+    for found in soak.broken:
+        print(*found, flush=True)
+    for name, counts in sorted(soak.by_method.items()):
+        print(f"{name}: {dict(counts)}")
+    print(f"{dict(soak.counts)} in {time.perf_counter() - began:.0f} s")
+    sys.exit(any(word in soak.counts for word in SERIOUS))
+
+
+if __name__ == "__main__":
+    main()
