@@ -144,6 +144,20 @@ def copy(x: Array) -> Array:
     return namespace(x).asarray(x, copy=True)
 
 
+def plus(x: Array, y: Array, into: Array | None) -> Array:
+    """Return x + y; of NumPy's arrays in the vector ``into``, which may be one of them."""
+    return np.add(x, y, out=into) if isinstance(x, np.ndarray) else x + y
+
+
+def plus_multiple(y: Array, a: float, x: Array) -> Array:
+    """Return y + a x; of NumPy's arrays in y, in one pass."""
+    if not isinstance(y, np.ndarray):
+        return y + a * x
+    from scipy.linalg.blas import daxpy, saxpy
+
+    return (daxpy if y.dtype == np.float64 else saxpy)(x, y, a=a)
+
+
 def first_non_finite(A: Array) -> tuple[int, int, float] | None:
     """Return row, column and value of a matrix's first NaN or infinity, None if it has none."""
     if is_sparse(A):

@@ -16,8 +16,9 @@ def gradient_descent(run: Run, x: Array, L: float) -> None:
     """x <- x - g(x)/L."""
     while True:
         g = run.at(x)
-        g /= L
-        x -= g
+        g /= -L
+        g += x
+        x = g
 
 
 def nesterov(run: Run, x: Array, L: float) -> None:

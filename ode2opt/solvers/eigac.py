@@ -8,22 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.problems._arrays import Array, copy
+from ode2opt.problems._arrays import Array, plus, plus_multiple
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import HandOver, Run, Stop
-
-TINY = 1e-30
 
 
 class Eigac:
     """The iteration e = u - a g; x <- x + e; u <- u - d e - c g, in place.
 
-    Two vectors, ``x`` and ``u``, and the gradient, which is overwritten:
-    u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g. ``done`` counts the table's rows
-    used, so that a relay can take over in the middle. In a metric M g takes the place of g. Where
-    the scale is found at the start point, ``scale_at`` takes its gradient and returns the
-    ``scale`` that the schedule is to be divided by.
+    u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g: four passes. The run keeps the best
+    point by reference: the next one is written into another vector, so that nothing is copied.
+    ``done`` counts the table's rows used, so that a relay can take over in the middle. In a metric
+    M g takes the place of g. Where the scale is found at the start point, ``scale_at`` takes its
+    gradient and returns the ``scale`` that the schedule is to be divided by.
     """
 
     def __init__(
@@ -35,7 +33,8 @@ class Eigac:
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
         self.run, self.x, self.metric, self.scale_at = run, x, metric, scale_at
-        self.start = copy(x)
+        self.start = x
+        self._other: Array = None
         self.schedule, self.scale = schedule, 1.0
         self.done = 0
         self.u: Array = None
@@ -48,17 +47,10 @@ class Eigac:
         run = self.run
         for a, c, d in self.schedule.rows(self.done):
             g = self.direction()
-            if abs(a) > TINY:
-                g *= a
-                self.u -= g
-                rest = (a - c) / a
-            else:  # a step of (nearly) nothing, by which one cannot divide
-                self.u -= a * g
-                rest = a - c
-            self.x += self.u
+            self.u = plus_multiple(self.u, -a, g)
+            self._move()
             self.u *= 1.0 - d
-            g *= rest
-            self.u += g
+            self.u = plus_multiple(self.u, a - c, g)
             self.done += 1
             self.g = run.gradient(self.x)
             run.observe(self.x, self.g)
@@ -75,6 +67,13 @@ class Eigac:
         self.u = (a - c) * self.direction()
         self.done = 1
         self.run.observe(self.x, self.g)
+
+    def _move(self) -> None:
+        """x <- x + u, in another vector where x is the start or the best point so far."""
+        into = self.x
+        if self.x is self.start or self.x is self.run.best_x:
+            into, self._other = self._other, None if self.x is self.start else self.x
+        self.x = plus(self.x, self.u, into)
 
     def divide_by(self, scale: float) -> None:
         """Divide a schedule for curvature 1 by the curvature."""

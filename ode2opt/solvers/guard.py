@@ -108,7 +108,7 @@ def _lower(run: Run, eigac: Eigac) -> Here:
     """Return the best point, or the start where its value is lower.
 
     A gradient may be small far out, where nothing moves any more; a value there is not. Where the
-    gradient at the best point says so, a convex function is not lower at the start, and nobody asks.
+    gradient at the best point says that a convex function is not lower at the start, nobody asks.
     """
     best = run.look(run.best_x)
     start = np.asarray(eigac.start).astype(np.float64)

@@ -16,7 +16,7 @@ from ode2opt.solvers.auto import planned
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
-from ode2opt.solvers.newton import NEWTON
+from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import HandOver, Run, Stop
@@ -110,7 +110,7 @@ METHODS: dict[str, BuiltIn] = {
     "newton": BuiltIn(
         "Newton's method, by Cholesky or conjugate gradients",
         False,
-        lambda run, x, L, policy: in_stages(run, x, [NEWTON, PLAIN], policy),
+        lambda run, x, L, policy: in_stages(run, x, [paced_newton(run.problem), PLAIN], policy),
     ),
     "lbfgs": BuiltIn(
         "L-BFGS, 10 corrections",

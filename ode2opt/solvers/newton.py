@@ -12,14 +12,17 @@ from collections.abc import Callable
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems.base import Problem
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, step
 from ode2opt.solvers.line_search import Standstill
 from ode2opt.solvers.run import HandOver, Here, Run
-from ode2opt.solvers.supervisor import Stage
+from ode2opt.solvers.supervisor import Pace, Stage
 
 CG_STEPS = 200
+MOST_CALLS, FEWEST_STEPS = 900, 3  # the pace to keep, and after how many steps it is judged
+MOST_HESSIANS = 12
 CG_TOLERANCE = 0.5  # of the residual, in the root of how far the gradient has come
 
 
@@ -36,6 +39,15 @@ def newton(run: Run, here: Here) -> None:
 
 
 NEWTON = Stage("newton", newton)
+
+
+def paced_newton(problem: Problem) -> Stage:
+    """Return Newton's method as a stage that must keep pace: a step may cost many calls."""
+    pace = Pace(MOST_CALLS, FEWEST_STEPS)
+    if Costs(problem).newton_by_cholesky():
+        price = problem.hessian_flops() / problem.gradient_flops()
+        pace = Pace(max(MOST_CALLS, MOST_HESSIANS * price), MOST_HESSIANS)
+    return Stage("newton", newton, pace)
 
 
 class NewtonCholesky:

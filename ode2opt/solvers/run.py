@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from ode2opt.errors import InputError
@@ -77,7 +76,8 @@ class Run:
     Attributes:
         k: the current iteration, 0 at the start point.
         norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
-        best_x: the point with the smallest gradient norm.
+        best_x: the point with the smallest gradient norm. It is kept by reference: as long as a
+            vector is ``run.best_x``, nobody may overwrite it.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         best_value: f there, where it is known.
         words: what was done, for the result.
@@ -113,7 +113,6 @@ class Run:
         self.progress_norm, self.progress_k = math.inf, 0
         self.best_x: Array = None
         self.best_value: float | None = None
-        self._borrowed = array_api_compat.is_jax_namespace(problem.xp)
         self._host = problem.xp is namespace(np.empty(0)) and problem.dtype == np.float64
         self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
         self._began = time.perf_counter()
@@ -172,7 +171,7 @@ class Run:
         return here
 
     def evaluate(self, x: np.ndarray) -> Here:
-        """Evaluate the next iterate ``x``, which nobody overwrites; may raise Stop or HandOver."""
+        """Evaluate the next iterate ``x``; may raise Stop or HandOver."""
         point = self.there(x)
         value, g = self.problem.value_and_gradient(point)
         self.calls += 1
@@ -227,7 +226,7 @@ class Run:
     def observe(self, x: Array, g: Array, value: float | None = None) -> None:
         """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver.
 
-        With a value the point is one that nobody overwrites.
+        With a value it is a trial of a line search, and these are not judged one by one.
         """
         self.k += 1
         self.previous_norm, self.norm = self.norm, self._note(x, norm(g), value)
@@ -238,7 +237,7 @@ class Run:
             self.history.oracle_calls.append(self.calls)
             self.history.seconds.append(self.seconds)
         self._stop_if_over(x)
-        if value is None:  # the trials of a line search are not judged one by one
+        if value is None:
             self.judge()
             if not math.isfinite(self.norm) and not self.accept_non_finite:
                 raise Stop(Status.NON_FINITE)
@@ -267,13 +266,7 @@ class Run:
     def _keep(self, x: Array, found: float, value: float | None) -> None:
         if self.best_x is None:
             self.first_norm = found
-        if value is not None or self._borrowed:
-            self.best_x = x
-        elif self.best_x is None or self.best_value is not None:
-            self.best_x = copy(x)
-        else:
-            self.best_x[...] = x
-        self.best_norm, self.best_value = found, value
+        self.best_x, self.best_norm, self.best_value = x, found, value
         if found < PROGRESS * self.progress_norm:
             self.progress_norm, self.progress_k = found, self.k
 
