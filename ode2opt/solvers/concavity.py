@@ -2,8 +2,8 @@
 
 The gradient of a convex function is monotone: <g(x) - g(y), x - y> >= 0 for all x and y. A
 negative product proves the contrary, if it is more than rounding. Rounding does not grow with the
-distance and goes up as often as down; so what is taken for evidence is a slope that falls from point
-to point along a segment, by far more than it changes when the points change in their last digits.
+distance and goes up as often as down; so evidence is a slope that falls from point to point along
+a segment, by far more than it changes when the points change in their last digits.
 """
 
 from __future__ import annotations
