@@ -2,7 +2,7 @@
 
 A step of 1/L from y to x+ is accepted when <g(x+) - g(y), x+ - y> <= L/2 |x+ - y|^2. For a convex
 f this implies f(x+) <= f(y) + <g(y), x+ - y> + L/2 |x+ - y|^2, the descent inequality of the
-O(1/k^2) proof, and it holds as soon as L is twice the local Lipschitz constant; unlike a comparison of
+O(1/k^2) proof. It holds as soon as L is twice the local Lipschitz constant; unlike a comparison of
 function values it stays meaningful down to the rounding of the gradient. L may fall as well as
 rise: the momentum then follows t' = (1 + sqrt(1 + 4 (L'/L) t^2))/2. A restart goes to the lowest
 point since the last one (docs/mathematics.md, section 11, has the theorem and its proof).
