@@ -34,8 +34,8 @@ def sequence(family: Family, **options: Any) -> Method:
 TRAINED = "trained"
 VARIANTS: dict[str, Callable[[Family], Method]] = {
     "instant, one solved problem": instant_of_one,
-    "instant, eight": partial(sequence, steps=0),
-    "instant, eight, learned start": partial(sequence, steps=0, start="learned"),
+    "instant, six": partial(sequence, steps=0),
+    "instant, six, learned start": partial(sequence, steps=0, start="learned"),
     TRAINED: sequence,
     "trained, learned start": partial(sequence, start="learned"),
     "trained, no metric": partial(sequence, metric="none"),
