@@ -154,11 +154,11 @@ def train(
         int | None,
         typer.Option(
             help="Updates of the parameters; with 0 a sequence is an instant method, in seconds.",
-            show_default="150; 300 for a sequence",
+            show_default="150; 100 for a sequence",
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Problems a step.", show_default="2; 16 for a sequence")
+        int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
     ] = None,
     out_dir: Annotated[
         Path | None,

@@ -38,7 +38,7 @@ BY_TARGET: dict[str, dict[str, Any]] = {
         "scale": "instance", "metric": "none",
     },
     "sequence": {
-        "coefficients": "spline", "steps": 300, "batch": 16, "penalty": 0.1, "horizon": 150,
+        "coefficients": "spline", "steps": 100, "batch": 8, "penalty": 0.1, "horizon": 150,
         "scale": "family", "metric": "auto",
     },
 }  # fmt: skip
