@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint bench peers browser clean
+.PHONY: demo test lint bench soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py
+
+# The attacks of tests/fuzz at length; prints counts.
+soak: $(VENV)/.test
+	$(BIN)/python tests/fuzz/soak_files.py
 
 # Other people's solvers beside ours: needs the extra bench, minutes to an hour.
 peers: $(VENV)/.test

@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.errors import InputError, Ode2OptError, printable
 from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
@@ -84,7 +84,7 @@ def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(escape(description), total=total)
+        task = progress.add_task(plain(description), total=total)
         yield lambda: progress.advance(task)
 
 
@@ -94,7 +94,7 @@ def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
     if not err.is_terminal:
         yield None
         return
-    description = escape(description)
+    description = plain(description)
     with err.status(description) as status:
 
         def show(progress: Any) -> None:
@@ -123,7 +123,7 @@ def live_training(
         TextColumn("{task.fields[seen]}"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=err) as progress:
-        task = progress.add_task(escape(description), total=steps, seen="compiling")
+        task = progress.add_task(plain(description), total=steps, seen="compiling")
         last = "-"
 
         def show(step: Any) -> None:
@@ -177,11 +177,21 @@ def downloads() -> Iterator[_DownloadBar | None]:
         yield _DownloadBar(progress)
 
 
+def plain(text: str) -> str:
+    """Return text that is shown as it is: neither the terminal nor rich takes it for a command."""
+    return escape(printable(text))
+
+
+def say(sentence: str) -> None:
+    """Print a sentence, which may quote a file or an argument."""
+    out.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+
+
 def facts_table(facts: dict[str, Any], title: str) -> Table:
-    table = Table(title=escape(title), show_header=False)
+    table = Table(title=plain(title), show_header=False)
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-        table.add_row(name.replace("_", " "), escape(shown))
+        table.add_row(plain(name.replace("_", " ")), plain(shown))
     return table
 
 
@@ -216,5 +226,11 @@ def write_json(document: Any, file: str | None) -> None:
 
 
 def fail(sentence: str, code: int) -> NoReturn:
-    err.print(f"[bold red]Error:[/bold red] {escape(sentence)}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]Error:[/bold red] {plain(sentence)}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)
+
+
+def show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+    """Print a warning as a sentence, in the place of ``warnings.showwarning``."""
+    text = plain(str(message))
+    err.print(f"[bold yellow]Warning:[/bold yellow] {text}", highlight=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -11,7 +12,7 @@ from ode2opt import __version__
 from ode2opt.cli import bench, certify, data, demo, report, reproduce, solve, train
 from ode2opt.cli.app import app
 from ode2opt.errors import Ode2OptError
-from ode2opt.terminal import close_streams, err, fail, open_streams, out
+from ode2opt.terminal import close_streams, err, fail, open_streams, out, show_warning
 
 # Importing one registers it.
 COMMANDS = (train, bench, solve, certify, reproduce, report, demo, data)
@@ -31,7 +32,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    warnings.showwarning = show_warning
 
 
 def main() -> NoReturn:

@@ -24,7 +24,7 @@ from ode2opt.cli.options import (
     load_methods,
     model_options,
 )
-from ode2opt.terminal import bar, check_writable, fail, out, write_json
+from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
 
 
 @app.command(
@@ -95,7 +95,7 @@ def bench(
         )
         out.print(benchmark_table(benchmark, title))
         for sentence in (*_away(settings.learned, family), *earned_words(benchmark.statistics())):
-            out.print(sentence, highlight=False)
+            say(sentence)
     write_json(document, json_file)
     if benchmark.instances < instances:
         fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)

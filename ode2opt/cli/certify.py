@@ -26,7 +26,7 @@ from ode2opt.cli.options import (
 )
 from ode2opt.errors import InputError, needing
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import bar, check_writable, fail, out, write_json
+from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
@@ -81,7 +81,7 @@ def certify(
         if certificate.conditions:
             out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
         for sentence in certificate.words():
-            out.print(sentence, highlight=False)
+            say(sentence)
     write_json(
         {"problem": problem, "dataset": dataset}
         | certificate.summary()

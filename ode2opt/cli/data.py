@@ -11,7 +11,7 @@ from rich.table import Table
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, LabelOption, Split, SplitOption
 from ode2opt.errors import unknown_name
-from ode2opt.terminal import check_writable, downloads, facts_table, out, write_json
+from ode2opt.terminal import check_writable, downloads, facts_table, out, say, write_json
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
@@ -54,7 +54,7 @@ def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) ->
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
     data = _load(name)
-    out.print(f"{name} is ready: {DATASETS[name].place()}, {data.n} columns.")
+    say(f"{name} is ready: {DATASETS[name].place()}, {data.n} columns.")
 
 
 @data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")

@@ -7,7 +7,7 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
-from ode2opt.terminal import bar, live_training, out
+from ode2opt.terminal import bar, live_training, out, say
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
 
@@ -28,7 +28,5 @@ def demo(
         lambda: bar("test problems", study.INSTANCES),
     )
     out.print(benchmark_table(benchmark, TITLE))
-    out.print("learned: a sequence in a metric; learned-flow: the paper's.", highlight=False)
-    out.print(
-        f"The method is {out_dir / study.METHOD_FILE}, the report {out_dir / study.REPORT_FILE}."
-    )
+    say("learned: a sequence in a metric; learned-flow: the paper's.")
+    say(f"The method is {out_dir / study.METHOD_FILE}, the report {out_dir / study.REPORT_FILE}.")

@@ -10,7 +10,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.errors import needing
-from ode2opt.terminal import check_writable, out
+from ode2opt.terminal import check_writable, say
 
 REPORT = "report.html"
 
@@ -39,4 +39,4 @@ def report(
     target = file or run_dir / REPORT
     check_writable(target)
     page.save(target)
-    out.print(f"The report is {target}", markup=False, highlight=False, soft_wrap=True)
+    say(f"The report is {target}")

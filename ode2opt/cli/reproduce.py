@@ -11,7 +11,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.errors import needing
-from ode2opt.terminal import bar, out
+from ode2opt.terminal import bar, say
 
 
 @app.command(
@@ -49,5 +49,5 @@ def reproduce(
     with bar("reproduce", study.cost) as advance:
         study.run(jobs, advance)
     files = study.write()
-    out.print(f"{len(files)} files in {out_dir}: see {out_dir / 'report.html'}.", highlight=False)
+    say(f"{len(files)} files in {out_dir}: see {out_dir / 'report.html'}.")
     study.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +23,15 @@ from ode2opt.cli.options import (
     named,
 )
 from ode2opt.errors import needing
-from ode2opt.terminal import check_writable, err, facts_table, fail, live_training, out, write_json
+from ode2opt.terminal import (
+    check_writable,
+    facts_table,
+    fail,
+    live_training,
+    out,
+    say,
+    write_json,
+)
 
 RUNS = Path("runs")
 
@@ -267,26 +274,22 @@ def train(
     options = Options(**given)
     known = None if memory is None else Memory.load(memory)
     family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
-        with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
-            try:
-                training = begun(family, options, folder, resume, note, known)
-            except KeyboardInterrupt:
-                kept = "the run is as it was" if resume else "nothing is kept, start again"
-                fail(f"Interrupted in the set-up: {kept}.", 1)
-            try:
-                method = training.run(callback)
-            except KeyboardInterrupt:
-                done = training.progress.step
-                fail(
-                    f"Interrupted after {done} of {options.steps} steps; add --resume to go on.", 1
-                )
+    with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
+        try:
+            training = begun(family, options, folder, resume, note, known)
+        except KeyboardInterrupt:
+            kept = "the run is as it was" if resume else "nothing is kept, start again"
+            fail(f"Interrupted in the set-up: {kept}.", 1)
+        try:
+            method = training.run(callback)
+        except KeyboardInterrupt:
+            done = training.progress.step
+            fail(f"Interrupted after {done} of {options.steps} steps; add --resume to go on.", 1)
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         for sentence in method.certificate["verdict"]:
-            out.print(sentence, highlight=False)
-        out.print(beside.words(method.statistics["fresh"]), highlight=False)
+            say(sentence)
+        say(beside.words(method.statistics["fresh"]))
     write_json({"run": str(folder), "horizon": method.horizon} | dict(method.statistics), json_file)
 
 
@@ -297,10 +300,6 @@ def _plain(value: Any) -> Any:
 def _was_given(ctx: typer.Context, name: str) -> bool:
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def _show_warning(message: Any, category: Any, *rest: Any) -> None:
-    err.print(f"[bold yellow]Warning:[/bold yellow] {message}", highlight=False, soft_wrap=True)
 
 
 def _facts(method: Any, folder: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import synthetic
 from ode2opt.problems._arrays import Array, is_sparse
-from ode2opt.problems.files import Table, read_libsvm, read_table
+from ode2opt.problems.files import Table, read_csv, read_libsvm, read_table
 from ode2opt.problems.preparing import (
     Rows,
     binary_labels,
@@ -24,12 +23,13 @@ from ode2opt.problems.preparing import (
     scaled,
 )
 from ode2opt.problems.sources import (
+    COVTYPE_TEXT,
     Progress,
+    as_known,
     cache_folder,
     find_file,
     local_folder,
     obtain_file,
-    unavailable,
 )
 
 SPLITS = ("paper", "shuffled")
@@ -234,35 +234,28 @@ def _bundled(name: str, first: int) -> Callable[[Progress | None], tuple[Rows, R
 
 
 COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2")
-COVTYPE_FETCHED = os.path.join("covertype", "samples_py3")  # where scikit-learn keeps its copy
 
 
 def _covtype(
     rows: int | None, first: int, files: tuple[str, ...]
 ) -> Callable[[Progress | None], tuple[Rows, Rows]]:
-    """The first ``rows`` of covtype (all if None): from a LIBSVM file, or scikit-learn's copy."""
+    """The first ``rows`` of covtype (all if None): from a LIBSVM file, or the original text."""
 
     def read(progress: Progress | None) -> tuple[Rows, Rows]:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
-            whole = rows_of(read_libsvm(path, n=54), str(path), binary=True)
+            whole = rows_of(read_libsvm(as_known(path), n=54), str(path), binary=True)
         else:
-            whole = _fetch_covtype(files[0])
+            whole = _covtype_text(obtain_file(COVTYPE_TEXT, progress))
         return _cut(whole.take(slice(0, rows)), first)
 
     return read
 
 
-def _fetch_covtype(name: str) -> Rows:
-    from sklearn.datasets import fetch_covtype
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # one for each of its retries
-            data = fetch_covtype(data_home=cache_folder())
-    except OSError as error:
-        raise unavailable(name, f"scikit-learn could not fetch covtype ({error})") from None
-    return Rows(data.data, (data.target != COVTYPE_CLASS).astype(np.float64))
+def _covtype_text(path: Path) -> Rows:
+    """Read the original text: seven classes, of which one is set against the others."""
+    whole = rows_of(read_csv(path, "-1"), str(path), binary=False)
+    return Rows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
 
 
 DATASETS: dict[str, Spec] = {
@@ -281,7 +274,7 @@ DATASETS: dict[str, Spec] = {
         size=10_240,
         origin="LIBSVM",
         read=_covtype(None, 102_400, COVTYPE_FILES),
-        files=(*COVTYPE_FILES, COVTYPE_FETCHED),
+        files=(*COVTYPE_FILES, COVTYPE_TEXT),
         need_all=False,
     ),
     "covtype20k": Spec(
@@ -291,7 +284,7 @@ DATASETS: dict[str, Spec] = {
         size=2_048,
         origin="LIBSVM",
         read=_covtype(20_000, 12_000, ("covtype20k", *COVTYPE_FILES)),
-        files=("covtype20k", *COVTYPE_FILES, COVTYPE_FETCHED),
+        files=("covtype20k", *COVTYPE_FILES, COVTYPE_TEXT),
         need_all=False,
     ),
     "separable": Spec(

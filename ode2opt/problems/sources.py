@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from ode2opt.errors import DataUnavailableError
+from ode2opt.errors import DataUnavailableError, sentence
 
 LIBSVM_SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+COVTYPE_TEXT = "covtype.data.gz"  # as UCI gives it: 54 features and the class, comma separated
+COVTYPE_URL = "https://ndownloader.figshare.com/files/5976039"
 
 SHA256 = {
     "a5a": "5cb3a6603de0a0eb43afcdd45b1820c71ee7f20da1c09f054696bb71cbc45ad8",
@@ -17,7 +22,15 @@ SHA256 = {
     "w3a.t": "623e195812435d3c54a0a87120ba9a927ed9771b1d29f9e35fdfa381416b2fb3",
     "mushrooms": "f39a4eb628dc61a7d43760815b061c9e497aa728ce1ad8bde57a09ef6043b538",
     "phishing": "0cf66ef36604c393da9359b2e5d894a2df8aee31fd184633cefa138add2ef08a",
+    "covtype20k": "ce3fbfdbe2195b98941f1314bc1249cd67ce961b5988bd8baf1bebb2579eb620",
+    COVTYPE_TEXT: "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
 }
+"""The files whose contents are known; others are taken as they are."""
+NOT_ON_A_SITE = ("covtype20k",)
+
+
+class DataWarning(UserWarning):
+    """A dataset's file is not the one that is known by its name."""
 
 
 class Progress(Protocol):
@@ -54,10 +67,32 @@ def obtain_file(name: str, progress: Progress | None = None) -> Path:
     """Return the file, downloading it into the cache if it is not on this machine."""
     folder = local_folder()
     if folder is not None and (folder / name).is_file():
-        return folder / name
-    if name not in SHA256:
+        return as_known(folder / name)
+    if name not in SHA256 or name in NOT_ON_A_SITE:
         raise unavailable(name, "it is not on the LIBSVM site")
     return _download(name, progress)
+
+
+def as_known(path: Path) -> Path:
+    """Return the file; warns where it is not the one that is known by this name."""
+    due, status = SHA256.get(path.name), path.stat()
+    if due is not None and _hash(path, status.st_size, status.st_mtime_ns) != due:
+        warnings.warn(
+            sentence(
+                f"{path} is not the known file of this name: its SHA-256 is another one, and so "
+                f"will be what is measured with it."
+            ),
+            DataWarning,
+            stacklevel=2,
+        )
+    return path
+
+
+@lru_cache
+def _hash(path: Path, size: int, changed: int) -> str:
+    """Return a file's SHA-256; size and time of the last change tell that it is still the same."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _download(name: str, progress: Progress | None) -> Path:
@@ -69,7 +104,7 @@ def _download(name: str, progress: Progress | None) -> Path:
     logger.setLevel(quiet)
     try:
         path = pooch.retrieve(
-            url=LIBSVM_SITE + name,
+            url=COVTYPE_URL if name == COVTYPE_TEXT else LIBSVM_SITE + name,
             known_hash="sha256:" + SHA256[name],
             fname=name,
             path=cache_folder(),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from ode2opt.dynamics.coefficients import Coefficients, restored
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, shown
 from ode2opt.learning import beside
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.learning.training import make_options
+from ode2opt.schema import parse, read
 from ode2opt.solvers.method import Formula, Method
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.page import Curve, Page
@@ -26,6 +27,8 @@ from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
 Metrics = list[dict[str, Any]]
 LEARNED = "learned"  # how curves of what was learned are called
+LEAST = 1e-30
+LEARNED_HERE = "method"  # how a method calls itself in its statistics
 
 
 def run_report(
@@ -51,7 +54,7 @@ def run_report(
     options = make_options(config["options"])
     page = Page(f"A method learned for {method.family}", _first_line(directory.method, method))
     _add_learned(page, method, options, metrics)
-    _add_statistics(page, method)
+    _add_statistics(page, directory.method, method)
     if benchmark is not None or curves is not None:
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)
@@ -79,7 +82,7 @@ def _read_run(directory: RunDirectory) -> dict[str, Any]:
 def _part(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
     part = document.get(name)
     if not isinstance(part, dict):
-        raise InputError(f"{file} is damaged: its {name} is {part!r}, not an object.")
+        raise InputError(f"{file} is damaged: its {name} is {shown(part)}, not an object.")
     return part
 
 
@@ -96,14 +99,12 @@ def _read_metrics(file: Path) -> Metrics:
 def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
     """Return a line with a number or None under each name that is drawn."""
     try:
-        line = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        line = None
-    if not isinstance(line, dict):
-        raise InputError(f"{file} is damaged: line {number} is not a JSON object.")
+        line = parse(text)
+    except InputError as error:
+        raise InputError(f"Line {number} of {file} is damaged: {error}") from None
     for name in ("step", "seconds", *(name for name, *_ in _TRAINING)):
         if name not in line or not isinstance(line[name], int | float | None):
-            found = repr(line.get(name, "missing"))
+            found = shown(line.get(name, "missing"))
             raise InputError(f"{file} is damaged: {name} of line {number} is {found}.")
     return line
 
@@ -112,10 +113,41 @@ def _first_line(file: Path, method: Method) -> str:
     """Return what matters most: what the method takes beside others."""
     if not method.provenance.get("finished"):
         return "Training is not finished: this is the best method so far."
+    fresh = _compared(file, method, "fresh")
+    if fresh is None:
+        raise InputError(f"{file} is no valid method: its statistics are damaged.")
+    return beside.words(asdict(fresh))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """What a method file says of a method beside others (:func:`beside.summary`)."""
+
+    problems: int
+    reached: dict[str, int]
+    calls: dict[str, float]
+    seconds: dict[str, float]
+
+    def __post_init__(self) -> None:
+        names = self.reached.keys()
+        if not names == self.calls.keys() == self.seconds.keys() or LEARNED_HERE not in names:
+            raise InputError("they are not of the same methods.")
+        numbers = [*self.calls.values(), *self.seconds.values()]
+        if not all(LEAST < number < 1 / LEAST for number in numbers):
+            raise InputError("they hold a number of calls or seconds that cannot be.")
+
+
+def _compared(file: Path, method: Method, name: str) -> _Compared | None:
+    """Return a comparison in a method file, None where there is none."""
+    found = method.statistics.get(name)
+    if found is None:
+        return None
     try:
-        return beside.words(method.statistics["fresh"])
-    except (KeyError, TypeError, ZeroDivisionError):
-        raise InputError(f"{file} is no valid method: its statistics are damaged.") from None
+        return read(_Compared, _part(file, method.statistics, name))
+    except InputError as error:
+        raise InputError(
+            f"{file} is no valid method: its statistics are damaged: {error}"
+        ) from None
 
 
 def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics) -> None:
@@ -166,7 +198,7 @@ def _scale_words(method: Method) -> str:
     return "the curvature at each problem's start point."
 
 
-def _add_statistics(page: Page, method: Method) -> None:
+def _add_statistics(page: Page, file: Path, method: Method) -> None:
     page.add_heading("How good it is")
     kinds = {"validation": "held-out training problems", "test": "fresh test problems"}
     rows = [
@@ -181,25 +213,24 @@ def _add_statistics(page: Page, method: Method) -> None:
         "> where some problems did not get there. Handed over: how often the guard had to step in. "
         "P, Q: the largest violations of the conditions.",
     )
-    _add_rivals(page, method.statistics)
+    fresh, held_out = (_compared(file, method, key) for key in ("fresh", "held_out"))
+    if fresh is not None:
+        _add_rivals(page, fresh, {} if held_out is None else held_out.calls)
 
 
-def _add_rivals(page: Page, statistics: Mapping[str, Any]) -> None:
-    fresh, held_out = (statistics.get(key, {}) for key in ("fresh", "held_out"))
-    if not fresh:
-        return
+def _add_rivals(page: Page, fresh: _Compared, held_out: Mapping[str, float]) -> None:
     page.add_table(
         ["method", "gradients", "milliseconds", "gradients, held-out training problems"],
         [
             [
-                {"method": LEARNED, **beside.NAMES}.get(name, name),
+                {LEARNED_HERE: LEARNED, **beside.NAMES}.get(name, name),
                 _shown(calls),
-                _shown(1e3 * fresh["seconds"][name]),
-                _shown(held_out.get("calls", {}).get(name)),
+                _shown(1e3 * fresh.seconds[name]),
+                _shown(held_out.get(name)),
             ]
-            for name, calls in fresh["calls"].items()
+            for name, calls in fresh.calls.items()
         ],
-        f"To the tolerance on {fresh['problems']} fresh test problems, all methods from the same "
+        f"To the tolerance on {fresh.problems} fresh test problems, all methods from the same "
         "start points on one thread: mean oracle calls, median time.",
     )
 
@@ -248,7 +279,10 @@ def _add_certificate(page: Page, file: Path, method: Method) -> None:
     if not certificate:
         page.add_text("The method is certified when training is finished.")
         return
-    for sentence in certificate.get("verdict", []):
+    verdict = certificate.get("verdict", [])
+    if not isinstance(verdict, list):
+        raise InputError(f"{file} is damaged: its verdict is {shown(verdict)}, not a list.")
+    for sentence in verdict:
         page.add_text(str(sentence))
     margins = _part(file, certificate, "margins")
     if all(margin is None for margin in margins.values()):

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from ode2opt.errors import printable
 from ode2opt.study.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
     """Return the benchmark as a table, one row a method; the fewest calls in bold."""
     total = benchmark.instances
     table = Table(
-        title=escape(title),
+        title=_shown(title),
         caption=LEGEND,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -41,11 +42,16 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
     fewest = min((row["oracle_calls_mean"] for row in statistics.values()), default=0)
     for method, row in statistics.items():
         table.add_row(
-            *benchmark_cells(method, row, total),
+            *map(_shown, benchmark_cells(method, row, total)),
             *([_events(row)] if eventful else []),
             style="bold" if row["oracle_calls_mean"] == fewest and row["reached"] else "",
         )
     return table
+
+
+def _shown(text: str) -> Text:
+    """Names come from files and arguments: they are shown, not obeyed."""
+    return Text(printable(text))
 
 
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
@@ -92,8 +98,8 @@ def certificate_table(certificate: Certificate, title: str) -> Table:
         c1, c2, c3, limit = certificate.growth
         caption += f" Growth: C1 = {c1:.3g}, C2 = {c2:.3g} (limit {limit:.3g}), C3 = {c3:.3g}."
     table = Table(
-        title=escape(title),
-        caption=escape(caption),
+        title=_shown(title),
+        caption=_shown(caption),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -137,7 +137,10 @@ def test_bad_data_is_named(tmp_path):
 def test_a_cut_off_named_file_is_noticed(monkeypatch, tmp_path):
     (tmp_path / "phishing").write_text("1 1:1 68:1\n0 1:1\n")
     monkeypatch.setenv("ODE2OPT_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"phishing should have .* is the file cut off\?"):
+    with (
+        pytest.warns(sources.DataWarning, match="phishing is not the known file"),
+        pytest.raises(InputError, match=r"phishing should have .* is the file cut off\?"),
+    ):
         load_dataset("phishing")
 
 

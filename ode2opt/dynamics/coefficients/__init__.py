@@ -22,6 +22,9 @@ KINDS: dict[str, type[Coefficients]] = {
     "table": Table,
 }
 
+COUNTS = ("width", "knots", "degree", "count")  # the settings that say how large coefficients are
+FEW = 16  # so many more than parameters there are may they be
+
 
 def kind_of(coefficients: Coefficients) -> str:
     """Return the name of a kind."""
@@ -34,9 +37,12 @@ def restored(
     """Return coefficients from plain values, as a method file holds them."""
     if kind not in KINDS:
         raise unknown_name("kind of coefficients", kind, KINDS)
+    size = sum(np.size(values) for values in parameters.values())
+    if any(type(settings.get(n)) is int and settings[n] > size + FEW for n in COUNTS):
+        raise InputError(f"The settings of the {kind} coefficients do not fit its parameters.")
     try:
         blank = KINDS[kind].blank(**settings)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise InputError(f"The settings of the {kind} coefficients are wrong: {error}") from None
     return blank.with_parameters(parameters)
 

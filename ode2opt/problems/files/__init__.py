@@ -11,6 +11,7 @@ from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.libsvm import read_libsvm
 from ode2opt.problems.files.parquet import read_parquet
 from ode2opt.problems.files.table import Table
+from ode2opt.problems.files.unpacking import PACKED
 
 READERS: dict[str, Callable[[Path, str | None], Table]] = {
     ".csv": read_csv,
@@ -19,7 +20,6 @@ READERS: dict[str, Callable[[Path, str | None], Table]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
 }
-PACKED = (".gz", ".bz2")
 
 
 def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
@@ -43,4 +43,4 @@ def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
     return reader(path, None if label is None else str(label))
 
 
-__all__ = ["READERS", "Table", "read_libsvm", "read_table"]
+__all__ = ["READERS", "Table", "read_csv", "read_libsvm", "read_table"]

@@ -3,66 +3,101 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.files.table import Table, as_numbers
+from ode2opt.problems.files.table import Table, as_labels, check_columns
+from ode2opt.problems.files.unpacking import check_content
 
-UNREADABLE = (
-    ValueError,
-    OSError,
-    EOFError,
-    KeyError,
-    AttributeError,
-    TypeError,
-    zipfile.BadZipFile,
-)
+MATRIX, LABELS = ("A", "X"), ("b", "y")
+PARTS = ("data", "indices", "indptr", "shape", "format")
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
 def read_npz(path: Path, label: str | None) -> Table:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC).
-    ``label`` names another array of labels.
+    ``label`` names another array of labels. Other arrays are not read.
     """
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except UNREADABLE:
-        raise InputError(f"{path} is not a readable NPZ archive of plain arrays.") from None
+    asked = (*MATRIX, *LABELS, *PARTS, *([] if label is None else [label]))
+    names, arrays = _read_arrays(path, asked)
+    found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
     if label is not None and label not in arrays:
-        raise InputError(f"{path} has no array '{label}': it has {', '.join(arrays)}.")
-    b = next((arrays[name] for name in (label, "b", "y") if name in arrays), None)
-    A = next((arrays[name] for name in ("A", "X") if name in arrays), None)
-    if A is None and {"data", "shape"} <= arrays.keys():
-        A = _sparse(path, arrays)
-    if A is None or b is None:
-        found = ", ".join(arrays) or "nothing"
+        raise InputError(f"{path} has no array '{label}': it has {found}.")
+    b = next((arrays[name] for name in (label, *LABELS) if name in arrays), None)
+    A = next((arrays[name] for name in MATRIX if name in arrays), None)
+    is_sparse = A is None and {"data", "shape"} <= arrays.keys()
+    if b is None or (A is None and not is_sparse):
         raise InputError(f"{path} must hold a matrix A (or X) and labels b (or y); it has {found}.")
+    if is_sparse:
+        A = _sparse(path, arrays, np.shape(b))
+    assert A is not None
     if A.ndim != 2 or b.ndim != 1 or A.shape[0] != len(b):
         raise InputError(
             f"{path}: A has shape {A.shape} and b {b.shape}; rows and labels must fit."
         )
     if A.dtype.kind not in "fiub":
         raise InputError(f"{path}: A holds {A.dtype}, not real numbers.")
-    return Table(A.astype(np.float64) if A.dtype.itemsize > 8 else A, as_numbers(b, path))
+    check_columns(A.shape[1], path)
+    return Table(A.astype(np.float64) if A.dtype.itemsize > 8 else A, as_labels(b, path))
 
 
-def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> Array:
+def _read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the names of all arrays, and those that are asked for; nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
+            wanted = {name: members[name] for name in asked if name in members}
+            check_content(path, sum(one.file_size for one in wanted.values()))
+            return list(members), {name: _array(archive, member) for name, member in wanted.items()}
+    except InputError:
+        raise
+    except Exception:  # a damaged archive makes zipfile, zlib and NumPy raise what they like
+        raise InputError(f"{path} is not a readable NPZ archive of plain arrays.") from None
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    if member.compress_type not in METHODS:
+        raise ValueError(member.compress_type)
+    found = np.lib.format.read_array(BytesIO(archive.read(member)), allow_pickle=False)
+    if found.dtype.hasobject or found.dtype.fields is not None:
+        raise ValueError(found.dtype)
+    return found
+
+
+def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: tuple[int, ...]) -> Array:
     from scipy.sparse import csc_array, csr_array
 
-    form = arrays["format"].item() if "format" in arrays else "csr"
-    form = form.decode() if isinstance(form, bytes) else str(form)
+    form = _form(arrays.get("format"))
     makers = {"csr": csr_array, "csc": csc_array}
     if form not in makers or not {"indices", "indptr"} <= arrays.keys():
         raise InputError(f"{path} holds a sparse matrix in {form} form: save it as CSR or CSC.")
     try:
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        A = makers[form](parts, shape=tuple(arrays["shape"]))
+        shape = tuple(int(size) for size in arrays["shape"])
+        if shape[:1] != labels:
+            raise InputError(
+                f"{path}: A has shape {shape} and b {labels}; rows and labels must fit."
+            )
+        A = makers[form]((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         A.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+        return A.tocsr()
+    except InputError:
+        raise
+    except Exception as error:  # SciPy raises what it likes for parts that do not fit
         raise InputError(f"{path}: its sparse matrix is damaged: {error}.") from None
-    return A.tocsr()
+
+
+def _form(stored: np.ndarray | None) -> str:
+    """Return the name of a sparse matrix's form; CSR where none is stored."""
+    if stored is None:
+        return "csr"
+    if stored.size != 1 or stored.dtype.kind not in "SU":
+        return "an unknown"
+    word = stored.item()
+    return word.decode(errors="replace") if isinstance(word, bytes) else word

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -14,13 +16,14 @@ from ode2opt.errors import InputError
 from ode2opt.problems.files.table import (
     LABEL_NAMES,
     Table,
-    as_numbers,
+    as_labels,
     is_number,
     label_column,
-    open_text,
     short,
 )
+from ode2opt.problems.files.unpacking import is_packed, open_text
 
+MOST_COLUMNS = 2**20
 DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
 
 
@@ -47,8 +50,9 @@ def read_csv(path: Path, label: str | None) -> Table:
     if not features:
         raise InputError(f"{path} has a label column but no features.")
     cells, words = _cells(path, layout, target, features)
-    labels = np.array(words)[cells[:, target].astype(int)]
-    return Table(cells[:, features], as_numbers(labels, path), [names[j] for j in features])
+    values = as_labels(np.array(words, dtype=object), path)
+    labels = values[cells[:, target].astype(int)]
+    return Table(cells[:, features], labels, [names[j] for j in features])
 
 
 def _cells(
@@ -57,10 +61,10 @@ def _cells(
     """Return all cells as numbers; in the label column each stands for one of the words."""
     words: dict[str, int] = {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _source(path) as source:
             warnings.simplefilter("ignore", UserWarning)  # blank lines at the end
             cells = np.loadtxt(
-                path,
+                source,
                 delimiter=layout.delimiter,
                 skiprows=layout.skip,
                 converters={target: lambda word: float(words.setdefault(word.strip(), len(words)))},
@@ -69,12 +73,26 @@ def _cells(
                 encoding="utf-8-sig",
                 ndmin=2,
             )
-    except (ValueError, OSError, EOFError) as error:
+    except InputError:
+        raise
+    except (ValueError, OverflowError, OSError) as error:
         raise InputError(_first_bad_cell(path, layout, features) or f"{path}: {error}.") from None
+    if not cells.size:
+        raise InputError(f"{path} has no rows of data.")
     if cells.shape[1] != len(layout.names):
         message = f"{path}: rows have {cells.shape[1]} columns, not {len(layout.names)}."
         raise InputError(_first_bad_cell(path, layout, features) or message)
     return cells, list(words)
+
+
+@contextmanager
+def _source(path: Path) -> Iterator[Path | IO[str]]:
+    """What NumPy reads from: a plain file's name, which is quickest, or unpacked text."""
+    if not is_packed(path):
+        yield path
+        return
+    with open_text(path) as lines:
+        yield lines
 
 
 def _layout(path: Path) -> Layout:
@@ -83,12 +101,15 @@ def _layout(path: Path) -> Layout:
             first, second = next(lines, ""), next(lines, "")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
     delimiter = max(",;\t", key=first.count)
     if delimiter not in first or "\0" in first:
         raise InputError(f"{path} is not CSV: its first line has no comma, semicolon or tab.")
-    head, row = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
+    if max(line.count(delimiter) for line in (first, second)) >= MOST_COLUMNS:
+        raise InputError(f"{path} has more than {MOST_COLUMNS:,} columns: save it as NPZ.")
+    try:
+        head, row = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
+    except csv.Error as error:
+        raise InputError(f"{path} is not CSV: {error}.") from None
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
         return Layout(_numbered(row), delimiter, skip=1)  # scikit-learn's bundled files
     if not _is_header(head, row):
@@ -121,7 +142,8 @@ def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str 
     names = layout.names
     try:
         with open_text(path, errors="replace") as lines:
-            for number, row in enumerate(csv.reader(lines, delimiter=layout.delimiter), 1):
+            rows = csv.reader(_not_too_wide(lines, layout), delimiter=layout.delimiter)
+            for number, row in enumerate(rows, 1):
                 if number <= layout.skip or not row:
                     continue
                 if len(row) != len(names):
@@ -131,6 +153,13 @@ def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str 
                         what = short(row[j]) if row[j].strip() else "empty"
                         place = f"line {number}, column '{names[j]}'"
                         return f"{path}: {place} is {what}, not a number."
-    except (OSError, EOFError, csv.Error) as error:
+    except csv.Error as error:
         return f"{path} cannot be read: {error}."
     return None
+
+
+def _not_too_wide(lines: Iterable[str], layout: Layout) -> Iterator[str]:
+    """Pass lines on; of one with far too many cells only as much as shows it."""
+    for line in lines:
+        wide = line.count(layout.delimiter) > MOST_COLUMNS
+        yield layout.delimiter * (len(layout.names) + 1) if wide else line

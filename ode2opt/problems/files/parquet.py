@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
-from ode2opt.problems.files.table import Table, as_numbers, label_column
+from ode2opt.problems.files.table import Table, as_labels, label_column
+from ode2opt.problems.files.unpacking import check_content
+
+NUMBER = 8  # bytes
 
 
 def read_parquet(path: Path, label: str | None) -> Table:
@@ -18,20 +22,58 @@ def read_parquet(path: Path, label: str | None) -> Table:
     except ImportError:
         raise MissingDependencyError("Parquet files need pyarrow: pip install pyarrow.") from None
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
+        with pyarrow.parquet.ParquetFile(path) as file:
+            about = file.metadata
+            check_content(path, max(about.num_rows * about.num_columns * NUMBER, _bytes(about)))
+            table = file.read(use_threads=False)
+            table.validate(full=True)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file makes Arrow raise what it likes
+        raise InputError(f"{path} is not a Parquet file: {error!s:.100}.") from None
     keep = [j for j, name in enumerate(table.column_names) if name != "__index_level_0__"]
     names = [table.column_names[j] for j in keep]
+    if len(names) < 2:
+        raise InputError(f"{path} has {len(names)} columns: a label and features are due.")
     target = label_column(names, label, path)
     features = [j for j in range(len(names)) if j != target]
-    if not features:
-        raise InputError(f"{path} has a label column but no features.")
-    types = pyarrow.types
-    for j in features:
-        kind = table.column(keep[j]).type
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise InputError(f"{path}: column '{names[j]}' is {kind}, not a number.")
-    columns = [table.column(keep[j]).to_numpy().astype(np.float64) for j in features]
-    labels = as_numbers(table.column(keep[target]).to_numpy(), path)
+    columns = [_numbers(table.column(keep[j]), names[j], path) for j in features]
+    labels = _labels(table.column(keep[target]), names[target], path)
     return Table(np.stack(columns, axis=1), labels, [names[j] for j in features])
+
+
+def _bytes(about: Any) -> int:
+    """Return what a file's pages say that they hold, unpacked."""
+    return sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _numbers(column: Any, name: str, path: Path) -> np.ndarray:
+    """Return a column as float64; a missing cell is NaN."""
+    import pyarrow
+
+    if not _is_number(column.type):
+        raise InputError(f"{path}: column '{name}' is {column.type!s:.40}, not a number.")
+    return column.cast(pyarrow.float64(), safe=False).to_numpy()
+
+
+def _labels(column: Any, name: str, path: Path) -> np.ndarray:
+    """Return labels: numbers, or words; none may be missing."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_decimal(kind) or _is_number(kind):
+        return column.cast(pyarrow.float64(), safe=False).to_numpy()
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        raise InputError(f"{path}: the labels '{name}' are {kind!s:.40}, not numbers or words.")
+    if column.null_count:
+        raise InputError(f"{path}: {column.null_count} of the labels '{name}' are missing.")
+    return as_labels(column.cast(pyarrow.string()).to_numpy(), path)
