@@ -47,6 +47,8 @@ def test_the_files_at_hand_have_the_hashes_that_downloads_must_have(real_data):
     import pooch
 
     for name, digest in sources.SHA256.items():
+        if name == sources.COVTYPE_TEXT and not (real_data / name).exists():
+            continue  # too large to be everywhere
         assert pooch.file_hash(str(real_data / name)) == digest
 
 
