@@ -14,6 +14,7 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -372,7 +373,8 @@ ODD_ARRAYS: tuple[Callable[[], Any], ...] = (
     lambda: np.zeros(25, dtype="M8[s]"), lambda: np.zeros(25, dtype=[("a", float), ("b", int)]),
     lambda: np.full(25, np.nan), lambda: np.zeros(25, dtype="V8"), lambda: np.zeros((25, 0)),
     lambda: np.array(["\x1b[2J", "[/x]"] * 12 + ["é"]), lambda: np.zeros(25, dtype=np.float16),
-    lambda: np.arange(25), lambda: -np.ones(100, dtype=int), lambda: np.zeros(25, dtype="S0"),
+    lambda: np.full(100, 2**31, dtype=np.uint32).view("<U4"), lambda: np.zeros(25, dtype="S0"),
+    lambda: -np.ones(100, dtype=int),
 )  # fmt: skip
 SHAPES = ("(10000000000,)", "(25, 4000000)", "(-1,)", "(25.0, 4)", "()", "((((", "(25, 4, 1)")
 
@@ -398,7 +400,7 @@ def spoil_archive(rng: Rng, data: bytes) -> bytes:
     elif choice < 0.8:
         members[name] = pickle.dumps(Planted())
     elif choice < 0.85:
-        members[name] += b"\0" * 40_000_000  # some kilobytes, packed
+        members[name] += b"\0" * 20_000_000  # some kilobytes, packed
     elif choice < 0.9:
         method = int(rng.choice([zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]))
     else:
@@ -430,21 +432,16 @@ def _odd_columns() -> Iterator[Any]:
 
 
 def spoil_columns(rng: Rng, data: bytes) -> bytes:
-    """Put an odd column into a Parquet table, or repeat its rows without end."""
-    import pyarrow
+    """Put an odd column into a Parquet table, or take one of many rows."""
     import pyarrow.parquet
 
-    table = pyarrow.parquet.read_table(io.BytesIO(data))
     if rng.random() < 0.1:
-        zeros = pyarrow.array(np.zeros(3_000_000))
-        table = pyarrow.table({"a": zeros, "b": zeros, "target": zeros})
-    else:
-        columns = list(_odd_columns())
-        j, odd = int(rng.integers(table.num_columns)), columns[int(rng.integers(len(columns)))]
-        name = str(ODD[int(rng.integers(len(ODD) - len(RAW)))])
-        name = name if rng.random() < 0.3 else table.column_names[j]
-        table = table.set_column(j, name, odd)
-    stream = io.BytesIO()
+        return _many_rows()
+    table, columns = pyarrow.parquet.read_table(io.BytesIO(data)), list(_odd_columns())
+    j, odd = int(rng.integers(table.num_columns)), columns[int(rng.integers(len(columns)))]
+    name = str(ODD[int(rng.integers(len(ODD) - len(RAW)))])
+    name = name if rng.random() < 0.3 else table.column_names[j]
+    table, stream = table.set_column(j, name, odd), io.BytesIO()
     pyarrow.parquet.write_table(table, stream)
     return stream.getvalue()
 
@@ -456,13 +453,30 @@ def spoil_bytes(rng: Rng, data: bytes) -> bytes:
     return BYTES[int(rng.integers(len(BYTES)))](rng, data)
 
 
+@cache
+def _much(pack: Callable[[bytes], bytes]) -> bytes:
+    """Some kilobytes that unpack to much; packed texts may follow each other."""
+    return pack(b"0" * 50_000_000)
+
+
+@cache
+def _many_rows() -> bytes:
+    """A Parquet table of few bytes and many rows."""
+    import pyarrow
+    import pyarrow.parquet
+
+    zeros, stream = pyarrow.array(np.zeros(3_000_000)), io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"a": zeros, "b": zeros, "target": zeros}), stream)
+    return stream.getvalue()
+
+
 def _spoil_packed(rng: Rng, file: File) -> bytes:
     pack, unpack = (bz2.compress, bz2.decompress)
     if file.name.endswith(".gz"):
         pack, unpack = (gzip.compress, gzip.decompress)
     text = unpack(file.data)
     if rng.random() < 0.05:
-        return pack(text + b"0" * 50_000_000)  # some kilobytes that unpack to much
+        return file.data + _much(pack)
     return pack(spoil_text(rng, text))
 
 

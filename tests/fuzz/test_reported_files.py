@@ -115,6 +115,12 @@ def test_what_a_memory_holds_is_checked_as_a_methods_fields_are(tmp_path):
         refusal(Memory.load, tmp_path / "k")
 
 
+def test_text_that_is_no_unicode_is_refused(tmp_path):
+    words = np.full(3, 0x44332211, dtype=np.uint32).view("<U1")
+    np.savez(tmp_path / "t.npz", A=np.ones((3, 1)), b=words)
+    assert "not a readable NPZ" in refusal(read_table, tmp_path / "t.npz")
+
+
 # Configuration and checkpoint ----------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Iterable
 from io import BytesIO
@@ -66,9 +67,17 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     if member.compress_type not in METHODS:
         raise ValueError(member.compress_type)
     found = np.lib.format.read_array(BytesIO(archive.read(member)), allow_pickle=False)
-    if found.dtype.hasobject or found.dtype.fields is not None:
+    if found.dtype.hasobject or found.dtype.fields is not None or not _is_text(found):
         raise ValueError(found.dtype)
     return found
+
+
+def _is_text(found: np.ndarray) -> bool:
+    """Whether what NumPy takes for text is Unicode: Python makes a string of nothing else."""
+    if found.dtype.kind != "U" or not found.nbytes:
+        return True
+    codes = np.frombuffer(found.tobytes(), np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
+    return bool(codes.max() <= sys.maxunicode)
 
 
 def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: tuple[int, ...]) -> Array:
