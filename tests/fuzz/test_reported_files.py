@@ -77,16 +77,29 @@ def test_integers_of_thousands_of_digits_are_refused_in_a_sentence(digits, field
     refusal(Method.load, path)
 
 
+def retyped(path, dtype, count):
+    """Say of the float64 arrays of a file that they are of another kind."""
+    data = path.read_bytes()
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    sizes = {"BF16": 4 * count, "F4": 16 * count}
+    there = f'"{dtype}","shape":[{sizes.get(dtype, 8 * count)}]'
+    spoiled = header.replace(f'"F64","shape":[{count}]'.encode(), there.encode())
+    assert spoiled != header
+    path.write_bytes(len(spoiled).to_bytes(8, "little") + spoiled + data[8 + len(header) :])
+
+
 @pytest.mark.parametrize("dtype", ["F8_E4M3", "F8_E5M2", "BF16", "F4"])
 def test_numbers_that_numpy_does_not_have_are_refused_in_a_sentence(dtype, tmp_path):
     path = method_file(tmp_path / "m")
-    data = path.read_bytes()
-    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-    count = 8 * 30 * (2 if dtype == "F4" else 1) // (2 if dtype == "BF16" else 1)
-    spoiled = header.replace(b'"F64","shape":[30]', f'"{dtype}","shape":[{count}]'.encode())
-    assert spoiled != header
-    path.write_bytes(len(spoiled).to_bytes(8, "little") + spoiled + data[8 + len(header) :])
+    retyped(path, dtype, 30)
     refusal(Method.load, path)
+    run, like = RunDirectory(tmp_path), [np.ones(4)]
+    run.checkpoints.mkdir()
+    run.metrics.write_bytes(b"")
+    run.save(Progress(), like)
+    (path,) = run.checkpoints.iterdir()
+    retyped(path, dtype, 4)
+    refusal(run.load, like)
 
 
 def test_a_long_message_is_cut_and_what_a_terminal_obeys_is_spelled_out(tmp_path):
@@ -131,7 +144,7 @@ def test_text_that_is_no_unicode_is_refused(tmp_path):
 )  # fmt: skip
 def test_a_config_of_the_wrong_type_is_refused_in_a_sentence(text, tmp_path):
     (tmp_path / "config.json").write_bytes(text.encode("latin-1"))
-    assert "config.json is damaged" in refusal(read_config, tmp_path)
+    assert "config.json is " in refusal(read_config, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +197,7 @@ def test_a_damaged_gz_is_told(tmp_path, rng):
 
 def test_text_that_unpacks_without_end_is_refused(tmp_path):
     path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(b"a,y\n" + b"0" * 25_000_000, compresslevel=1))
+    path.write_bytes(gzip.compress(b"a,y\n" + b"0" * 25_000_000))
     assert "unpacks to more than 100 times its size" in refusal(read_table, path)
 
 
