@@ -157,7 +157,8 @@ class LinearModel(Problem):
         Columns of zeros are given what the others have in the mean.
         """
         if is_sparse(self.A):
-            size = abs(self.A).max(axis=0).toarray().reshape(-1)
+            size = np.zeros(self.n, dtype=self.dtype)
+            np.maximum.at(size, self.A.indices, np.abs(self.A.data))  # no copy by columns
         else:  # without a copy of A
             highest, lowest = self.xp.max(self.A, axis=0), self.xp.min(self.A, axis=0)
             size = np.asarray(self.xp.maximum(highest, -lowest))
