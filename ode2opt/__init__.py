@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.problems import (
     Family,
+    Huber,
     LeastSquares,
     LinearModel,
     Logistic,
     Lpp,
+    Poisson,
     Problem,
     Quadratic,
+    SquaredHinge,
     load_dataset,
 )
 from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
@@ -26,6 +29,7 @@ __version__ = _version("ode2opt")
 __all__ = [
     "Family",
     "Guard",
+    "Huber",
     "InputError",
     "LeastSquares",
     "LinearModel",
@@ -34,11 +38,13 @@ __all__ = [
     "Memory",
     "Method",
     "Ode2OptError",
+    "Poisson",
     "Problem",
     "Quadratic",
     "Relay",
     "Result",
     "Schedule",
+    "SquaredHinge",
     "Status",
     "__version__",
     "certify",

@@ -46,7 +46,7 @@ def _named_json(text: str | None) -> str | None:
 
 
 METHOD_SUFFIX = ".safetensors"
-PROBLEM_NAMES = "logistic, lpp or leastsquares"
+PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber or squaredhinge"
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
 DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
 SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.")]

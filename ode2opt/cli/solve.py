@@ -87,7 +87,7 @@ def solve(
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
-    rows = rows_of(read_table(file, label=label), str(file), binary=problem == "logistic")
+    rows = rows_of(read_table(file, label=label), str(file), binary=kind.binary)
     A, sizes = rows.A, None
     if scale_columns:
         sizes = largest_entries(A)

@@ -60,7 +60,8 @@ def to_jax(problem: Problem) -> Problem:
     vars(twin).update({k: v for k, v in vars(problem).items() if k not in _NOT_STATIC})
     for name in problem.arrays:
         part = getattr(problem, name)
-        setattr(twin, name, to_jax(part) if isinstance(part, Problem) else _dense(part))
+        if part is not None:
+            setattr(twin, name, to_jax(part) if isinstance(part, Problem) else _dense(part))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
     return twin
 

@@ -6,6 +6,7 @@ from ode2opt.problems.family import KINDS, Family
 from ode2opt.problems.files import read_table
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
+from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
 from ode2opt.problems.quadratic import Quadratic
 
 __all__ = [
@@ -14,13 +15,16 @@ __all__ = [
     "Dataset",
     "Family",
     "FunctionProblem",
+    "Huber",
     "LeastSquares",
     "LinearModel",
     "Logistic",
     "Lpp",
+    "Poisson",
     "Problem",
     "Quadratic",
     "Scale",
+    "SquaredHinge",
     "Start",
     "load_dataset",
     "read_table",

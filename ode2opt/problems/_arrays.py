@@ -63,6 +63,17 @@ def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
     return b
 
 
+def as_weights(weights: Array, like: Array) -> Array:
+    """Return weights of the rows of ``like`` with mean one."""
+    found = as_vector(weights, like, "weights", like.shape[0])
+    total = float(namespace(found).sum(found))
+    if bool(namespace(found).any(found < 0)):
+        raise InputError("weights must not be negative.")
+    if not 0 < total < float("inf"):
+        raise InputError(f"weights sum to {total:g}: at least one must be positive.")
+    return found * (len(found) / total)
+
+
 def detached(x: Array) -> Array:
     """Return a torch tensor without its history, anything else as it is."""
     return x.detach() if hasattr(x, "detach") else x

@@ -16,6 +16,7 @@ from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
+from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
 from ode2opt.problems.preparing import Rows
 from ode2opt.problems.sources import Progress
 
@@ -23,6 +24,9 @@ KINDS: dict[str, type[LinearModel]] = {
     "logistic": Logistic,
     "lpp": Lpp,
     "leastsquares": LeastSquares,
+    "poisson": Poisson,
+    "huber": Huber,
+    "squaredhinge": SquaredHinge,
 }
 PARTS = ("train", "test")
 
@@ -114,17 +118,18 @@ class Family:
         """Problems of ``size`` rows drawn without replacement from a dataset.
 
         Args:
-            problem: "logistic", "lpp" or "leastsquares".
+            problem: a name of ``ode2opt.problems.KINDS``: "logistic", "lpp", "leastsquares",
+                "poisson", "huber" or "squaredhinge".
             dataset: a name or a file; see :func:`ode2opt.problems.load_dataset`.
             split: "paper" or "shuffled".
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
             label: the label column of a file.
             progress: what a download reports to.
-            options: passed to the problem (``l2``, ``p``).
+            options: passed to the problem (``l2``, ``p``, ``intercept``).
         """
         kind = kind_of(problem)
         data = load_dataset(
-            dataset, split=split, binary=kind is Logistic, label=label, progress=progress
+            dataset, split=split, binary=kind.binary, label=label, progress=progress
         )
         rows = {"train": data.train, "test": data.test}
         size = data.size if size is None else size

@@ -1,4 +1,4 @@
-"""Losses of linear models, f(x) = mean_i loss(a_i . x, b_i) + l2/2 |x|^2, written once.
+"""Losses of linear models, written once: the weighted mean of loss(a_i . x, b_i), plus l2/2 |x|^2.
 
 The same class runs on NumPy arrays, SciPy CSR matrices, JAX arrays and torch tensors. A new loss
 is a subclass with three elementwise functions.
@@ -20,11 +20,12 @@ from ode2opt.problems._arrays import (
     as_number,
     as_ridge,
     as_vector,
+    as_weights,
     is_sparse,
     namespace,
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
-from ode2opt.problems.curvature import gram_eigenvalue
+from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
 from ode2opt.problems.gram import SPARSE_SLOWER, gram_flops, weighted_gram
 
 LOSS_FLOPS = 20  # of one row's slope, about
@@ -37,10 +38,16 @@ class LinearModel(Problem):
         A: N x n matrix, dense or sparse. A sparse matrix stays sparse.
         b: N targets.
         l2: weight of l2/2 |x|^2.
+        weights: of the rows in the mean; one each by default.
+        intercept: whether the last variable is added to every score; l2 leaves it alone, and no
+            column is made for it.
+        offset: what is added to each row's score.
     """
 
-    arrays = ("A", "b")
+    arrays = ("A", "b", "weights", "offset")
     cheap_diagonal = True
+    binary = False
+    """Whether targets are labels of two classes, 0 and 1."""
     quadratic = False
     """Whether the loss is a square, so that one Newton step is all."""
     _sparse_transposed: Array = None
@@ -48,17 +55,33 @@ class LinearModel(Problem):
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
 
-    def __init__(self, A: Array, b: Array, *, l2: float = 0.0) -> None:
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
         A = as_matrix(A)
-        self._set(A, as_vector(b, A, "b", A.shape[0]), as_ridge(l2))
+        self.l2, self.intercept = as_ridge(l2), bool(intercept)
+        self.weights = None if weights is None else as_weights(weights, A)
+        self.offset = None if offset is None else as_vector(offset, A, "offset", A.shape[0])
+        self._set(A, as_vector(b, A, "b", A.shape[0]))
+        self.check_targets()
 
-    def _set(self, A: Array, b: Array, l2: float) -> None:
-        self.A, self.b, self.l2 = A, b, l2
-        self.N, self.n = A.shape
-        self.rows = self.N
+    def _set(self, A: Array, b: Array) -> None:
+        self.A, self.b = A, b
+        self.N = self.rows = A.shape[0]
+        self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
         if is_sparse(A):
             self._sparse_transposed = A.T
+
+    def check_targets(self) -> None:
+        """Refuse targets that the loss is not made for."""
 
     @property
     def _transposed(self) -> Array:
@@ -77,79 +100,113 @@ class LinearModel(Problem):
     def bend(self, z: Array) -> Array:
         """Return the second derivative of the loss by the score, row by row."""
 
+    def scores(self, x: Array) -> Array:
+        """Return what the losses are functions of: A x, with intercept and offset."""
+        z = self._linear(x)
+        return z if self.offset is None else z + self.offset
+
+    def _linear(self, v: Array) -> Array:
+        """Return the matrix times v; the column of ones is not made."""
+        return self.A @ v[:-1] + v[-1] if self.intercept else self.A @ v
+
+    def _pull(self, r: Array) -> Array:
+        """Return the transposed matrix times r."""
+        g = self._transposed @ r
+        return self._with_last(g, self.xp.sum(r)) if self.intercept else g
+
+    def _with_last(self, values: Array, last: Array) -> Array:
+        return self.xp.concat([values, self.xp.reshape(last, (1,))])
+
+    def _penalty(self, v: Array) -> Array:
+        """Return the derivative of l2/2 |x|^2 along v."""
+        g = self.l2 * v
+        return self._with_last(g[:-1], 0 * g[-1]) if self.intercept else g
+
+    def _weighted(self, values: Array) -> Array:
+        return values if self.weights is None else self.weights * values
+
     def value(self, x: Array) -> Array:
-        return self._value(x, self.A @ x)
+        return self._mean(x, self.loss(self.scores(x)))
 
     def value_at_zero(self) -> float:
         """Return f(0), for which the rows are not needed."""
-        return float(self.xp.sum(self.loss(0 * self.b))) / self.N
+        z = 0 * self.b if self.offset is None else self.offset
+        return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
-        return self._gradient(x, self.A @ x)
+        return self._gradient(x, self.slope(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        loss, slope = self.loss_and_slope(self.A @ x)
-        return self._mean(x, loss), self._pulled(x, slope)
+        loss, slope = self.loss_and_slope(self.scores(x))
+        return self._mean(x, loss), self._gradient(x, slope)
 
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
         """Return loss and slope of each row; where they share work, in one go."""
         return self.loss(z), self.slope(z)
 
-    def _value(self, x: Array, z: Array) -> Array:
-        return self._mean(x, self.loss(z))
-
     def _mean(self, x: Array, loss: Array) -> Array:
-        mean = self.xp.sum(loss) / self.N
-        return mean + 0.5 * self.l2 * (x @ x) if self.l2 else mean
+        mean = self.xp.sum(self._weighted(loss)) / self.N
+        return mean + 0.5 * (x @ self._penalty(x)) if self.l2 else mean
 
-    def _gradient(self, x: Array, z: Array) -> Array:
-        return self._pulled(x, self.slope(z))
-
-    def _pulled(self, x: Array, r: Array) -> Array:
-        r /= self.N
-        g = self._transposed @ r
+    def _gradient(self, x: Array, slope: Array) -> Array:
+        slope = self._weighted(slope)
+        slope /= self.N
+        g = self._pull(slope)
         if self.l2:
-            g += self.l2 * x
+            g += self._penalty(x)
         return g
 
     def hvp(self, x: Array, v: Array) -> Array:
-        return self._transposed @ (self._bent(x) * (self.A @ v)) + self.l2 * v
+        return self._pull(self._bent(x) * self._linear(v)) + self._penalty(v)
 
     def _bent(self, x: Array) -> Array:
-        """Return bend / N at x; the last answer is kept, since products come in rows."""
+        """Return the rows' part of bends at x; the last answer is kept: products come in rows."""
         if not (isinstance(x, np.ndarray) and isinstance(self.b, np.ndarray)):
-            return self.bend(self.A @ x) / self.N
+            return self._shares(self.bend(self.scores(x)))
         known = self._last_bend
         if known is None or not np.array_equal(known[0], x):
-            known = self._last_bend = (x.copy(), self.bend(self.A @ x) / self.N)
+            known = self._last_bend = (x.copy(), self._shares(self.bend(self.scores(x))))
         return known[1]
 
+    def _shares(self, bend: Array) -> Array:
+        return self._weighted(bend) / self.N
+
     def at(self, x: Array) -> Point:
-        return Point(x, self.A @ x)
+        return Point(x, self.scores(x))
 
     def gradient_at(self, point: Point) -> Array:
-        return self._gradient(*point)
+        return self._gradient(point.x, self.slope(point.scores))
 
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
         bend = 0.5 * (self.bend(scores[0]) + self.bend(scores[1]))
-        return self._transposed @ (bend * (self.A @ v) / self.N) + self.l2 * v
+        return self._pull(self._shares(bend) * self._linear(v)) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
         self._check_hessian_size()
-        H = weighted_gram(self.A, self._bent(x))
+        bent = self._bent(x)
+        H = weighted_gram(self.A, bent)
         if isinstance(H, np.ndarray):
-            H[np.diag_indices(self.n)] += self.l2
-            return H
-        return H + self.l2 * self.xp.eye(self.n, dtype=self.dtype)
+            H[np.diag_indices(len(H))] += self.l2
+        else:
+            H = H + self.l2 * self.xp.eye(len(H), dtype=self.dtype)
+        return self._bordered(H, bent) if self.intercept else H
+
+    def _bordered(self, H: Array, bent: Array) -> Array:
+        """Return a Hessian with the intercept's row and column."""
+        border = self._pull(bent)
+        columns = self.xp.concat([H, border[None, :-1]])
+        return self.xp.concat([columns, border[:, None]], axis=1)
 
     def hessian_flops(self) -> int:
         return gram_flops(self.A)
 
     def gradient_error(self, x: Array) -> float:
         """Return the sampling error of the gradient: the rows taken as drawn at random."""
-        slope = self.slope(self.A @ x)
-        return float(self.xp.sqrt(self.xp.sum(self._squares().T @ (slope * slope)))) / self.N
+        slope = self._weighted(self.slope(self.scores(x)))
+        squares = slope * slope
+        total = self.xp.sum(self._squares().T @ squares) + self.intercept * self.xp.sum(squares)
+        return float(self.xp.sqrt(total)) / self.N
 
     def unseen_curvature(self, x: Array) -> np.ndarray:
         """Return for each column the curvature that one more row could add: what N rows leave open.
@@ -157,12 +214,12 @@ class LinearModel(Problem):
         Columns of zeros are given what the others have in the mean.
         """
         if is_sparse(self.A):
-            size = np.zeros(self.n, dtype=self.dtype)
+            size = np.zeros(self.A.shape[1], dtype=self.A.dtype)
             np.maximum.at(size, self.A.indices, np.abs(self.A.data))  # no copy by columns
         else:  # without a copy of A
             highest, lowest = self.xp.max(self.A, axis=0), self.xp.min(self.A, axis=0)
             size = np.asarray(self.xp.maximum(highest, -lowest))
-        squares = size.astype(np.float64) ** 2
+        squares = np.append(size, [1.0] * self.intercept).astype(np.float64) ** 2
         seen = squares > 0
         squares[~seen] = squares[seen].mean() if seen.any() else 1.0
         return float(self.xp.max(self._bent(x))) * squares
@@ -173,14 +230,16 @@ class LinearModel(Problem):
         chosen._last_bend = None
         for name in self.arrays:
             values = getattr(self, name)
-            if values.shape[:1] == (self.N,):
+            if values is not None and values.shape[:1] == (self.N,):
                 values = values[index]
                 setattr(chosen, name, values if is_sparse(values) else np.asarray(values))
-        chosen._set(chosen.A, chosen.b, self.l2)
+        chosen._set(chosen.A, chosen.b)
         return chosen
 
     def hessian_diagonal(self, x: Array) -> Array:
-        return self._squares().T @ self._bent(x) + self.l2
+        bent = self._bent(x)
+        diagonal = self._squares().T @ bent + self.l2
+        return self._with_last(diagonal, self.xp.sum(bent)) if self.intercept else diagonal
 
     def _squares(self) -> Array:
         """Return A with its entries squared; a sparse one shares its structure."""
@@ -198,21 +257,32 @@ class LinearModel(Problem):
 
         With W = diag(bend)/N, A^T W A and W^1/2 A A^T W^1/2 share their non-zero eigenvalues.
         """
-        if self.n <= self.N:
+        if self.n <= self.N or self.intercept:
             return super().curvature_operator(x)
-        root = self.xp.sqrt(self.bend(self.A @ x) / self.N)
+        root = self.xp.sqrt(self._shares(self.bend(self.scores(x))))
         return lambda v: root * (self.A @ (self._transposed @ (root * v))) + self.l2 * v, self.N
 
     def curvature_bound(self) -> float | None:
         """Return slope_bound times the largest eigenvalue of A^T A / N, plus l2."""
         if self.slope_bound is None:
             return None
-        return self.slope_bound * gram_eigenvalue(self.A)[0] + self.l2
+        return self.slope_bound * self._gram_eigenvalue()[0] + self.l2
 
     def _paper_bound(self) -> tuple[float, int]:
         """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""
-        top, calls = gram_eigenvalue(self.A)
+        top, calls = self._gram_eigenvalue()
         return top + self.l2, calls
+
+    def _gram_eigenvalue(self) -> tuple[float, int]:
+        """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
+        if self.weights is None and not self.intercept:
+            return gram_eigenvalue(self.A)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            there = self.xp.asarray(v, dtype=self.dtype)
+            return np.asarray(self._pull(self._shares(self._linear(there))))
+
+        return largest_eigenvalue(product, self.n, np.asarray(self.b[:1]).dtype)
 
 
 class Logistic(LinearModel):
@@ -228,9 +298,9 @@ class Logistic(LinearModel):
     """
 
     slope_bound = 0.25
+    binary = True
 
-    def __init__(self, A: Array, b: Array, *, l2: float = 0.0) -> None:
-        super().__init__(A, b, l2=l2)
+    def check_targets(self) -> None:
         if bool(self.xp.any((self.b < 0) | (self.b > 1))):
             low, high = float(self.xp.min(self.b)), float(self.xp.max(self.b))
             raise InputError(
@@ -279,14 +349,24 @@ class Logistic(LinearModel):
 class Lpp(LinearModel):
     """l_p^p regression: loss = (z - b)^p / p for an even p >= 2."""
 
-    def __init__(self, A: Array, b: Array, *, p: int = 4, l2: float = 0.0) -> None:
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        p: int = 4,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
         power = as_number(p, "p")
         if not power.is_integer() or power < 2 or power % 2:
             raise InputError(f"p is {p}: the l_p^p loss needs an even p of at least 2.")
         self.p = int(power)
         self.quadratic = self.p == 2
         self.slope_bound = 1.0 if self.quadratic else None
-        super().__init__(A, b, l2=l2)
+        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
 
     def loss(self, z: Array) -> Array:
         return integer_power(z - self.b, self.p) / self.p
@@ -303,8 +383,18 @@ class Lpp(LinearModel):
 class LeastSquares(Lpp):
     """Least squares: loss = (z - b)^2 / 2."""
 
-    def __init__(self, A: Array, b: Array, *, l2: float = 0.0) -> None:
-        super().__init__(A, b, p=2, l2=l2)
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
+        options = {"weights": weights, "intercept": intercept, "offset": offset}
+        super().__init__(A, b, p=2, l2=l2, **options)
 
 
 def integer_power(r: Array, k: int) -> Array:

@@ -7,7 +7,16 @@ import scipy.sparse
 import scipy.special
 import torch
 
-from ode2opt import InputError, LeastSquares, Logistic, Lpp, Quadratic
+from ode2opt import (
+    Huber,
+    InputError,
+    LeastSquares,
+    Logistic,
+    Lpp,
+    Poisson,
+    Quadratic,
+    SquaredHinge,
+)
 from ode2opt.problems.curvature import largest_curvature
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -17,6 +26,9 @@ LOSSES = {
     "lpp4": lambda A, b: Lpp(A, b),
     "lpp6": lambda A, b: Lpp(A, b, p=6, l2=0.01),
     "leastsquares": lambda A, b: LeastSquares(A, b, l2=0.2),
+    "poisson": lambda A, b: Poisson(A, 3 * b, l2=0.1),
+    "huber": lambda A, b: Huber(A, b, delta=0.7),
+    "squaredhinge": lambda A, b: SquaredHinge(A, b, l2=0.1),
 }
 LIBRARIES = {
     "numpy": np.asarray,

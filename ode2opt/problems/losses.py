@@ -1,0 +1,94 @@
+"""Further losses of linear models: counts, outliers, classes with a margin."""
+
+from __future__ import annotations
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, as_positive
+from ode2opt.problems.linear_model import LinearModel
+
+
+class Poisson(LinearModel):
+    """Poisson regression with the logarithm as link: loss = exp(z) - b z for counts b >= 0.
+
+    Up to a constant, half the deviance.
+    """
+
+    def check_targets(self) -> None:
+        if bool(self.xp.any(self.b < 0)):
+            low = float(self.xp.min(self.b))
+            raise InputError(
+                f"Poisson targets are counts and must not be negative; one is {low:g}."
+            )
+
+    def loss(self, z: Array) -> Array:
+        return self.xp.exp(z) - self.b * z
+
+    def slope(self, z: Array) -> Array:
+        return self.xp.exp(z) - self.b
+
+    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
+        e = self.xp.exp(z)
+        return e - self.b * z, e - self.b
+
+    def bend(self, z: Array) -> Array:
+        return self.xp.exp(z)
+
+
+class Huber(LinearModel):
+    """Huber's loss: a square up to a residual of ``delta``, a line beyond."""
+
+    slope_bound = 1.0
+
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        delta: float = 1.0,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
+        self.delta = as_positive(delta, "delta")
+        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
+
+    def loss(self, z: Array) -> Array:
+        r, near = z - self.b, self.slope(z)
+        return near * (r - 0.5 * near)
+
+    def slope(self, z: Array) -> Array:
+        return self.xp.clip(z - self.b, -self.delta, self.delta)
+
+    def bend(self, z: Array) -> Array:
+        return self.xp.astype(self.xp.abs(z - self.b) <= self.delta, z.dtype)
+
+
+class SquaredHinge(LinearModel):
+    """The loss of a support vector machine, squared: max(0, 1 - s z)^2 with s = 2 b - 1.
+
+    Labels b are 0 or 1, as for ``Logistic``.
+    """
+
+    slope_bound = 2.0
+    binary = True
+
+    def check_targets(self) -> None:
+        if bool(self.xp.any((self.b != 0) & (self.b != 1))):
+            raise InputError("SquaredHinge labels must be 0 or 1.")
+
+    def _gap(self, z: Array) -> tuple[Array, Array]:
+        """Return s and how far the margin is missed."""
+        s = 2 * self.b - 1
+        gap = 1 - s * z
+        return s, gap * self.xp.astype(gap > 0, gap.dtype)
+
+    def loss(self, z: Array) -> Array:
+        return self._gap(z)[1] ** 2
+
+    def slope(self, z: Array) -> Array:
+        s, gap = self._gap(z)
+        return -2 * s * gap
+
+    def bend(self, z: Array) -> Array:
+        return 2 * self.xp.astype(self._gap(z)[1] > 0, z.dtype)
