@@ -134,8 +134,9 @@ class _Whitening:
         left = self.run.max_seconds - self.run.seconds
         inner = Run(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)
         with suppress(Stop, HandOver):
-            here = inner.begin(x)
-            lbfgs(inner, here, factor)
+            here = inner.attempt(x)
+            if here is not None:  # what fits fewer rows may overflow on these
+                lbfgs(inner, here, factor)
         self.run.charge(inner.calls * part.N / self.problem.N)
         return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
 
