@@ -1,0 +1,165 @@
+"""scipy: ``scipy.optimize.minimize(fun, x0, jac=g, method=minimizer("auto"), tol=1e-6)``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult, approx_fprime
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.problems.base import Problem
+from ode2opt.solvers import Memory, Method, Result, Status, solve
+from ode2opt.solvers.run import Progress
+
+OPTIONS = ("tol", "gtol", "maxiter", "max_seconds", "disp")
+CODES = {status: code for code, status in enumerate(Status)}
+"""``OptimizeResult.status``: 0 is success, the others are ours in their order."""
+
+
+def minimizer(
+    method: str | Method | Schedule = "auto", *, memory: Memory | None = None
+) -> Callable[..., OptimizeResult]:
+    """Return what ``scipy.optimize.minimize`` takes as its ``method``.
+
+    Args:
+        method: as in :func:`ode2opt.solve`: a built-in name, a learned method or a schedule.
+        memory: a :class:`Memory` that all calls share; with "auto" only.
+
+    ``tol`` (or the option ``gtol``) is the Euclidean gradient norm to reach, 1e-5 by default as in
+    scipy; other options are ``maxiter``, ``max_seconds`` and ``disp``. Without ``jac`` gradients
+    are forward differences of the function, as in scipy.
+
+    Example:
+        >>> minimize(fun, x0, jac=gradient, method=minimizer("auto"), tol=1e-6)
+    """
+
+    def minimise(
+        fun: Callable[..., Any],
+        x0: Any,
+        args: tuple[Any, ...] = (),
+        jac: Any = None,
+        hess: Any = None,
+        hessp: Any = None,
+        bounds: Any = None,
+        constraints: Any = (),
+        callback: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> OptimizeResult:
+        if bounds is not None or np.size(constraints):
+            raise InputError("ode2opt minimises without bounds and constraints.")
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown_name("option", name, OPTIONS)
+        x0 = np.atleast_1d(np.asarray(x0, dtype=np.float64))
+        counted = _Counted(fun, args, jac, hess, hessp, x0.size)
+        result = solve(
+            counted,
+            x0,
+            method=method,
+            memory=memory,
+            tol=options.get("gtol", options.get("tol", 1e-5)),
+            max_iter=options.get("maxiter", 100_000),
+            max_seconds=options.get("max_seconds"),
+            callback=None if callback is None else _callback(callback, counted),
+        )
+        answer = _answer(result, counted)
+        if options.get("disp"):
+            print(f"{answer.message} f = {answer.fun:.6g}, gradient norm {result.grad_norm:.3g}.")
+        return answer
+
+    return minimise
+
+
+class _Counted(Problem):
+    """A function as scipy's users give it, with a count of what is asked for.
+
+    ``last`` is the last point at which the value is known, with the value.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        jac: Any,
+        hess: Any,
+        hessp: Any,
+        n: int,
+    ) -> None:
+        self.n, self.dtype, self.xp = n, np.dtype(np.float64), np
+        self.args = args if isinstance(args, tuple) else (args,)
+        self.fun, self.jac, self.hess, self.hessp = fun, jac, hess, hessp
+        self.has_hvp = callable(hess) or callable(hessp)
+        self.nfev = self.njev = self.nhev = 0
+        self.last: tuple[np.ndarray, float] | None = None
+
+    def value(self, x: np.ndarray) -> float:
+        self.nfev += 1
+        value = np.asarray(self.fun(np.copy(x), *self.args), dtype=np.float64)
+        if value.size != 1:
+            raise InputError(f"The function returns shape {value.shape}; one number is due.")
+        self.last = (np.copy(x), float(value.reshape(())))
+        return self.last[1]
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        self.njev += 1
+        if self.jac is None:
+            return np.asarray(approx_fprime(x, self.value))
+        g = np.array(self.jac(np.copy(x), *self.args), dtype=np.float64)
+        if g.size != self.n:
+            raise InputError(f"The gradient has shape {g.shape}; it must have {self.n} numbers.")
+        return g.ravel()
+
+    def hvp(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if not self.has_hvp:
+            return super().hvp(x, v)
+        self.nhev += 1
+        if callable(self.hessp):
+            return np.array(self.hessp(np.copy(x), v, *self.args), dtype=np.float64).ravel()
+        return np.asarray(self.hess(np.copy(x), *self.args) @ v, dtype=np.float64).ravel()
+
+    def known_value(self, x: np.ndarray) -> float:
+        """Return f(x), asking for it only where the last value was another point's."""
+        if self.last is not None and np.array_equal(self.last[0], x):
+            return self.last[1]
+        return self.value(x)
+
+
+def _callback(callback: Callable[..., Any], counted: _Counted) -> Callable[[Progress], bool]:
+    """Return scipy's callback as ours: by x, or by ``intermediate_result``; both can stop."""
+    whole = set(inspect.signature(callback).parameters) == {"intermediate_result"}
+
+    def called(progress: Progress) -> bool:
+        x = np.array(progress.x, dtype=np.float64)
+        try:
+            if whole:
+                now = OptimizeResult(x=x, fun=counted.known_value(x))
+                callback(intermediate_result=now)
+            else:
+                callback(x)
+        except StopIteration:
+            return True
+        return False
+
+    return called
+
+
+def _answer(result: Result, counted: _Counted) -> OptimizeResult:
+    x = np.asarray(result.x)
+    return OptimizeResult(
+        x=x,
+        fun=result.fun,
+        jac=counted.gradient(x),
+        success=result.success,
+        status=0 if result.success else CODES[result.status],
+        message=result.message,
+        nit=result.iterations,
+        nfev=counted.nfev,
+        njev=counted.njev,
+        nhev=counted.nhev,
+        method=result.method,
+        handovers=result.handovers,
+    )
