@@ -17,6 +17,7 @@ APPROXIMATE = 0.1  # the same as DECREASE, in the comparison of slopes
 FURTHEST = 4.0  # by how much a step may grow in one trial
 SLOW = 0.66  # a bracket that keeps more than this share of its width in two trials is halved
 BACK = 0.1  # the share of a step that led to no number
+ENOUGH = 15  # trials after which a step that gains is taken whatever slope is left: f has a kink
 MAX_TRIALS = 30
 
 
@@ -66,7 +67,9 @@ def search(
     slack = rounding * abs(start.value)
     low, high = start, None  # the lowest point so far; the other end of the bracket
     step, widths = first, [math.inf, math.inf]
-    for _ in range(MAX_TRIALS):
+    for count in range(MAX_TRIALS):
+        if count >= ENOUGH and high is not None and _gains(start, low):
+            break
         trial = at(step)
         if not trial.finite:
             high, step = None, low.step + BACK * (step - low.step)
@@ -86,14 +89,20 @@ def search(
                 step = 0.5 * (low.step + high.step)
             widths = [widths[1], width]
         if not 0 < step < math.inf or step == low.step or (high and step == high.step):
-            return None
-    return None
+            break
+    return at(low.step) if high is not None and _gains(start, low) else None
+
+
+def _gains(start: Trial, trial: Trial) -> bool:
+    """Whether a step lowers the value by its share of the slope."""
+    gain = DECREASE * trial.step * start.slope
+    return trial.step > 0 and trial.value <= start.value + gain
 
 
 def _accepted(start: Trial, trial: Trial, slack: float) -> bool:
     if not trial.slope >= CURVATURE * start.slope:
         return False
-    if trial.value <= start.value + DECREASE * trial.step * start.slope:
+    if _gains(start, trial):
         return trial.slope <= -CURVATURE * start.slope
     flat = trial.value <= start.value + slack
     return flat and trial.slope <= (2 * APPROXIMATE - 1) * start.slope

@@ -242,6 +242,8 @@ def make_case(seed: int) -> Case:
     l2 = 0.0 if rng.random() < 0.4 else 10 ** rng.uniform(-8, 0)
     problem, rows = _problem(rng, kind, library, dtype, N, n, l2)
     x0 = _start(rng, rows, n, dtype)
+    while not _is_fit(problem, x0):
+        x0 = (x0 / 16).astype(dtype)
     return Case(seed, kind, library, problem, rows, _like(problem, x0), _tol(rng, rows, x0, dtype))
 
 
@@ -306,6 +308,13 @@ def _start(rng: np.random.Generator, rows: Rows, n: int, dtype: type) -> np.ndar
         return (x * 10 ** rng.uniform(-8, 4)).astype(dtype)
     size = np.max(np.abs(rows.A @ x)) or 1.0
     return (x * 10 ** rng.uniform(-1, 2.7) / size).astype(dtype)
+
+
+def _is_fit(problem: Problem, x0: np.ndarray) -> bool:
+    """Whether there are numbers at a start: others are refused."""
+    with np.errstate(all="ignore"):
+        value, g = problem.value_and_gradient(_like(problem, x0))
+    return bool(np.isfinite(float(value)) and np.all(np.isfinite(np.asarray(g))))
 
 
 def _tol(rng: np.random.Generator, rows: Rows, x0: np.ndarray, dtype: type) -> float:

@@ -145,3 +145,22 @@ def test_an_untrue_slope_ends_the_search():
     line = Line(lambda t: t, lambda t: -1.0)  # it says downhill, but goes uphill
     assert line.search(1.0) is None
     assert len(line.asked) <= 30
+
+
+@pytest.mark.parametrize("sharp", [1e-3, 1e-9, 0.0])
+def test_at_a_kink_a_step_that_gains_is_taken(sharp):
+    """Steeper behind the kink than before it, so that no slope in between is ever met."""
+    line = Line(
+        lambda t: 3 * np.hypot(sharp, t - 1) + 2 * (t - 1),
+        lambda t: 3 * (t - 1) / (np.hypot(sharp, t - 1) or 1.0) + 2,
+    )
+    found = line.search(0.3)
+    assert found is not None
+    assert line.asked[-1] == found
+    assert len(line.asked) <= 17
+    assert line.value(found.step) <= line.value(0.0) + 1e-3 * found.step * line.slope(0.0)
+    assert abs(found.step - 1) < 0.1
+
+
+def test_a_line_without_a_minimum_has_no_step():
+    assert Line(lambda t: -t, lambda t: -1.0).search(1.0) is None
