@@ -52,6 +52,7 @@ bench: $(VENV)/.study
 # The attacks of tests/fuzz at length; prints counts.
 soak: $(VENV)/.test
 	$(BIN)/python tests/fuzz/soak_files.py
+	$(BIN)/python tests/fuzz/soak_solves.py --count 10000 --methods 2
 
 # Other people's solvers beside ours: needs the extra bench, minutes to an hour.
 peers: $(VENV)/.test

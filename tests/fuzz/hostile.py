@@ -85,7 +85,7 @@ def _logistic_slopes(z: np.ndarray, b: np.ndarray, dz: np.ndarray) -> tuple:
     return np.where(z > 0, (1 - b) - e, e - b), bend * dz
 
 
-def _power_slopes(p: int) -> Slopes:
+def power_slopes(p: int) -> Slopes:
     def slopes(z: np.ndarray, b: np.ndarray, dz: np.ndarray) -> tuple:
         r = z - b
         return r ** (p - 1), (p - 1) * (np.abs(r) + dz) ** (p - 2) * dz
@@ -268,10 +268,10 @@ def _problem(
         return _function(kind, A, b, l2, bare), Rows(A, b, l2, 1 / N, _function_slopes(kind))
     if kind == "leastsquares":
         made = LeastSquares(_cast(A, library, dtype), _cast_b(b, library, dtype), l2=l2)
-        return made, Rows(A, b, l2, 1 / N, _power_slopes(2))
+        return made, Rows(A, b, l2, 1 / N, power_slopes(2))
     p = int(rng.choice([4, 6, 10]))
     made = Lpp(_cast(A, library, dtype), _cast_b(b, library, dtype), p=p, l2=l2)
-    return made, Rows(A, b, l2, 1 / N, _power_slopes(p))
+    return made, Rows(A, b, l2, 1 / N, power_slopes(p))
 
 
 def _cast_b(b: np.ndarray, library: str, dtype: type) -> Any:

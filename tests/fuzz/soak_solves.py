@@ -23,14 +23,12 @@ import numpy as np
 import scipy.optimize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
+from fuzz.hostile import Case, make_case
 from support import counting
 
 from ode2opt import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
 from ode2opt.solvers import METHODS, DefaultCoefficients
 from ode2opt.solvers.metric import Metric
-
-sys.path.insert(0, str(Path(__file__).parent))
-from hostile import Case, make_case
 
 MOST_EVALUATIONS = 15_000
 EASY = 1_000  # calls that every problem may take

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from guard_stress import stress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,13 +24,6 @@ from ode2opt.solvers import DefaultCoefficients
 from ode2opt.solvers.fallback import _until_restart, next_t
 from ode2opt.solvers.run import Run, Stop
 from ode2opt.solvers.supervisor import supervise
-
-
-def test_no_absurd_schedule_breaks_the_promise():
-    verdicts, failed = stress(range(150))
-    assert failed == []
-    assert verdicts["ok"] == 150
-    assert verdicts["handed over"] > 75
 
 
 @pytest.mark.parametrize(
