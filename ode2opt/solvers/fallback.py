@@ -53,7 +53,7 @@ def _until_restart(run: Run, x: Here, L: float) -> tuple[Here, float]:
 
     Where values differ by rounding only, the later point is the lower one.
     """
-    previous, t = x, 1.0
+    previous, t = x, 0.0  # so that the first t is 1, and the first step one of gradient descent
     lowest, least = x, x.value
     while True:
         step = _step(run, x, previous, t, L)
@@ -72,7 +72,7 @@ def _step(run: Run, x: Here, previous: Here, t: float, L: float) -> Step:
     for _ in range(MAX_TRIALS):
         t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
-        y = run.evaluate(x.x + momentum * (x.x - previous.x)) if momentum else x
+        y = run.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
         moved = -y.g / trial
         if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
             raise Stop(Status.STALLED)
