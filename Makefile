@@ -53,6 +53,8 @@ bench: $(VENV)/.study
 soak: $(VENV)/.test
 	$(BIN)/python tests/fuzz/soak_files.py
 	$(BIN)/python tests/fuzz/soak_solves.py --count 10000 --methods 2
+	$(BIN)/python tests/fuzz/command_lines.py
+	$(BIN)/python tests/fuzz/soak_kills.py --count 200
 
 # Other people's solvers beside ours: needs the extra bench, minutes to an hour.
 peers: $(VENV)/.test

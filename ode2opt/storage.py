@@ -27,7 +27,7 @@ def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
 
     A link keeps pointing where it points; a pipe or a device is written to as it is.
     """
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
             write(stream)

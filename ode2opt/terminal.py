@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.table import Table
 
 from ode2opt.errors import InputError, Ode2OptError, printable
+from ode2opt.errors import sentence as short
 from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
@@ -226,7 +227,8 @@ def write_json(document: Any, file: str | None) -> None:
 
 
 def fail(sentence: str, code: int) -> NoReturn:
-    err.print(f"[bold red]Error:[/bold red] {plain(sentence)}", highlight=False, soft_wrap=True)
+    told = escape(short(sentence))
+    err.print(f"[bold red]Error:[/bold red] {told}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
 

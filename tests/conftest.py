@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import jax
@@ -47,6 +48,14 @@ def run_cli(monkeypatch, capsys):
         return int(exit_info.value.code or 0), captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as on a terminal; where a shell starts the tests in the background it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -368,16 +369,24 @@ def test_every_command_has_help_with_an_example(run_cli):
 
 def test_the_installed_command_runs_and_ctrl_c_keeps_what_is_done(tmp_path):
     file = tmp_path / "bench.json"
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from ode2opt.cli import main; main()"
+    )  # a shell's background processes ignore Ctrl-C
     command = [
-        sys.executable, "-c", "from ode2opt.cli import main; main()", "bench", "logistic", "digits",
+        sys.executable, "-c", program, "bench", "logistic", "digits",
         "--methods", "gd", "--instances", "100000", "--json", str(file),
     ]  # fmt: skip
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    time.sleep(12)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        time.sleep(12)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1, err
     assert "Interrupted after" in err
     assert "Traceback" not in err

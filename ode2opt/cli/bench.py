@@ -94,7 +94,11 @@ def bench(
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
-        for sentence in (*_away(settings.learned, family), *earned_words(benchmark.statistics())):
+        for sentence in (
+            *_away(settings.learned, family),
+            *earned_words(benchmark.statistics()),
+            *filter(None, [benchmark.disturbance()]),
+        ):
             say(sentence)
     write_json(document, json_file)
     if benchmark.instances < instances:

@@ -26,6 +26,7 @@ from ode2opt.terminal import (
     facts_table,
     fail,
     out,
+    say,
     spinner,
     write_json,
 )
@@ -112,10 +113,9 @@ def solve(
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
         if sizes is None and chosen != method and (largest_entries(A) != 1).any():
-            out.print(
+            say(
                 "A method that train made of a file knows columns of largest entry 1, and these "
-                "have others: see --scale-columns.",
-                highlight=False,
+                "have others: see --scale-columns."
             )
     write_json(result.summary(), json_file)
     if not result.success:

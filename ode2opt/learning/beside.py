@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
+from ode2opt.threads import one_thread
 
 RIVALS: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
@@ -31,7 +31,7 @@ def solved(
     fastest is returned: the others were disturbed.
     """
     found: dict[str, list[Result]] = {name: [] for name in methods}
-    with threadpool_limits(1):
+    with one_thread():
         for each in methods.values():  # what is loaded or made once is not timed
             solve_one(each[0], problems[0], starts[0], tol)
         for i, (problem, x0) in enumerate(zip(problems, starts, strict=True)):

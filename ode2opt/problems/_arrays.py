@@ -86,6 +86,7 @@ def as_floating(A: Array, name: str) -> Array:
             A = np.asarray(A, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} must be an array of numbers: {error}.") from None
+    A = detached(A)
     xp = array_api_compat.array_namespace(A)
     if str(A.dtype).split(".")[-1] not in ("float32", "float64"):
         if not _is_real(xp, A.dtype):

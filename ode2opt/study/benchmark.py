@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -22,9 +24,11 @@ from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.methods import built_in
+from ode2opt.threads import one_thread
 
 MEMORY = "memory"
 YARDSTICKS = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
+CALM = 0.8  # the share of a processor below which seconds are called disturbed
 SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
 
 
@@ -39,6 +43,29 @@ class Outcome:
     reached: bool
     diverged: bool
     handed_over: bool
+
+
+@dataclass
+class Clock:
+    """Seconds that went by, and seconds of the processor in them."""
+
+    wall: float = 0.0
+    processor: float = 0.0
+
+    def add(self, other: Clock) -> None:
+        """Add what another clock has seen."""
+        self.wall += other.wall
+        self.processor += other.processor
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the clock run."""
+        wall, processor = time.perf_counter(), time.thread_time()
+        yield
+        self.add(Clock(time.perf_counter() - wall, time.thread_time() - processor))
+
+
+Measured = tuple[dict[str, Outcome], Clock]
 
 
 @dataclass(frozen=True)
@@ -80,15 +107,29 @@ class Settings:
 
 @dataclass
 class Benchmark:
-    """The outcomes so far, by method, one for each instance."""
+    """The outcomes so far, by method, one for each instance.
+
+    ``clock`` tells the seconds that went by in all solves, and in how many of them they computed.
+    """
 
     settings: Settings
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def instances(self) -> int:
         """How many instances are done."""
         return len(next(iter(self.outcomes.values()), []))
+
+    def disturbance(self) -> str | None:
+        """Say that the seconds are not to be trusted: solves had to wait for a processor."""
+        share = self.clock.processor / self.clock.wall if self.clock.wall else 1.0
+        if share >= CALM:
+            return None
+        return (
+            f"The timing is disturbed: solves had a processor for {share:.0%} of their seconds; "
+            f"lower --jobs, or end what else is running."
+        )
 
     def statistics(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of ``bench --json`` for each method.
@@ -126,9 +167,10 @@ def run_benchmark(
     Ctrl-C ends the benchmark early: what is done is returned.
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
-    remembered = _stream(family, settings) if MEMORY in settings.methods else []
+    remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []
     try:
-        for i, outcomes in enumerate(_instances(family, settings)):
+        for i, (outcomes, clock) in enumerate(_instances(family, settings)):
+            benchmark.clock.add(clock)
             for name, outcome in outcomes.items():
                 benchmark.outcomes[name].append(outcome)
             if remembered:
@@ -140,16 +182,15 @@ def run_benchmark(
     return benchmark
 
 
-def _stream(family: Family, settings: Settings) -> list[Outcome]:
+def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
     """Solve the instances in order with one memory, before others share the processor."""
-    from threadpoolctl import threadpool_limits
-
     memory, found = Memory(), []
-    with threadpool_limits(1):
+    with one_thread():
         _warm_up(("auto",))
         for i in range(settings.instances):
             problem = _instance(family, settings, i)
-            result = solve(problem, memory=memory, tol=settings.tol, max_iter=settings.max_iter)
+            with clock.running():
+                result = solve(problem, memory=memory, tol=settings.tol, max_iter=settings.max_iter)
             _raise_interrupt(result)
             reached = result.reached
             found.append(
@@ -179,31 +220,34 @@ def _log(norm: float) -> float:
     return math.log10(max(norm, SMALLEST_NORM)) if math.isfinite(norm) else math.inf
 
 
-def _instances(family: Family, settings: Settings) -> Iterator[dict[str, Outcome]]:
-    if settings.jobs == 1:
+def _instances(family: Family, settings: Settings) -> Iterator[Measured]:
+    jobs = min(settings.jobs, settings.instances)
+    if jobs == 1:
         yield from (_measure(family, settings, i) for i in range(settings.instances))
         return
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, parallel_config
 
-    parallel = Parallel(n_jobs=settings.jobs, return_as="generator", batch_size=1)
+    with parallel_config("loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
     tasks = (delayed(_measure_in_worker)(family, settings, i) for i in range(settings.instances))
     yield from parallel(tasks)
 
 
-def _measure_in_worker(family: Family, settings: Settings, instance: int) -> dict[str, Outcome]:
+def _measure_in_worker(family: Family, settings: Settings, instance: int) -> Measured:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     return _measure(family, settings, instance)
 
 
-def _measure(family: Family, settings: Settings, instance: int) -> dict[str, Outcome]:
+def _measure(family: Family, settings: Settings, instance: int) -> Measured:
     """Run all methods on one instance, on one thread each, so that seconds can be compared."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    clock = Clock()
+    with one_thread():
         _warm_up(settings.alone)
         problem = _instance(family, settings, instance)
         methods = {name: name for name in settings.alone} | dict(settings.learned)
-        return {name: _outcome(problem, method, settings) for name, method in methods.items()}
+        with clock.running():
+            found = {name: _outcome(problem, each, settings) for name, each in methods.items()}
+    return found, clock
 
 
 @cache

@@ -1,6 +1,10 @@
 """The benchmark's numbers against runs made by hand."""
 
 import math
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -120,3 +124,47 @@ def test_ctrl_c_keeps_what_is_done(family):
 def test_bad_settings_are_named(options, said):
     with pytest.raises(InputError, match=said):
         Settings(**({"methods": ("gd",)} | options))
+
+
+ONE_THREAD = """
+import sys
+import numpy as np
+from ode2opt import Family, Quadratic
+from ode2opt.study.benchmark import Settings, run_benchmark
+
+file, jobs = sys.argv[1], int(sys.argv[2])
+
+class Watched(Quadratic):
+    def gradient(self, x):
+        from threadpoolctl import threadpool_info
+        with open(file, "a") as stream:
+            print(*(pool["num_threads"] for pool in threadpool_info()), file=stream)
+        return super().gradient(x)
+
+family = Family.from_sampler(lambda rng: Watched(np.eye(9), rng.standard_normal(9)))
+run_benchmark(family, Settings(("lbfgs-scipy", "newton"), instances=2, max_iter=3, jobs=jobs))
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_solve_has_one_thread_whatever_the_environment_says(tmp_path, jobs):
+    """SciPy's BLAS used to be loaded within the first solve, with as many as it was told."""
+    threads = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", ONE_THREAD, str(tmp_path / "seen"), jobs]
+    subprocess.run(command, check=True, env=os.environ | threads)
+    seen = (tmp_path / "seen").read_text().split()
+    assert len(seen) > 4
+    assert set(seen) == {"1"}
+
+
+def test_seconds_spent_waiting_for_a_processor_are_told(monkeypatch):
+    class Waiting(Quadratic):
+        def gradient(self, x):
+            time.sleep(0.005)
+            return super().gradient(x)
+
+    family = Family.from_sampler(lambda rng: Waiting(np.eye(2), rng.standard_normal(2)))
+    settings = Settings(("gd",), instances=2, max_iter=10, jobs=1)
+    assert "The timing is disturbed" in run_benchmark(family, settings).disturbance()
+    monkeypatch.setattr(time, "thread_time", time.perf_counter)  # as if nobody else were there
+    assert run_benchmark(family, settings).disturbance() is None

@@ -188,7 +188,9 @@ def test_only_does_just_that_and_keeps_what_was_made(whole, calls, tmp_path):
     assert calls == ["data"]
 
 
-def test_an_interrupted_study_goes_on_to_the_same_numbers(whole, calls, monkeypatch, tmp_path):
+def test_an_interrupted_study_goes_on_to_the_same_numbers(
+    whole, calls, monkeypatch, tmp_path, ctrl_c
+):
     from ode2opt.learning.training import Training
 
     step = Training._step
@@ -209,7 +211,7 @@ def test_an_interrupted_study_goes_on_to_the_same_numbers(whole, calls, monkeypa
     assert calls.count("training") == 2
 
 
-def test_a_run_cut_short_by_ctrl_c_is_no_result(monkeypatch, tmp_path):
+def test_a_run_cut_short_by_ctrl_c_is_no_result(monkeypatch, tmp_path, ctrl_c):
     def make(store, effort, item):
         problem = Quadratic(np.eye(2), np.ones(2))
         look = lambda progress: signal.raise_signal(signal.SIGINT)  # noqa: E731

@@ -15,6 +15,7 @@ from ode2opt.study.reproduction import cells, examples
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made
 from ode2opt.study.reproduction.plan import ON_TRAINING, Effort, Item, training_of
+from ode2opt.threads import one_thread
 
 QUIET = "ignore:resource_tracker"  # who cleans up after a worker that Ctrl-C ended, and says so
 LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
@@ -82,11 +83,12 @@ def _each(
     if jobs == 1 or len(items) < 2:
         yield from (_do(store, effort, item) for item in items)
         return
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, parallel_config
 
     if QUIET not in sys.warnoptions:
         sys.warnoptions.append(QUIET)  # handed on to the processes
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    with parallel_config("loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
     yield from parallel(delayed(_do_in_worker)(store, effort, item) for item in items)
 
 
@@ -97,9 +99,7 @@ def _do_in_worker(store: Store, effort: Effort, item: Item) -> Failure | None:
 
 def _do(store: Store, effort: Effort, item: Item) -> Failure | None:
     """Do one item on one thread, so that its numbers do not depend on how many there are."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), _noting_interrupts() as interrupted:
+    with one_thread(), _noting_interrupts() as interrupted:
         try:
             made = WORK[item.kind].make(store, effort, item)
         except Ode2OptError as error:
