@@ -31,7 +31,8 @@ WORDS = ("", " ", "²", "[/x]", "[link=https://x]y[/link]", "\x1b[31mred", "a" *
 FILES = (
     "", ".", "/", "nowhere.csv", "nowhere/x.npz", "/dev/null", "empty.csv", "empty.npz",
     "noise.npz", "noise.safetensors", "folder", "folder.csv", "loop.csv", "noise.parquet",
-    "noise.svm", "noise.gz", "words.csv", "one-row.csv", "label-only.csv", "/dev/stdin", "no[/x].csv", "a" * 300,
+    "noise.svm", "noise.gz", "words.csv", "one-row.csv", "label-only.csv",
+    "/dev/stdin", "no[/x].csv", "a" * 300,
 )  # fmt: skip
 TARGETS = (
     "", ".", "/", "folder", "nowhere/x", "/dev/full", "/proc/x", "empty.csv/x", "loop.csv",
