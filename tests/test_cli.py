@@ -93,6 +93,22 @@ def test_solve_finds_scikit_learns_coefficients(run_cli, tmp_path, classificatio
     np.testing.assert_allclose(np.load(solution)["x"], reference.coef_[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("scaling", [[], ["--scale-columns"]])
+def test_solve_fits_an_intercept(run_cli, tmp_path, classification, scaling):
+    X, y = classification
+    file, solution = tmp_path / "data.npz", tmp_path / "solution.npz"
+    np.savez(file, A=3 * X + 1, b=y)
+    reference = LogisticRegression(C=1e6, tol=1e-10, max_iter=10_000).fit(3 * X + 1, y)
+    code, _, _ = run_cli(
+        "solve", file, "--problem", "logistic", "--intercept", "--tol", 1e-8, *scaling,
+        "--out", solution,
+    )  # fmt: skip
+    assert code == 0
+    x = np.load(solution)["x"]  # some columns are sums of others: scores are unique, x is not
+    scores = (3 * X + 1) @ x[:-1] + x[-1]
+    np.testing.assert_allclose(scores, reference.decision_function(3 * X + 1), atol=1e-3)
+
+
 def test_solve_keeps_what_it_learns_in_a_file(run_cli, tmp_path, classification):
     A, y = classification
     np.savez(tmp_path / "data.npz", A=A, b=y)

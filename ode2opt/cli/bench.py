@@ -12,6 +12,7 @@ from ode2opt.cli.options import (
     DatasetArgument,
     HandoverChoice,
     HandoverOption,
+    InterceptOption,
     JsonOption,
     LabelOption,
     PowerOption,
@@ -55,6 +56,7 @@ def bench(
     handover: HandoverOption = HandoverChoice.guard,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
+    intercept: InterceptOption = False,
     label: LabelOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -72,7 +74,8 @@ def bench(
         jobs=jobs,
     )
     check_writable(json_file)
-    family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
+    model = model_options(problem, p, l2, intercept)
+    family = load_family(problem, dataset, split, size, label, model)
     with bar(f"{problem} {dataset}", instances) as advance:
         benchmark = run_benchmark(family, settings, advance)
     document = {

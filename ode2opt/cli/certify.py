@@ -11,6 +11,7 @@ from ode2opt.cli.app import app
 from ode2opt.cli.options import (
     DatasetArgument,
     EstimatorChoice,
+    InterceptOption,
     JsonOption,
     LabelOption,
     PowerOption,
@@ -54,6 +55,7 @@ def certify(
     ] = None,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
+    intercept: InterceptOption = False,
     label: LabelOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -64,7 +66,8 @@ def certify(
     check_writable(json_file)
     check_writable(figure)
     form = None if figure is None else figures.check_figure_file(figure)
-    family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
+    model = model_options(problem, p, l2, intercept)
+    family = load_family(problem, dataset, split, size, label, model)
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certification.certify_family(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,

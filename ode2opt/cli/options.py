@@ -73,6 +73,10 @@ SplitOption = Annotated[
 LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
 PowerOption = Annotated[int, typer.Option("--p", help="The even power of lpp.")]
 RidgeOption = Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")]
+InterceptOption = Annotated[
+    bool,
+    typer.Option("--intercept", help="Fit an intercept, which l2 leaves alone: x's last number."),
+]
 HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
 
 
@@ -122,11 +126,12 @@ def load_method(name: str) -> Any:
     return Method.load(name)
 
 
-def model_options(problem: str, p: int, l2: float) -> dict[str, Any]:
+def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:
+    """Return what a problem is made with, beside its rows."""
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.linear_model import Lpp
 
-    options: dict[str, Any] = {"l2": l2}
+    options: dict[str, Any] = {"l2": l2} | ({"intercept": True} if intercept else {})
     if kind_of(problem) is Lpp:
         options["p"] = p
     elif p != 4:

@@ -11,6 +11,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
+    InterceptOption,
     JsonOption,
     LabelOption,
     PowerOption,
@@ -57,6 +58,7 @@ def solve(
         float | None, typer.Option(help="At most this much time.", show_default=False)
     ] = None,
     l2: RidgeOption = 0.0,
+    intercept: InterceptOption = False,
     p: PowerOption = 4,
     label: LabelOption = None,
     scale_columns: Annotated[
@@ -72,7 +74,9 @@ def solve(
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Fit one problem to all rows of a file, no intercept."""
+    """Fit one problem to all rows of a file."""
+    import numpy as np
+
     from ode2opt import Memory
     from ode2opt import solve as minimise
     from ode2opt.problems.datasets import rows_of
@@ -81,7 +85,7 @@ def solve(
     from ode2opt.problems.preparing import largest_entries, scaled
 
     kind, chosen = kind_of(problem), load_method(method)
-    options = model_options(problem, p, l2)
+    options = model_options(problem, p, l2, intercept)
     check_writable(json_file)
     check_writable(out_file)
     check_writable(memory)
@@ -105,7 +109,7 @@ def solve(
             callback=callback,
         )
     if sizes is not None:
-        result = replace(result, x=result.x / sizes)
+        result = replace(result, x=result.x / np.append(sizes, [1.0] * intercept))
     if memory is not None and known is not None and result.success:
         known.save(memory)
     if out_file is not None:

@@ -11,6 +11,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import (
     DatasetArgument,
+    InterceptOption,
     JsonOption,
     LabelOption,
     PowerOption,
@@ -241,6 +242,7 @@ def train(
     ] = 8,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
+    intercept: InterceptOption = False,
     label: LabelOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -273,7 +275,8 @@ def train(
         given["target"] = Target.sequence.value
     options = Options(**given)
     known = None if memory is None else Memory.load(memory)
-    family = load_family(problem, dataset, split, size, label, model_options(problem, p, l2))
+    model = model_options(problem, p, l2, intercept)
+    family = load_family(problem, dataset, split, size, label, model)
     with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
         try:
             training = begun(family, options, folder, resume, note, known)
