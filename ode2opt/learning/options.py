@@ -44,6 +44,14 @@ BY_TARGET: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Defaults that depend on the target."""
 
+OWN: dict[str, tuple[str, ...]] = {
+    "flow": (
+        "alpha", "learn_alpha", "h", "t0", "C", "kappa", "lam", "estimator", "safety", "activation",
+    ),
+    "sequence": ("knots", "margin", "reference", "start"),
+}  # fmt: skip
+"""Options that one target alone reads: with the other they are refused."""
+
 CHOICES: dict[str, Collection[str]] = {
     "coefficients": LEARNABLE, "metric": METRICS, "reference": REFERENCES, "start": STARTS,
     "activation": ACTIVATIONS, "optimizer": OPTIMIZERS, "decay": DECAYS, "scale": SCALES,
@@ -160,10 +168,16 @@ class Options:
 
     def _check_target(self) -> None:
         """Refuse options that the other target alone has."""
+        for target in set(TARGETS) - {self.target}:
+            for name in OWN[target]:
+                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                    raise InputError(
+                        f"{name} is for --target {target}; a {self.target} does not use it."
+                    )
         if self.target == "flow":
             as_positive(self.penalty, "penalty")
-            if self.metric != "none" or self.start != "paper":
-                raise InputError("metric and start are for --target sequence.")
+            if self.metric != "none":
+                raise InputError("metric is for --target sequence; a flow has none.")
             return
         if not 0 <= as_number(self.penalty, "penalty") < math.inf:
             raise InputError(f"penalty is {self.penalty:g}: it must be at least 0, and finite.")
