@@ -154,7 +154,8 @@ class Benchmark:
 def _solves(spent: float, rival: Mapping[str, Any], mine: Mapping[str, Any]) -> int | None:
     """Return after how many solves the seconds ``spent`` are saved, or None."""
     saved = rival["seconds_mean"] - mine["seconds_mean"]
-    return math.ceil(spent / saved) if saved > 0 else None
+    known = saved > 0 and 0 <= spent / saved < math.inf
+    return math.ceil(spent / saved) if known else None
 
 
 def run_benchmark(

@@ -29,7 +29,7 @@ from fuzz.mutations import STATE, File, Planted, faults, mutated, originals, use
 
 TIMES, MORE = 10, 200 * 2**20
 LIMIT = 6 * 2**30  # address space of a child
-CHUNK = 500  # files a child
+CHUNK = 2_500  # files a child
 
 
 def memory(name: str) -> int:
