@@ -1,0 +1,14 @@
+"""scikit-learn's linear estimators, fitted by ode2opt: change the import line, keep the rest.
+
+    from ode2opt.integrations.sklearn import LogisticRegression
+
+Each is a subclass of its namesake with the same parameters, attributes and methods, and two
+parameters more: ``solver`` and ``memory`` (docs/integrations.md).
+"""
+
+from ode2opt.errors import needing
+
+with needing("sklearn"):
+    from ode2opt.integrations.sklearn.logistic import LogisticRegression
+
+__all__ = ["LogisticRegression"]

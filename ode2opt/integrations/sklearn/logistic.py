@@ -1,0 +1,174 @@
+"""Logistic regression: scikit-learn's estimator, our solvers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.base import _fit_context
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._fitting import (
+    Fitting,
+    inverse_weight,
+    row_weights,
+    total_weight,
+)
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
+from ode2opt.problems.linear_model import Logistic
+from ode2opt.solvers import Memory, Method
+
+
+class LogisticRegression(Fitting, linear_model.LogisticRegression):
+    """Logistic regression with an l2 penalty; see :class:`sklearn.linear_model.LogisticRegression`.
+
+    Minimises the weighted mean loss plus |coef|^2 / (2 C W), W the sum of the weights, which has
+    the namesake's minimiser, until its gradient norm is at most ``tol``.
+
+    Args:
+        C: inverse of the penalty's weight; infinity is no penalty.
+        tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
+        fit_intercept: whether there is an unpenalised intercept.
+        class_weight: weights by class, "balanced" or None.
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        max_iter: at most this many iterations.
+        verbose: whether a line says how a fit went.
+        warm_start: whether to start from the last fit's coefficients.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        penalty, l1_ratio, dual: refused where they ask for L1, elastic net or the dual.
+        intercept_scaling, random_state, n_jobs: as in the namesake, without effect.
+
+    Example:
+        >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.LogisticRegression._parameter_constraints,
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        penalty: str | None = "deprecated",
+        *,
+        C: float = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str | os.PathLike[str] | Method = "auto",
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
+        """Fit to rows ``X`` with labels ``y``; returns self."""
+        refuse_penalties(self.penalty, self.l1_ratio, self.dual)
+        X, labels, weights = labelled(self, X, y, sample_weight)
+        C = np.inf if self.penalty is None else self.C
+        l2 = inverse_weight(C, total_weight(weights, X))
+        problem = log_loss(self, X, labels, weights, l2)
+        result = self._minimise(
+            problem, self._last_fit(), tol=self.tol, max_iter=self.max_iter, verbose=self.verbose
+        )
+        self.coef_, self.intercept_ = coefficients(self, np.asarray(result.x), X)
+        self.n_iter_ = np.array([result.iterations], dtype=np.int32)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _last_fit(self) -> np.ndarray | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        self.densify()
+        return flat(self.coef_, self.intercept_ if self.fit_intercept else None)
+
+
+def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
+    """Refuse what the namesake has and we do not."""
+    if penalty in ("l1", "elasticnet") or np.any(np.asarray(l1_ratio or 0, dtype=float) > 0):
+        name = "elastic net" if penalty == "elasticnet" else "L1"
+        if penalty == "deprecated" and not np.all(np.asarray(l1_ratio) == 1):
+            name = "elastic net"
+        raise InputError(
+            f"The {name} penalty is not smooth and not here: use l1_ratio=0 (the l2 penalty), or "
+            f"scikit-learn's own estimator."
+        )
+    if dual:
+        raise InputError("dual=True is liblinear's alone: use dual=False.")
+
+
+def labelled(
+    estimator: Any, X: Array, y: Array, sample_weight: Array
+) -> tuple[Array, np.ndarray, np.ndarray | None]:
+    """Return rows, labels counted from 0 and weights with those of classes; sets ``classes_``."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    check_classification_targets(y)
+    estimator.classes_, labels = np.unique(y, return_inverse=True)
+    if len(estimator.classes_) < 2:
+        raise InputError(
+            f"There must be at least 2 classes, but the data has only one class: "
+            f"{estimator.classes_[0]!r}."
+        )
+    if len(estimator.classes_) > 2:
+        raise InputError(
+            "Only binary classification is supported. The type of the target is multiclass."
+        )
+    weights = row_weights(sample_weight, X)
+    if estimator.class_weight is not None:
+        of_classes = compute_class_weight(
+            estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weights
+        ).astype(X.dtype)[labels]
+        weights = of_classes if weights is None else weights * of_classes
+    return X, labels, weights
+
+
+def log_loss(
+    estimator: Any, X: Array, labels: np.ndarray, weights: np.ndarray | None, l2: float
+) -> Problem:
+    """Return the problem of a fit."""
+    return Logistic(X, labels, l2=l2, weights=weights, intercept=estimator.fit_intercept)
+
+
+def flat(coef: np.ndarray, intercept: np.ndarray | None) -> np.ndarray:
+    """Return coefficients (and intercept) of a fit as a problem's variables."""
+    return coef.ravel() if intercept is None else np.concatenate([coef.ravel(), intercept])
+
+
+def coefficients(estimator: Any, x: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``coef_`` and ``intercept_`` from a problem's variables."""
+    x = x.astype(X.dtype, copy=False)
+    if estimator.fit_intercept:
+        return x[None, :-1].copy(), x[-1:].copy()
+    return x[None, :].copy(), np.zeros(1, dtype=x.dtype)

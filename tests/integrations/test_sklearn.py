@@ -1,0 +1,197 @@
+"""The estimators against their namesakes, and under scikit-learn's own checks."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import sklearn.linear_model
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from ode2opt import InputError, Memory, load_dataset, solve
+from ode2opt.integrations.sklearn import LogisticRegression
+from ode2opt.problems import Logistic
+
+TIGHT = {"tol": 1e-10, "max_iter": 5000}
+NEWTON = TIGHT | {"solver": "newton-cholesky"}
+"""The namesake's most exact solver: its L-BFGS stops where values differ by rounding."""
+ESTIMATORS = {"LogisticRegression": LogisticRegression()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_scikit_learns_checks_pass_and_none_is_skipped(name, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    for found in check_estimator(ESTIMATORS[name], on_skip=None, on_fail="raise"):
+        assert found["status"] == "passed", found["check_name"]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def a5a(real_data):
+    rows = load_dataset("a5a").train
+    return scipy.sparse.csr_array(rows.A)[:600], np.asarray(rows.b)[:600]
+
+
+def weights(y, seed=0):
+    return np.random.default_rng(seed).integers(0, 4, len(y)).astype(float)
+
+
+def agree(ours, theirs, X):
+    """Coefficients to 1e-4 relative, the same predictions."""
+    for name in ("coef_", "intercept_"):
+        a, b = (np.asarray(getattr(fitted, name)) for fitted in (ours, theirs))
+        assert a.shape == b.shape
+        assert np.linalg.norm(a - b) <= 1e-4 * np.linalg.norm(b)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+OPTIONS = {
+    "plain": {},
+    "no intercept": {"fit_intercept": False},
+    "weak": {"C": 30.0},
+    "balanced": {"class_weight": "balanced"},
+    "class weights": {"class_weight": {0: 3.0}},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("data", ["cancer", "a5a"])
+def test_logistic_coefficients_are_the_namesakes(data, weighted, options, request):
+    X, y = request.getfixturevalue(data)
+    sample_weight = weights(y) if weighted else None
+    theirs = sklearn.linear_model.LogisticRegression(**NEWTON, **options)
+    ours = LogisticRegression(**TIGHT, **options).fit(X, y, sample_weight)
+    agree(ours, theirs.fit(X, y, sample_weight), X)
+    if scipy.sparse.issparse(X):
+        agree(LogisticRegression(**TIGHT, **options).fit(X.toarray(), y, sample_weight), theirs, X)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    assert ours.score(X, y) == theirs.score(X, y)
+
+
+def test_labels_may_be_words_and_rows_a_data_frame(cancer):
+    X, y = cancer
+    frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    words = np.array(["ill", "well"])[y]
+    ours = LogisticRegression(**TIGHT).fit(frame, words)
+    agree(ours, sklearn.linear_model.LogisticRegression(**TIGHT).fit(frame, words), frame)
+    assert list(ours.feature_names_in_) == list(frame.columns)
+
+
+def test_without_penalty_the_gradient_of_the_log_loss_vanishes(rng):
+    X = rng.standard_normal((300, 4))
+    y = rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))
+    fitted = LogisticRegression(C=np.inf, **TIGHT).fit(X, y)
+    error = fitted.predict_proba(X)[:, 1] - y
+    np.testing.assert_allclose(X.T @ error, 0, atol=1e-6)
+
+
+def test_a_warm_start_begins_where_the_last_fit_ended(cancer):
+    X, y = cancer
+    cold = LogisticRegression(tol=1e-6).fit(X, y)
+    warm = LogisticRegression(tol=1e-6, warm_start=True).fit(X, y).sparsify().fit(X, y)
+    assert warm.n_iter_[0] < cold.n_iter_[0]
+    np.testing.assert_allclose(warm.coef_, cold.coef_, rtol=1e-4)
+
+
+def test_sparsify_and_densify(cancer):
+    X, y = cancer
+    fitted = LogisticRegression().fit(X, y)
+    before = fitted.predict(X)
+    assert scipy.sparse.issparse(fitted.sparsify().coef_)
+    np.testing.assert_array_equal(fitted.predict(X), before)
+    assert isinstance(fitted.densify().coef_, np.ndarray)
+
+
+def test_fits_and_their_clones_share_a_memory(cancer):
+    X, y = cancer
+    memory = Memory()
+    search = GridSearchCV(LogisticRegression(memory=memory), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert memory.solves == 7
+    assert search.best_estimator_.memory is memory
+    assert clone(search.best_estimator_).memory is memory
+
+
+def test_a_solver_is_a_name_a_method_or_its_file(cancer, tmp_path):
+    X, y = cancer
+    memory = Memory()
+    solve(Logistic(X, y, l2=1 / len(y), intercept=True), memory=memory)
+    method = memory.method()
+    method.save(tmp_path / "method.safetensors")
+    expected = LogisticRegression(**TIGHT).fit(X, y).coef_
+    for solver in ("lbfgs", "newton", method, tmp_path / "method.safetensors"):
+        found = LogisticRegression(solver=solver, **TIGHT).fit(X, y)
+        np.testing.assert_allclose(found.coef_, expected, rtol=1e-5)
+        assert pickle.loads(pickle.dumps(found)).predict(X).shape == y.shape
+
+
+def test_the_limit_is_warned_of(cancer):
+    with pytest.warns(ConvergenceWarning, match=r"iteration limit .* after 2 iterations"):
+        fitted = LogisticRegression(max_iter=2, tol=1e-9).fit(*cancer)
+    assert fitted.n_iter_[0] == 2
+
+
+def test_verbose_says_how_a_fit_went(cancer, capsys):
+    LogisticRegression(verbose=1).fit(*cancer)
+    assert "[LogisticRegression] Newton's method" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (LogisticRegression(l1_ratio=1), "The L1 penalty is not smooth"),
+        (LogisticRegression(l1_ratio=0.5), "The elastic net penalty is not smooth"),
+        (LogisticRegression(penalty="l1"), "The L1 penalty is not smooth"),
+        (LogisticRegression("elasticnet", l1_ratio=0.5), "The elastic net penalty"),
+        (LogisticRegression(dual=True), "dual=True is liblinear's alone"),
+        (LogisticRegression(solver="saga"), "The solver 'saga' is scikit-learn's alone"),
+        (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),
+        (LogisticRegression(solver="none.safetensors"), "none.safetensors"),
+        (LogisticRegression(solver="lbfgs", memory=Memory()), "goes with the method 'auto' only"),
+        (LogisticRegression(C=-1), "'C' parameter"),
+        (LogisticRegression(memory=3), "'memory' parameter"),
+    ],
+)
+def test_what_is_not_here_is_refused_by_name(estimator, said, cancer):
+    with pytest.raises((ValueError, OSError), match=said):
+        estimator.fit(*cancer)
+
+
+@pytest.mark.parametrize(
+    ("sample_weight", "said"),
+    [
+        (lambda y: -np.ones(len(y)), "Negative values"),
+        (lambda y: np.zeros(len(y)), "zero"),
+        (lambda y: np.ones(3), "shape"),
+    ],
+)
+def test_weights_that_are_none_are_refused(sample_weight, said, cancer):
+    X, y = cancer
+    with pytest.raises(ValueError, match=said):
+        LogisticRegression().fit(X, y, sample_weight(y))
+
+
+def test_one_class_is_refused_and_an_unfitted_model_predicts_nothing(cancer):
+    X, y = cancer
+    with pytest.raises(InputError, match=r"only one class: np.int64\(1\)"):
+        LogisticRegression().fit(X, np.ones(len(y), dtype=int))
+    with pytest.raises(NotFittedError):
+        LogisticRegression().predict(X)
+
+
+def test_callbacks_are_refused():
+    with pytest.raises(InputError, match="does not call scikit-learn's callbacks"):
+        LogisticRegression().set_callbacks(object())
