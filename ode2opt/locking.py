@@ -32,6 +32,12 @@ class FolderLock:
         self._path = folder / NAME
         self._close = weakref.finalize(self, os.close, _locked(self._path))
 
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
     def release(self) -> None:
         """Give the folder back; its file goes first, while nobody else can have it."""
         if self._close.alive:

@@ -25,13 +25,22 @@ UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends unt
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
     """Write beside the file, flush to the disk, then rename: a crash leaves what was there.
 
-    A link keeps pointing where it points; a pipe or a device is written to as it is.
+    A link keeps pointing where it points; a pipe or a device is written to as it is. An error of
+    the system names the file.
     """
     path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            write(stream)
-        return
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:
+                write(stream)
+        else:
+            _replace(path, write)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _replace(path: Path, write: Callable[[Any], Any]) -> None:
     prefix, suffix = UNFINISHED
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
     try:

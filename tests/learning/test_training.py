@@ -142,6 +142,25 @@ def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
     assert metrics(tmp_path / "run") == metrics(unbroken[0])
 
 
+def test_kill_9_while_a_checkpoint_is_written_goes_back_to_the_one_before(unbroken, tmp_path):
+    folder = tmp_path / "run"
+    script = (
+        f"import os, signal, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "from test_training import SHORT, learn, small\n"
+        "def look(event, args):\n"
+        "    if event == 'os.rename' and str(args[1]).endswith('step-000004.safetensors'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.addaudithook(look)\n"
+        f"learn(small(), out={str(folder)!r}, **SHORT)"
+    )
+    child = subprocess.run([sys.executable, "-c", script], timeout=300, check=False)
+    assert child.returncode == -signal.SIGKILL
+    assert len(list(folder.glob("checkpoints/.ode2opt-*"))) == 1
+    learn(small(), out=folder, resume=True, **SHORT)
+    assert metrics(folder) == metrics(unbroken[0])
+    assert list(folder.rglob(".*")) == []
+
+
 def test_a_full_disk_keeps_the_last_checkpoint(unbroken, tmp_path, monkeypatch):
     from ode2opt.learning import run_directory
 

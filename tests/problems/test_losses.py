@@ -16,6 +16,7 @@ from ode2opt import (
     Poisson,
     Quadratic,
     SquaredHinge,
+    solve,
 )
 from ode2opt.problems.curvature import largest_curvature
 
@@ -216,3 +217,12 @@ A, B = np.eye(3), np.array([0.0, 1.0, 1.0])
 def test_bad_input_is_named(make, said):
     with pytest.raises(InputError, match=said):
         make()
+
+
+def test_torch_tensors_that_require_gradients_are_taken_without_their_history():
+    A = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    b, x0 = A.sum(0), torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    result = solve(LeastSquares(A, b), x0)
+    assert result.success
+    assert not result.x.requires_grad
+    np.testing.assert_allclose(result.x, np.ones(3), atol=1e-6)

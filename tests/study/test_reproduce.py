@@ -10,6 +10,7 @@ import pytest
 from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
+from ode2opt.locking import FolderLock
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import Store
@@ -176,6 +177,16 @@ def test_a_second_run_does_no_work(whole, calls, tmp_path):
     shutil.copytree(whole[0], folder)
     assert Reproduction(folder, ONLY, quick=True).cost == 0
     assert made(folder) == whole[1]
+    assert calls == []
+
+
+def test_a_second_process_is_refused(calls, tmp_path):
+    study = Reproduction(tmp_path / "out", "table1", quick=True)
+    with (
+        FolderLock(tmp_path / "out"),
+        pytest.raises(Ode2OptError, match="out is in use by another process"),
+    ):
+        study.run()
     assert calls == []
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import DataUnavailableError, Ode2OptError
+from ode2opt.locking import FolderLock
 from ode2opt.problems._arrays import as_count
+from ode2opt.storage import sweep
 from ode2opt.study.reproduction import plan
 from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_json, write_json
 from ode2opt.study.reproduction.cells import family_of
@@ -75,8 +77,14 @@ class Reproduction:
         return cost_of(self._todo, self.effort)
 
     def run(self, jobs: int = 1, advance: Callable[[], None] = lambda: None) -> None:
-        """Do the work that is left; ``advance`` is called ``cost`` times on the way."""
-        failures = run_items(self.store, self.effort, self._todo, as_count(jobs, "jobs"), advance)
+        """Do the work that is left; ``advance`` is called ``cost`` times on the way.
+
+        The folder is locked until it is done.
+        """
+        jobs = as_count(jobs, "jobs")
+        with FolderLock(self.folder):
+            sweep(self.store.folder)
+            failures = run_items(self.store, self.effort, self._todo, jobs, advance)
         self.missing += [{"what": str(one.item), "why": one.why} for one in failures]
 
     def write(self) -> list[Path]:
