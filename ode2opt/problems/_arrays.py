@@ -1,6 +1,8 @@
 """The little that array libraries do not agree on: sparse matrices, dtypes, validation."""
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import array_api_compat
@@ -163,11 +165,15 @@ def plus(x: Array, y: Array, into: Array | None) -> Array:
 
 def plus_multiple(y: Array, a: float, x: Array) -> Array:
     """Return y + a x; of NumPy's arrays in y, in one pass."""
-    if not isinstance(y, np.ndarray):
-        return y + a * x
+    return _axpy(y.dtype)(x, y, a=a) if isinstance(y, np.ndarray) else y + a * x
+
+
+@cache
+def _axpy(dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """Return the BLAS routine of a precision (asked for late: importing scipy takes time)."""
     from scipy.linalg.blas import daxpy, saxpy
 
-    return (daxpy if y.dtype == np.float64 else saxpy)(x, y, a=a)
+    return daxpy if dtype == np.float64 else saxpy
 
 
 def first_non_finite(A: Array) -> tuple[int, int, float] | None:

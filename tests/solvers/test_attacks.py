@@ -139,6 +139,24 @@ def test_convex_functions_are_never_called_something_else():
         assert result.status is not Status.NON_CONVEX, seed
 
 
+def test_rounding_is_not_taken_for_concavity():
+    """A quadratic whose gradient has an error that changes with the last digits of x."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 6))
+        w, c = 10.0 ** rng.uniform(-3, 0, n), rng.standard_normal(n)
+        problem = Problem.from_function(
+            lambda x, w=w, c=c: 0.5 * float(w @ (x - c) ** 2),
+            lambda x, w=w, c=c: w * (x - c) + 1e-9 * np.sin(1e16 * x),
+            n=n,
+        )
+        result = solve(
+            problem, rng.standard_normal(n), method=Schedule.gradient_descent(1e-30, 1), tol=1e-13,
+            max_iter=400, handover=Guard(fallback="nesterov"),
+        )  # fmt: skip
+        assert result.status in (Status.STALLED, Status.MAX_ITER), seed
+
+
 def test_not_convex_is_said_with_two_points_that_prove_it():
     problem = Quadratic(np.diag([1.0, -1.0]), np.ones(2))
     result = solve(problem, np.zeros(2), method=Schedule.gradient_descent(0.1, 5))
