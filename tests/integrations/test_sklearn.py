@@ -5,8 +5,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 import scipy.sparse
 import sklearn.linear_model
+import sklearn.svm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -15,20 +17,26 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ode2opt import InputError, Memory, load_dataset, solve
-from ode2opt.integrations.sklearn import LogisticRegression
+from ode2opt.integrations.sklearn import (
+    LinearSVC,
+    LogisticRegression,
+    LpRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from ode2opt.problems import Logistic
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
 """The namesake's most exact solver: its L-BFGS stops where values differ by rounding."""
-ESTIMATORS = {"LogisticRegression": LogisticRegression()}
+ESTIMATORS = [LogisticRegression, Ridge, PoissonRegressor, LpRegression, LinearSVC]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_scikit_learns_checks_pass_and_none_is_skipped(name, monkeypatch):
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_scikit_learns_checks_pass_and_none_is_skipped(kind, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    for found in check_estimator(ESTIMATORS[name], on_skip=None, on_fail="raise"):
+    for found in check_estimator(kind(), on_skip=None, on_fail="raise"):
         assert found["status"] == "passed", found["check_name"]
 
 
@@ -54,8 +62,11 @@ def agree(ours, theirs, X):
         a, b = (np.asarray(getattr(fitted, name)) for fitted in (ours, theirs))
         assert a.shape == b.shape
         assert np.linalg.norm(a - b) <= 1e-4 * np.linalg.norm(b)
-    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    if hasattr(theirs, "classes_"):
+        np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+        np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    else:
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-4, atol=1e-6)
 
 
 OPTIONS = {
@@ -80,6 +91,77 @@ def test_logistic_coefficients_are_the_namesakes(data, weighted, options, reques
         agree(LogisticRegression(**TIGHT, **options).fit(X.toarray(), y, sample_weight), theirs, X)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
     assert ours.score(X, y) == theirs.score(X, y)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("columns", [8, 90])
+def test_ridge_coefficients_are_the_namesakes(columns, intercept, weighted, sparse, rng):
+    X = rng.standard_normal((60, columns)) * (rng.random((60, columns)) < 0.5) + 0.1
+    Y = 1e-3 * (X[:, :3] @ rng.standard_normal((3, 2)) + rng.standard_normal((60, 2)) + 5)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    options = {"fit_intercept": intercept, "tol": 1e-10}
+    sample_weight = weights(Y) if weighted else None
+    for y, alpha in ((Y[:, 0], 0.3), (Y, 0.3), (Y, [0.1, 2.0])):
+        ours = Ridge(alpha, **options).fit(rows, y, sample_weight)
+        agree(ours, sklearn.linear_model.Ridge(alpha, **options).fit(X, y, sample_weight), X)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_poisson_coefficients_are_the_namesakes(alpha, intercept, weighted, rng):
+    X = 0.3 * rng.standard_normal((400, 6)) * (rng.random((400, 6)) < 0.5)
+    y = rng.poisson(np.exp(2 + X @ rng.standard_normal(6)))
+    sample_weight = weights(y) if weighted else None
+    options = {"alpha": alpha, "fit_intercept": intercept}
+    theirs = sklearn.linear_model.PoissonRegressor(**NEWTON, **options).fit(X, y, sample_weight)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours = PoissonRegressor(**TIGHT, **options).fit(rows, y, sample_weight)
+        agree(ours, theirs, X)
+    assert ours.score(X, y, sample_weight) == pytest.approx(theirs.score(X, y, sample_weight))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"fit_intercept": False}, {"intercept_scaling": 20.0}, {"class_weight": "balanced"}],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_support_vector_coefficients_are_the_namesakes(classes, options, cancer):
+    X, y = cancer
+    X, y = X[:300], y[:300] + (X[:300, 0] > 0) * (classes == 3)
+    sample_weight = weights(y)
+    theirs = sklearn.svm.LinearSVC(dual=False, tol=1e-9, C=0.1, max_iter=10_000, **options)
+    theirs.fit(X, y, sample_weight)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours = LinearSVC(**TIGHT, C=0.1, **options).fit(rows, y, sample_weight)
+        agree(ours, theirs, X)
+
+
+def test_of_one_column_of_ones_a_power_has_its_own_centre(rng):
+    y, ones = rng.exponential(size=60), np.ones((60, 1))
+    for p in (2, 20):
+        ours = LpRegression(p=p, alpha=0, fit_intercept=False, tol=1e-10).fit(ones, y)
+        centre = scipy.optimize.minimize_scalar(
+            lambda c, p=p: np.mean((y - c) ** p), bounds=(0, y.max()), options={"xatol": 1e-9}
+        )
+        assert ours.coef_[0] == pytest.approx(centre.x, rel=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_l4_coefficients_are_scipys(weighted, rng):
+    X, y = rng.standard_normal((80, 4)), rng.standard_normal(80) + 3
+    w = weights(y) if weighted else np.ones(80)
+
+    def f(x):
+        return w @ (X @ x[:-1] + x[-1] - y) ** 4 / (4 * w.sum()) + 0.05 * x[:-1] @ x[:-1]
+
+    ours = LpRegression(alpha=0.1, tol=1e-10).fit(X, y, w if weighted else None)
+    found = scipy.optimize.minimize(f, np.zeros(5), method="BFGS", options={"gtol": 1e-8})
+    np.testing.assert_allclose(np.append(ours.coef_, ours.intercept_), found.x, atol=1e-5)
+    again = LpRegression(alpha=0.1, tol=1e-9, warm_start=True).fit(X, y, w).fit(X, y, w)
+    assert again.n_iter_ <= 1
 
 
 def test_labels_may_be_words_and_rows_a_data_frame(cancer):
@@ -161,6 +243,12 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),
         (LogisticRegression(solver="none.safetensors"), "none.safetensors"),
         (LogisticRegression(solver="lbfgs", memory=Memory()), "goes with the method 'auto' only"),
+        (LinearSVC(penalty="l1"), "The L1 penalty is not smooth"),
+        (LinearSVC(loss="hinge"), "The hinge is not smooth"),
+        (LinearSVC(multi_class="crammer_singer"), "Crammer and Singer's loss is not here"),
+        (Ridge(positive=True), "positive=True is not here"),
+        (Ridge(alpha=[1.0, 2.0]), "1 targets, 2 values of alpha"),
+        (LpRegression(p=3), "p is 3: .* even p"),
         (LogisticRegression(C=-1), "'C' parameter"),
         (LogisticRegression(memory=3), "'memory' parameter"),
     ],
@@ -190,6 +278,11 @@ def test_one_class_is_refused_and_an_unfitted_model_predicts_nothing(cancer):
         LogisticRegression().fit(X, np.ones(len(y), dtype=int))
     with pytest.raises(NotFittedError):
         LogisticRegression().predict(X)
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(InputError, match="must not be negative; one is -1"):
+        PoissonRegressor().fit(np.eye(3), [1, 2, -1])
 
 
 def test_callbacks_are_refused():

@@ -18,6 +18,7 @@ from ode2opt.solvers import METHODS, Memory, Method, Result, solve
 
 THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 """Solvers of scikit-learn's that are not here."""
+FLOATS = (np.float64, np.float32)
 
 
 class Fitting:
@@ -99,6 +100,13 @@ def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
     )
 
 
+def product(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Return the product of weights, None being ones."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one * other
+
+
 def total_weight(weights: np.ndarray | None, X: Array) -> float:
     """Return the sum of the rows' weights."""
     return float(X.shape[0] if weights is None else weights.sum(dtype=np.float64))
@@ -107,3 +115,10 @@ def total_weight(weights: np.ndarray | None, X: Array) -> float:
 def inverse_weight(C: float, total: float) -> float:
     """Return the l2 of the mean loss that C is for the sum: 1 / (C times the sum of weights)."""
     return 1.0 / (C * total)
+
+
+def without_intercept(x: np.ndarray, fitted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients and intercept of rows of variables, zero where none was fitted."""
+    if fitted:
+        return x[..., :-1].copy(), x[..., -1].copy()
+    return x, np.zeros(x.shape[:-1], dtype=x.dtype)

@@ -14,10 +14,13 @@ from sklearn.utils.validation import validate_data
 
 from ode2opt.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
+    FLOATS,
     Fitting,
     inverse_weight,
+    product,
     row_weights,
     total_weight,
+    without_intercept,
 )
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
@@ -93,6 +96,11 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         """Fit to rows ``X`` with labels ``y``; returns self."""
         refuse_penalties(self.penalty, self.l1_ratio, self.dual)
         X, labels, weights = labelled(self, X, y, sample_weight)
+        weights = product(weights, by_class(self, labels, weights))
+        if len(self.classes_) > 2:
+            raise InputError(
+                "Only binary classification is supported. The type of the target is multiclass."
+            )
         C = np.inf if self.penalty is None else self.C
         l2 = inverse_weight(C, total_weight(weights, X))
         problem = log_loss(self, X, labels, weights, l2)
@@ -132,8 +140,8 @@ def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
 def labelled(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, labels counted from 0 and weights with those of classes; sets ``classes_``."""
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    """Return rows, labels counted from 0 and the rows' weights; sets ``classes_``."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
     check_classification_targets(y)
     estimator.classes_, labels = np.unique(y, return_inverse=True)
     if len(estimator.classes_) < 2:
@@ -141,17 +149,18 @@ def labelled(
             f"There must be at least 2 classes, but the data has only one class: "
             f"{estimator.classes_[0]!r}."
         )
-    if len(estimator.classes_) > 2:
-        raise InputError(
-            "Only binary classification is supported. The type of the target is multiclass."
-        )
-    weights = row_weights(sample_weight, X)
-    if estimator.class_weight is not None:
-        of_classes = compute_class_weight(
-            estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weights
-        ).astype(X.dtype)[labels]
-        weights = of_classes if weights is None else weights * of_classes
-    return X, labels, weights
+    return X, labels, row_weights(sample_weight, X)
+
+
+def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the weight that each row has by its class, None where all are one."""
+    if estimator.class_weight is None:
+        return None
+    classes = estimator.classes_
+    found = compute_class_weight(
+        estimator.class_weight, classes=classes, y=classes[labels], sample_weight=weights
+    )
+    return np.asarray(found)[labels]
 
 
 def log_loss(
@@ -168,7 +177,4 @@ def flat(coef: np.ndarray, intercept: np.ndarray | None) -> np.ndarray:
 
 def coefficients(estimator: Any, x: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return ``coef_`` and ``intercept_`` from a problem's variables."""
-    x = x.astype(X.dtype, copy=False)
-    if estimator.fit_intercept:
-        return x[None, :-1].copy(), x[-1:].copy()
-    return x[None, :].copy(), np.zeros(1, dtype=x.dtype)
+    return without_intercept(x[None, :].astype(X.dtype), estimator.fit_intercept)

@@ -1,0 +1,290 @@
+"""Regression: squares, counts, even powers; scikit-learn's estimators, our solvers."""
+
+from __future__ import annotations
+
+import math
+import os
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.linear_model._base import LinearModel as TheirLinearModel
+from sklearn.metrics import d2_tweedie_score
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import validate_data
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._fitting import (
+    FLOATS,
+    Fitting,
+    row_weights,
+    total_weight,
+    without_intercept,
+)
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.linear_model import LeastSquares, LinearModel, Lpp
+from ode2opt.problems.losses import Poisson
+from ode2opt.solvers import Memory, Method, Result
+
+MANY = 100_000  # iterations of a solver without a limit
+
+
+class Ridge(Fitting, linear_model.Ridge):
+    """Least squares with an l2 penalty; see :class:`sklearn.linear_model.Ridge`.
+
+    Minimises the sum of weighted squares plus alpha |coef|^2, by target where there are several,
+    until the gradient norm is ``tol`` times that of coefficients that are all zero.
+
+    Args:
+        alpha: the penalty's weight, or one for each target.
+        fit_intercept: whether there is an unpenalised intercept.
+        max_iter: at most this many iterations; no limit by default.
+        tol: what is left of the gradient norm.
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        positive: refused where it is True.
+        copy_X, random_state: as in the namesake, without effect: rows are never written to.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.Ridge._parameter_constraints,
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        solver: str | os.PathLike[str] | Method = "auto",
+        positive: bool = False,
+        random_state: Any = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.positive = positive
+        self.random_state = random_state
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
+        """Fit to rows ``X`` with targets ``y``, one or several columns; returns self."""
+        if self.positive:
+            raise InputError("positive=True is not here: use scikit-learn's own Ridge.")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True
+        )
+        weights = row_weights(sample_weight, X)
+        columns = y.reshape(len(y), -1).T
+        l2 = self._penalties(len(columns)) / total_weight(weights, X)
+        fits = [
+            self._one(LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept))
+            for b, c in zip(columns, l2, strict=True)
+        ]
+        coef = np.stack([fit.x for fit in fits]).astype(X.dtype, copy=False)
+        coef, intercept = without_intercept(coef, self.fit_intercept)
+        flat = y.ndim == 1
+        self.coef_ = coef[0] if flat else coef
+        self.intercept_ = 0.0 if not self.fit_intercept else intercept[0] if flat else intercept
+        self.n_iter_ = np.array([fit.iterations for fit in fits], dtype=np.int32)
+        self.solver_ = fits[0].method
+        return self
+
+    def _one(self, problem: LinearModel) -> Result:
+        return self._minimise(
+            problem, tol=relative(self.tol, problem), max_iter=self.max_iter or MANY
+        )
+
+    def _penalties(self, targets: int) -> np.ndarray:
+        alpha = np.ravel(np.asarray(self.alpha, dtype=np.float64))
+        if len(alpha) not in (1, targets):
+            raise InputError(
+                f"Number of targets and number of penalties do not correspond: {targets} targets, "
+                f"{len(alpha)} values of alpha."
+            )
+        return np.broadcast_to(alpha, targets)
+
+
+class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
+    """Poisson regression of counts; see :class:`sklearn.linear_model.PoissonRegressor`.
+
+    Minimises half the weighted mean deviance plus alpha/2 |coef|^2 until the gradient norm is at
+    most ``tol``.
+
+    Args:
+        alpha: the penalty's weight.
+        fit_intercept: whether there is an unpenalised intercept.
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        max_iter: at most this many iterations.
+        tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
+        warm_start: whether to start from the last fit's coefficients.
+        verbose: whether a line says how a fit went.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.PoissonRegressor._parameter_constraints,
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        solver: str | os.PathLike[str] | Method = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: int = 0,
+        memory: Memory | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
+        """Fit to rows ``X`` with counts ``y``; returns self."""
+        X, y, weights = numbered(self, X, y, sample_weight)
+        problem = Poisson(X, y, l2=self.alpha, weights=weights, intercept=self.fit_intercept)
+        x0 = last_fit(self)
+        if x0 is None and self.fit_intercept and (mean := np.average(y, weights=weights)) > 0:
+            x0 = np.append(np.zeros(X.shape[1]), math.log(mean))
+        keep(
+            self,
+            self._minimise(problem, x0, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose),
+            X,
+        )
+        return self
+
+    def predict(self, X: Array) -> np.ndarray:
+        """Return the expected counts."""
+        return np.exp(self._linear_predictor(X))
+
+    def score(self, X: Array, y: Array, sample_weight: Array = None) -> float:
+        """Return the part of the deviance that is explained, D^2."""
+        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
+
+
+class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
+    """Regression with an even power of residuals as loss: the larger p, the nearer to the maximum.
+
+    Minimises the weighted mean of |residual|^p / p plus alpha/2 |coef|^2 until the gradient norm is
+    ``tol`` times that of coefficients that are all zero.
+
+    Args:
+        p: an even whole number, 2 or more.
+        alpha: the penalty's weight.
+        fit_intercept: whether there is an unpenalised intercept.
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        max_iter: at most this many iterations.
+        tol: what is left of the gradient norm.
+        warm_start: whether to start from the last fit's coefficients.
+        verbose: whether a line says how a fit went.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+
+    Example:
+        >>> LpRegression(p=8).fit(X, y).predict(X)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "p": [Interval(Integral, 2, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        *,
+        p: int = 4,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        solver: str | os.PathLike[str] | Method = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+        memory: Memory | None = None,
+    ) -> None:
+        self.p = p
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
+        """Fit to rows ``X`` with targets ``y``; returns self."""
+        X, y, weights = numbered(self, X, y, sample_weight)
+        problem = Lpp(X, y, p=self.p, l2=self.alpha, weights=weights, intercept=self.fit_intercept)
+        tol = relative(self.tol, problem)
+        keep(
+            self,
+            self._minimise(
+                problem, last_fit(self), tol=tol, max_iter=self.max_iter, verbose=self.verbose
+            ),
+            X,
+        )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def numbered(
+    estimator: Any, X: Array, y: Array, sample_weight: Array
+) -> tuple[Array, np.ndarray, np.ndarray | None]:
+    """Return rows, targets that are numbers, and weights."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True)
+    return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
+
+
+def relative(tol: float, problem: LinearModel) -> float:
+    """Return a part of the gradient norm where all coefficients are zero (or of 1, if that is)."""
+    g = problem.gradient(np.zeros(problem.n, dtype=problem.b.dtype))
+    return tol * (float(np.linalg.norm(g)) or 1.0)
+
+
+def last_fit(estimator: Any) -> np.ndarray | None:
+    """Return where a warm start begins."""
+    if not estimator.warm_start or not hasattr(estimator, "coef_"):
+        return None
+    coef = estimator.coef_
+    return np.append(coef, estimator.intercept_) if estimator.fit_intercept else coef
+
+
+def keep(estimator: Any, result: Result, X: Array) -> None:
+    """Set the attributes of a fit."""
+    coef, intercept = without_intercept(
+        np.asarray(result.x).astype(X.dtype, copy=False), estimator.fit_intercept
+    )
+    estimator.coef_ = coef
+    estimator.intercept_ = intercept if estimator.fit_intercept else 0.0
+    estimator.n_iter_ = result.iterations

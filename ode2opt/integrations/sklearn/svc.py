@@ -1,0 +1,134 @@
+"""Linear support vector classification with the squared hinge: their estimator, our solvers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from sklearn import svm
+from sklearn.base import _fit_context
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._fitting import (
+    Fitting,
+    inverse_weight,
+    product,
+    total_weight,
+    without_intercept,
+)
+from ode2opt.integrations.sklearn.logistic import by_class, labelled
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.losses import SquaredHinge
+from ode2opt.solvers import Memory, Method, Result
+
+
+class LinearSVC(Fitting, svm.LinearSVC):
+    """Support vector classification with the squared hinge; see :class:`sklearn.svm.LinearSVC`.
+
+    As in the namesake the intercept is the coefficient of a column of ``intercept_scaling``, and
+    penalised like the others; of more than two classes, each is told from all others. Minimises the
+    weighted mean loss plus |coef|^2 / (2 C W), W the sum of the weights, until its gradient norm is
+    at most ``tol``.
+
+    Args:
+        C: inverse of the penalty's weight.
+        tol: the Euclidean norm of the gradient to reach (liblinear's is relative).
+        fit_intercept, intercept_scaling: the column; the larger, the less it is penalised.
+        class_weight: weights by class, "balanced" or None.
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        max_iter: at most this many iterations.
+        verbose: whether a line says how a fit went.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        penalty, loss, multi_class: refused where they ask for L1, the hinge, Crammer and Singer.
+        dual, random_state: as in the namesake, without effect: the minimiser is the same.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **svm.LinearSVC._parameter_constraints,
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: bool | str = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        solver: str | os.PathLike[str] | Method = "auto",
+        memory: Memory | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
+        """Fit to rows ``X`` with labels ``y``; returns self."""
+        self._refuse()
+        X, labels, weights = labelled(self, X, y, sample_weight)
+        A = _with_column(X, self.intercept_scaling) if self.fit_intercept else X
+        of_class = by_class(self, labels, weights)
+        several = len(self.classes_) > 2
+        fits = [
+            self._one(A, labels == k, product(weights, _of_one(of_class, labels == k, several)))
+            for k in (range(len(self.classes_)) if several else [1])
+        ]
+        coef = np.stack([np.asarray(fit.x) for fit in fits]).astype(X.dtype, copy=False)
+        self.coef_, last = without_intercept(coef, self.fit_intercept)
+        self.intercept_ = self.intercept_scaling * last if self.fit_intercept else 0.0
+        self.n_iter_ = max(fit.iterations for fit in fits)
+        return self
+
+    def _one(self, A: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
+        """Tell one class from the others."""
+        l2 = inverse_weight(self.C, total_weight(weights, A))
+        return self._minimise(
+            SquaredHinge(A, positive, l2=l2, weights=weights),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+        )
+
+    def _refuse(self) -> None:
+        """Refuse what the namesake has and we do not."""
+        if self.penalty == "l1":
+            raise InputError("The L1 penalty is not smooth and not here: use penalty='l2'.")
+        if self.loss == "hinge":
+            raise InputError("The hinge is not smooth and not here: use loss='squared_hinge'.")
+        if self.multi_class == "crammer_singer":
+            raise InputError("Crammer and Singer's loss is not here: use multi_class='ovr'.")
+
+
+def _of_one(of_class: np.ndarray | None, positive: np.ndarray, several: bool) -> np.ndarray | None:
+    """Return class weights where one class is told from several: liblinear's others weigh one."""
+    return np.where(positive, of_class, 1.0) if several and of_class is not None else of_class
+
+
+def _with_column(X: Array, value: float) -> Array:
+    """Return the rows with a column of one value; a sparse matrix stays sparse."""
+    column = np.full((X.shape[0], 1), value, dtype=X.dtype)
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([X, column], format="csr")
+    return np.hstack([X, column])
