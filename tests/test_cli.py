@@ -234,7 +234,7 @@ def test_handovers_are_told_in_words(run_cli, tmp_path, classification):
         "eigac-c2",
     )
     assert code == 0
-    assert "to nesterov at iteration" in out
+    assert "to lbfgs at iteration" in out
     assert "{" not in out
 
 
