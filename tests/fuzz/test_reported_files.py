@@ -4,6 +4,7 @@ import gzip
 import json
 import pickle
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pyarrow
@@ -214,6 +215,10 @@ def test_an_npz_that_is_no_zip_of_arrays_is_told(tmp_path, monkeypatch):
         path.write_bytes(content)
         refusal(read_table, path)
     np.savez(path, A=payload, b=payload)
+    refusal(read_table, path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("A", "b.npy"):
+            archive.writestr(name, "no array")
     refusal(read_table, path)
     assert not (tmp_path / Planted.mark).exists()
 
