@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint bench soak peers browser clean
+.PHONY: demo test lint docs bench soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,10 @@ $(VENV)/.study: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[learn,study]'
 	touch $@ $(VENV)/.core
 
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@ $(VENV)/.core
+
 demo: $(VENV)/.study
 	$(BIN)/ode2opt demo
 
@@ -45,6 +49,11 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation site, in build/site; a broken link is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py

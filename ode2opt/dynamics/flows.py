@@ -114,7 +114,8 @@ def flow(
         until: stop where the gradient norm first is at most this; the flow then ends at that time.
         dense: keep an interpolant, so that the flow can be called at any time.
         solver: tsit5, dopri5, dopri8, heun or euler.
-        rtol, atol: tolerances of the adaptive step size.
+        rtol: relative tolerance of the adaptive step size.
+        atol: absolute tolerance of it.
         h: a constant step instead; needed by euler, which has no error estimate.
         max_steps: more steps than this are a failed solve.
     """

@@ -1,0 +1,115 @@
+"""The documentation: its programs run, its commands are understood, what it points to is there."""
+
+import re
+import shlex
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+
+import ode2opt
+from ode2opt.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+}
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
+STEPS = re.compile(r"steps=[1-9]\d*")
+PROGRAMS = ("ode2opt", "make", "python")
+LONG = ("docs/learning.md",)
+OTHERS = ("pip", "source", "git", "cd", "tensorboard", "pre-commit")
+
+
+def fences(text):
+    """The blocks of a page: language and content."""
+    return [match.groups() for match in FENCE.finditer(text)]
+
+
+def shape(text):
+    """What is printed, without the numbers, which differ between machines."""
+    return [NUMBER.sub("#", line).split() for line in text.strip().splitlines()]
+
+
+def commands(text):
+    """The command lines of a page, in fences and in indented blocks, without their remarks."""
+    outside = re.findall(r"^ {4}((?:ode2opt|make|python) .*)$", FENCE.sub("", text), re.MULTILINE)
+    inside = [content for language, content in fences(text) if language in ("sh", "bash")]
+    lines = "\n".join([*outside, *inside]).replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def with_python():
+    """The pages with programs; those that train a flow compile for a minute."""
+    for name, text in PAGES.items():
+        if "python" in dict(fences(text)):
+            yield pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LONG))
+
+
+@pytest.mark.parametrize("page", [*with_python()])
+def test_the_programs_of_a_page_run_and_print_what_it_says(page, tmp_path, monkeypatch):
+    """Block after block in one folder; a block of text is what the one before it prints."""
+    monkeypatch.chdir(tmp_path)
+    names, printed = {"__name__": "__main__"}, ""
+    for language, content in fences(PAGES[page]):
+        if language == "python":
+            program = STEPS.sub("steps=2", content)  # training is cut short
+            with redirect_stdout(StringIO()) as stream:
+                exec(compile(program, page, "exec"), names)
+            printed = stream.getvalue()
+        elif language == "text":
+            assert shape(printed) == shape(content)
+
+
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if commands(text)])
+def test_the_commands_of_a_page_are_understood(page):
+    for words in commands(PAGES[page]):
+        assert words[0] in (*PROGRAMS, *OTHERS)
+        if words[0] == "ode2opt":
+            parse(words[1:])
+        elif words[0] == "make":
+            makefile = (ROOT / "Makefile").read_text()
+            assert all(re.search(f"^{re.escape(target)}:", makefile, re.M) for target in words[1:])
+        elif words[0] == "python" and words[1] != "-m":
+            assert (ROOT / words[1]).is_file()
+
+
+def parse(words):
+    """Read a command line as the program would, without doing anything."""
+    command, name = typer.main.get_command(app), "ode2opt"
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    with command.make_context(name, [word for word in words if word != "--debug"]):
+        pass
+
+
+def test_a_command_that_does_not_exist_is_noticed():
+    for wrong in (["sovle", "x"], ["solve", "x.csv"], ["bench", "lpp", "a5a", "--instnces", "3"]):
+        with pytest.raises((KeyError, typer.BadParameter.__mro__[1])):
+            parse(wrong)
+
+
+def test_every_command_is_described():
+    every = typer.main.get_command(app).commands
+    assert all(f"ode2opt {name}" in PAGES["docs/commands.md"] for name in every)
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = "\n".join(text for name, text in PAGES.items() if name.startswith("docs/api/"))
+    described = set(re.findall(r"^::: ode2opt\.(?:\w+\.)*(\w+)$", reference, re.MULTILINE))
+    assert set(ode2opt.__all__) - {"__version__"} <= described
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_points_to_is_there(page):
+    """Links between pages, and files of the source that are named."""
+    text = FENCE.sub("", PAGES[page])
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
+    for file in re.findall(r"`((?:ode2opt|tests|benchmarks|docs)/[\w/.-]+\.\w+)`", text):
+        assert (ROOT / file).exists(), file
