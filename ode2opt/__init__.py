@@ -15,6 +15,7 @@ from ode2opt.problems import (
     Poisson,
     Problem,
     Quadratic,
+    Softmax,
     SquaredHinge,
     load_dataset,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Relay",
     "Result",
     "Schedule",
+    "Softmax",
     "SquaredHinge",
     "Status",
     "__version__",

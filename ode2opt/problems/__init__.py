@@ -8,6 +8,7 @@ from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
 from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.softmax import Softmax
 
 __all__ = [
     "DATASETS",
@@ -24,6 +25,7 @@ __all__ = [
     "Problem",
     "Quadratic",
     "Scale",
+    "Softmax",
     "SquaredHinge",
     "Start",
     "load_dataset",

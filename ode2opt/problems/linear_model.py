@@ -48,6 +48,8 @@ class LinearModel(Problem):
     cheap_diagonal = True
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
+    width = 1
+    """How many scores a row has."""
     quadratic = False
     """Whether the loss is a square, so that one Newton step is all."""
     _sparse_transposed: Array = None
@@ -194,22 +196,30 @@ class LinearModel(Problem):
 
     def _bordered(self, H: Array, bent: Array) -> Array:
         """Return a Hessian with the intercept's row and column."""
-        border = self._pull(bent)
+        border = self._with_last(self._transposed @ bent, self.xp.sum(bent))
         columns = self.xp.concat([H, border[None, :-1]])
         return self.xp.concat([columns, border[:, None]], axis=1)
 
+    def grams(self) -> int:
+        """Return how many matrices A^T W A the Hessian is made of."""
+        return self.width * (self.width + 1) // 2
+
     def hessian_flops(self) -> int:
-        return gram_flops(self.A)
+        return self.grams() * gram_flops(self.A)
 
     def gradient_error(self, x: Array) -> float:
         """Return the sampling error of the gradient: the rows taken as drawn at random."""
         slope = self._weighted(self.slope(self.scores(x)))
-        squares = slope * slope
+        squares = slope * slope if slope.ndim == 1 else self.xp.sum(slope * slope, axis=1)
         total = self.xp.sum(self._squares().T @ squares) + self.intercept * self.xp.sum(squares)
         return float(self.xp.sqrt(total)) / self.N
 
     def unseen_curvature(self, x: Array) -> np.ndarray:
-        """Return for each column the curvature that one more row could add: what N rows leave open.
+        """Return for each variable the curvature that a row could add: what N rows leave open."""
+        return float(self.xp.max(self._bent(x))) * self._largest_squares()
+
+    def _largest_squares(self) -> np.ndarray:
+        """Return the square of each column's largest entry.
 
         Columns of zeros are given what the others have in the mean.
         """
@@ -222,7 +232,7 @@ class LinearModel(Problem):
         squares = np.append(size, [1.0] * self.intercept).astype(np.float64) ** 2
         seen = squares > 0
         squares[~seen] = squares[seen].mean() if seen.any() else 1.0
-        return float(self.xp.max(self._bent(x))) * squares
+        return squares
 
     def subset(self, index: np.ndarray) -> LinearModel:
         """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix)."""
@@ -249,8 +259,9 @@ class LinearModel(Problem):
         return type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape, copy=False)
 
     def gradient_flops(self) -> int:
-        entries = SPARSE_SLOWER * self.A.nnz if is_sparse(self.A) else self.N * self.n
-        return 4 * int(entries) + LOSS_FLOPS * self.N
+        A = self.A
+        entries = SPARSE_SLOWER * A.nnz if is_sparse(A) else self.N * (A.shape[1] + self.intercept)
+        return self.width * (4 * int(entries) + LOSS_FLOPS * self.N)
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         """Work on the rows' side where rows are fewer than columns: same eigenvalue, less memory.
@@ -280,7 +291,7 @@ class LinearModel(Problem):
 
         def product(v: np.ndarray) -> np.ndarray:
             there = self.xp.asarray(v, dtype=self.dtype)
-            return np.asarray(self._pull(self._shares(self._linear(there))))
+            return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))
 
         return largest_eigenvalue(product, self.n, np.asarray(self.b[:1]).dtype)
 

@@ -38,7 +38,9 @@ class Costs:
     def __init__(self, problem: Problem, frugal: bool = False) -> None:
         self.frugal = frugal
         self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
-        self.matrix: Any = problem.A if isinstance(problem, LinearModel) else None
+        self.matrix: Any = None
+        if isinstance(problem, LinearModel):
+            self.matrix, self.width, self.grams = problem.A, problem.width, problem.grams()
 
     def _share(self, m: int | None) -> float:
         return 1.0 if m is None else m / self.rows
@@ -49,17 +51,17 @@ class Costs:
         own = 40 * self.n  # two products with the corrections
         if A is None:
             return EVALUATION + NANO * (own + 0.5 * self.problem.gradient_flops())
-        entries = share * (A.nnz if is_sparse(A) else self.rows * self.n)
+        entries = share * (self.width * A.nnz if is_sparse(A) else self.rows * self.n)
         each = CACHED_ENTRY if entries < CACHED else ENTRY
         if is_sparse(A):
             each = SPARSE_ENTRY
-        return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows)
+        return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows * self.width)
 
     def metric(self, m: int | None = None) -> float:
         """A Hessian, formed and factorised."""
         forming = NANO * SQUARE * self.n**2
         if self.matrix is not None:
-            forming = self._share(m) * gram_seconds(self.matrix)
+            forming = self._share(m) * self.grams * gram_seconds(self.matrix)
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
             forming = self.n * self.evaluation()
         return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)

@@ -10,7 +10,7 @@ import scipy.sparse
 import sklearn.linear_model
 import sklearn.svm
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
@@ -91,6 +91,21 @@ def test_logistic_coefficients_are_the_namesakes(data, weighted, options, reques
         agree(LogisticRegression(**TIGHT, **options).fit(X.toarray(), y, sample_weight), theirs, X)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
     assert ours.score(X, y) == theirs.score(X, y)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_multinomial_coefficients_are_the_namesakes(options):
+    X, y = load_digits(n_class=4, return_X_y=True)
+    X, y = X[:200] / 16, y[:200]
+    sample_weight = weights(y)
+    theirs = sklearn.linear_model.LogisticRegression(**NEWTON, **options).fit(X, y, sample_weight)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours = LogisticRegression(**TIGHT, **options).fit(rows, y, sample_weight)
+        agree(ours, theirs, X)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    warm = LogisticRegression(tol=1e-6, warm_start=True, **options).fit(X, y, sample_weight)
+    assert warm.n_iter_[0] > 1
+    assert warm.fit(X, y, sample_weight).n_iter_[0] <= 1
 
 
 @pytest.mark.parametrize("sparse", [False, True])

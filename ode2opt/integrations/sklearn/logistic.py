@@ -20,19 +20,19 @@ from ode2opt.integrations.sklearn._fitting import (
     product,
     row_weights,
     total_weight,
-    without_intercept,
 )
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.base import Problem
-from ode2opt.problems.linear_model import Logistic
+from ode2opt.problems.linear_model import LinearModel, Logistic
+from ode2opt.problems.softmax import Softmax
 from ode2opt.solvers import Memory, Method
 
 
 class LogisticRegression(Fitting, linear_model.LogisticRegression):
     """Logistic regression with an l2 penalty; see :class:`sklearn.linear_model.LogisticRegression`.
 
-    Minimises the weighted mean loss plus |coef|^2 / (2 C W), W the sum of the weights, which has
-    the namesake's minimiser, until its gradient norm is at most ``tol``.
+    Of more than two classes it is multinomial. Minimises the weighted mean loss plus
+    |coef|^2 / (2 C W), W the sum of the weights, which has the namesake's minimiser, until its
+    gradient norm is at most ``tol``.
 
     Args:
         C: inverse of the penalty's weight; infinity is no penalty.
@@ -97,30 +97,21 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         refuse_penalties(self.penalty, self.l1_ratio, self.dual)
         X, labels, weights = labelled(self, X, y, sample_weight)
         weights = product(weights, by_class(self, labels, weights))
-        if len(self.classes_) > 2:
-            raise InputError(
-                "Only binary classification is supported. The type of the target is multiclass."
-            )
         C = np.inf if self.penalty is None else self.C
         l2 = inverse_weight(C, total_weight(weights, X))
         problem = log_loss(self, X, labels, weights, l2)
         result = self._minimise(
             problem, self._last_fit(), tol=self.tol, max_iter=self.max_iter, verbose=self.verbose
         )
-        self.coef_, self.intercept_ = coefficients(self, np.asarray(result.x), X)
+        self.coef_, self.intercept_ = coefficients(self, problem, np.asarray(result.x))
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def _last_fit(self) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         self.densify()
-        return flat(self.coef_, self.intercept_ if self.fit_intercept else None)
+        return variables(self, self.coef_, self.intercept_)
 
 
 def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
@@ -165,16 +156,27 @@ def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> 
 
 def log_loss(
     estimator: Any, X: Array, labels: np.ndarray, weights: np.ndarray | None, l2: float
-) -> Problem:
-    """Return the problem of a fit."""
-    return Logistic(X, labels, l2=l2, weights=weights, intercept=estimator.fit_intercept)
+) -> LinearModel:
+    """Return the problem of a fit: of two classes one has scores, of more all have."""
+    classes, intercept = len(estimator.classes_), estimator.fit_intercept
+    if classes == 2:
+        return Logistic(X, labels, l2=l2, weights=weights, intercept=intercept)
+    return Softmax(X, labels, classes=classes, l2=l2, weights=weights, intercept=intercept)
 
 
-def flat(coef: np.ndarray, intercept: np.ndarray | None) -> np.ndarray:
-    """Return coefficients (and intercept) of a fit as a problem's variables."""
-    return coef.ravel() if intercept is None else np.concatenate([coef.ravel(), intercept])
+def variables(estimator: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Return coefficients and intercepts as the variables of a fit's problem."""
+    rows = [coef.T, intercept[None, :]] if estimator.fit_intercept else [coef.T]
+    return np.concatenate(rows).ravel()
 
 
-def coefficients(estimator: Any, x: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``coef_`` and ``intercept_`` from a problem's variables."""
-    return without_intercept(x[None, :].astype(X.dtype), estimator.fit_intercept)
+def coefficients(
+    estimator: Any, problem: LinearModel, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``coef_`` and ``intercept_``, by class; what all classes share is taken out."""
+    V = x.reshape(-1, problem.width).astype(problem.b.dtype)
+    if problem.width > 1:
+        V -= V.mean(axis=1, keepdims=True)
+    if estimator.fit_intercept:
+        return V[:-1].T.copy(), V[-1].copy()
+    return V.T.copy(), np.zeros(problem.width, dtype=V.dtype)

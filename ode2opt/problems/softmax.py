@@ -1,0 +1,170 @@
+"""Multinomial logistic regression: a linear model with a score for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, as_count
+from ode2opt.problems.base import SEGMENT_NODES, Point
+from ode2opt.problems.gram import weighted_gram
+from ode2opt.problems.linear_model import LinearModel
+
+
+class Softmax(LinearModel):
+    """Multinomial logistic regression: loss = log(sum_k exp(z_k)) - z_b for a class b of 0 ... K-1.
+
+    The variables are the coefficients of the columns one after the other, K numbers each, then K
+    intercepts; every class has its own, so that adding the same to all of them changes nothing
+    but the penalty. With p the probabilities of a row, the Hessian of its loss by the scores is
+    diag(p) - p pᵀ.
+
+    Args:
+        A, b, l2, weights, intercept: as in :class:`LinearModel`; b counts classes from 0.
+        classes: how many there are; as many as b has by default.
+
+    Example:
+        >>> problem = Softmax(A, b, l2=1e-3, intercept=True)
+        >>> coefficients = solve(problem).x.reshape(-1, problem.classes)
+    """
+
+    slope_bound = 0.5  # of diag(p) - p pᵀ
+
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        classes: int | None = None,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+    ) -> None:
+        self.classes = 0 if classes is None else as_count(classes, "classes", least=2)
+        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept)
+
+    def _set(self, A: Array, b: Array) -> None:
+        super()._set(A, b)
+        self.classes = self.classes or max(2, int(self.xp.max(b)) + 1)
+        self.width = self.classes
+        self.n = self.classes * (A.shape[1] + self.intercept)
+
+    def check_targets(self) -> None:
+        xp = self.xp
+        if bool(xp.any((self.b != xp.round(self.b)) | (self.b < 0) | (self.b >= self.classes))):
+            raise InputError(
+                f"Softmax labels must be whole numbers from 0 to {self.classes - 1}, one for each "
+                f"class."
+            )
+
+    def _chosen(self) -> Array:
+        """Return which class each row has, as numbers: N x K."""
+        classes = self.xp.arange(self.classes, dtype=self.dtype)
+        return self.xp.astype(self.b[:, None] == classes[None, :], self.dtype)
+
+    def _linear(self, v: Array) -> Array:
+        V = self.xp.reshape(v, (-1, self.classes))
+        return self.A @ V[:-1, :] + V[-1, :] if self.intercept else self.A @ V
+
+    def _pull(self, r: Array) -> Array:
+        g = self._transposed @ r
+        if self.intercept:
+            g = self.xp.concat([g, self.xp.sum(r, axis=0)[None, :]])
+        return self.xp.reshape(g, (-1,))
+
+    def _penalty(self, v: Array) -> Array:
+        g = self.l2 * v
+        if not self.intercept:
+            return g
+        own = self.n - self.classes
+        return self.xp.concat([g[:own], 0 * g[own:]])
+
+    def _weighted(self, values: Array) -> Array:
+        if self.weights is None:
+            return values
+        return (self.weights if values.ndim == 1 else self.weights[:, None]) * values
+
+    def value_at_zero(self) -> float:
+        return float(np.log(self.classes))
+
+    def _normalised(self, z: Array) -> tuple[Array, Array]:
+        """Return probabilities, and the logarithm of the sum of exponentials, row by row."""
+        top = self.xp.max(z, axis=1)
+        e = self.xp.exp(z - top[:, None])
+        total = self.xp.sum(e, axis=1)
+        e /= total[:, None]
+        return e, self.xp.log(total) + top
+
+    def loss(self, z: Array) -> Array:
+        return self._normalised(z)[1] - self.xp.sum(self._chosen() * z, axis=1)
+
+    def slope(self, z: Array) -> Array:
+        return self._normalised(z)[0] - self._chosen()
+
+    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
+        p, total = self._normalised(z)
+        chosen = self._chosen()
+        return total - self.xp.sum(chosen * z, axis=1), p - chosen
+
+    def bend(self, z: Array) -> Array:
+        """Return the probabilities, of which the second derivatives are made."""
+        return self._normalised(z)[0]
+
+    def _shares(self, bend: Array) -> Array:
+        return bend  # quadratic in them: weights come with the product
+
+    def _bent_product(self, p: Array, s: Array) -> Array:
+        """Return (diag(p) - p pᵀ) s, row by row, as the rows' part of the mean."""
+        inner = self.xp.sum(p * s, axis=1)
+        return self._weighted(p * (s - inner[:, None])) / self.N
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        return self._pull(self._bent_product(self._bent(x), self._linear(v))) + self._penalty(v)
+
+    def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
+        s = self._linear(v)
+        scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
+        products = [self._bent_product(self.bend(z), s) for z in scores]
+        return self._pull(0.5 * (products[0] + products[1])) + self._penalty(v)
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian, formed by pairs of classes."""
+        self._check_hessian_size()
+        p, K = self._bent(x), self.classes
+        blocks: list[list[Array]] = [[None] * K for _ in range(K)]
+        for k in range(K):
+            for j in range(k + 1):
+                bent = p[:, k] * (1 - p[:, k] if k == j else p[:, j])  # the quick way for A^T W A
+                block = self._block(self._weighted(bent) / self.N)  # needs W >= 0
+                blocks[k][j] = blocks[j][k] = block if k == j else -block
+        whole = self.xp.stack([self.xp.stack(row) for row in blocks])  # K, K, columns, columns
+        H = self.xp.reshape(self.xp.permute_dims(whole, (2, 0, 3, 1)), (self.n, self.n))
+        ones = self.xp.ones(self.n, dtype=self.dtype)
+        diagonal = self._penalty(ones)
+        if isinstance(H, np.ndarray):
+            H[np.diag_indices(self.n)] += diagonal
+            return H
+        return H + diagonal[:, None] * self.xp.eye(self.n, dtype=self.dtype)
+
+    def _block(self, bent: Array) -> Array:
+        """Return the Hessian's part for a pair of classes."""
+        H = weighted_gram(self.A, bent)
+        return self._bordered(H, bent) if self.intercept else H
+
+    def hessian_diagonal(self, x: Array) -> Array:
+        p = self._bent(x)
+        bent = self._weighted(p * (1 - p)) / self.N
+        diagonal = self._squares().T @ bent
+        if self.intercept:
+            diagonal = self.xp.concat([diagonal, self.xp.sum(bent, axis=0)[None, :]])
+        return self.xp.reshape(diagonal, (-1,)) + self._penalty(0 * x + 1)
+
+    def unseen_curvature(self, x: Array) -> np.ndarray:
+        p = self._bent(x)
+        top = float(self.xp.max(self._weighted(p * (1 - p)))) / self.N
+        return top * np.repeat(self._largest_squares(), self.classes)
+
+    def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
+        return lambda v: self.hvp(x, v), self.n
