@@ -22,7 +22,13 @@ Product = Callable[[np.ndarray], np.ndarray]
 NO_DECREASE = "the line search found no further decrease"
 
 
-def lbfgs(run: Run, here: Here, metric: Product | None = None, first: float | None = None) -> None:
+def lbfgs(
+    run: Run,
+    here: Here,
+    metric: Product | None = None,
+    first: float | None = None,
+    memory: Corrections | None = None,
+) -> None:
     """Minimise from an evaluated point; leaves by Stop, or by HandOver where no step helps.
 
     Args:
@@ -30,8 +36,10 @@ def lbfgs(run: Run, here: Here, metric: Product | None = None, first: float | No
         here: where to start.
         metric: g -> M g; the identity by default.
         first: the first trial along -M g; by default one in a metric, else of length one in x.
+        memory: the corrections of an earlier run that ended at ``here``; none by default.
     """
-    memory, standstill = Corrections(run.problem.n), Standstill()
+    memory = memory or Corrections(run.problem.n)
+    standstill = Standstill()
     scaled = here.g if metric is None else metric(here.g)
     if first is None:
         first = 1.0 if metric is not None else 1.0 / max(here.norm, TINY)

@@ -57,6 +57,9 @@ def supervise(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
             run.hand_over(end.reason, stage.name)
 
 
+NEAR = 0.5  # of the evaluations made: a stage that needs no more to arrive goes on
+
+
 class Falling:
     """The lowest gradient norms of a stage, and what is left at the rate of its later half."""
 
@@ -66,6 +69,11 @@ class Falling:
 
     def __len__(self) -> int:
         return len(self._at)
+
+    @property
+    def began(self) -> float:
+        """The time of the first norm."""
+        return self._at[0]
 
     def left(self, at: float, norm: float, tol: float) -> float:
         """Take note of a norm ``at`` a time; return the time from there to the tolerance."""
@@ -98,14 +106,23 @@ class Pace:
 
 
 class Slow:
-    """Watches one stage: is what is left dearer than ``price`` evaluations in another metric?"""
+    """Watches one stage: is what is left dearer than ``price`` evaluations in another metric?
 
-    def __init__(self, price: float, soonest: int) -> None:
+    ``left`` is how many evaluations it would still take; with a ``rival`` that would have taken so
+    many from the beginning, the stage has ``lost`` when it has made as many and is not near.
+    """
+
+    def __init__(self, price: float, soonest: int, rival: float = math.inf) -> None:
         self.price, self.soonest = price, max(2, soonest)  # a rate takes two steps
+        self.rival, self.left, self.lost = rival, math.inf, False
         self._falling = Falling()
 
     def __call__(self, run: Run) -> str | None:
-        left = self._falling.left(run.k, run.norm, run.tol)
-        if len(self._falling) > self.soonest and left > self.price:
+        self.left = self._falling.left(run.k, run.norm, run.tol)
+        made = run.k - self._falling.began  # a step may take several
+        if made > self.rival and self.left > NEAR * made:
+            self.lost = True
+            return "L-BFGS without a metric would be done by now"
+        if len(self._falling) > self.soonest and self.left > self.price:
             return "another metric costs less than what is left"
         return None

@@ -3,8 +3,8 @@
 The problem is solved on a few rows by L-BFGS, then on more, each time from the last solution and
 in its metric; the Hessian there is the metric in which L-BFGS goes on with all rows.
 Where progress is slow, a Hessian of more rows, at the point reached, becomes the metric, down to
-Newton's method on all of them; where no metric helps, plain L-BFGS goes on
-(docs/mathematics.md, section 14).
+Newton's method on all of them; where none has helped by the time that plain L-BFGS would have been
+done, it goes on where it was (docs/mathematics.md, section 14).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
 from ode2opt.solvers.factor import Factor
-from ode2opt.solvers.lbfgs import NO_DECREASE, lbfgs
+from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
 from ode2opt.solvers.newton import NEWTON
 from ode2opt.solvers.run import HandOver, Here, Run, Stop
-from ode2opt.solvers.supervisor import Slow, Stage, plain
+from ode2opt.solvers.supervisor import Slow, Stage
 
 NOISE = 0.3  # of the sampling error of a level's gradient: more exact is wasted
 UNSEEN = 1.0  # rows that a sample is taken not to have seen: the metric's floor
@@ -46,7 +46,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
     if costs.price() <= most and steps * (1 + costs.price()) <= levels.total:
         yield NEWTON
         return
-    work = _Whitening(run, problem, costs)
+    work, unaided, rival = _Whitening(run, problem, costs), _Plain(problem.n), math.inf
     m = single.rows
     if not warm and levels.price <= CHEAP:
         m = levels.rows
@@ -54,12 +54,35 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
         m = more(m, problem.N, problem.n)
     elif not warm:
         watch = Slow(single.total, max(SOONEST, math.ceil(single.price)))
-        yield Stage("lbfgs", plain, watch)
+        yield Stage("lbfgs", unaided.go, watch)
+        rival = watch.left
     for _ in range(MOST_METRICS):
         if work.failed:
             return
-        yield Stage("metric-lbfgs", partial(work.renew, m), work.slow(m))
+        watch = work.slow(m, rival)
+        yield Stage("metric-lbfgs", partial(work.renew, m), watch)
         m = more(m, problem.N, problem.n)
+        if watch.lost:
+            watch = Slow(costs.price(m) + work.after, math.ceil(2 * rival))
+            yield Stage("lbfgs", unaided.go, watch)
+            rival = max(2 * rival, watch.left)
+
+
+class _Plain:
+    """L-BFGS without a metric; where metrics have not helped it goes on where it was."""
+
+    def __init__(self, n: int) -> None:
+        self.memory = Corrections(n)
+        self.here: Here | None = None
+
+    def go(self, run: Run, here: Here) -> None:
+        """Go on from there, or begin at ``here``."""
+        run.tell("L-BFGS")
+        try:
+            lbfgs(run, self.here or here, memory=self.memory)
+        except HandOver as end:
+            self.here = end.here
+            raise
 
 
 class _Whitening:
@@ -70,11 +93,11 @@ class _Whitening:
         self.failed, self.after = False, AFTER
         self.rng = np.random.default_rng(SEED)
 
-    def slow(self, m: int) -> Slow:
-        """Watch L-BFGS in the metric of m rows; the next one has more."""
+    def slow(self, m: int, rival: float = math.inf) -> Slow:
+        """Watch L-BFGS in the metric of m rows, beside a rival; the next one has more."""
         price = self.costs.price(more(m, self.problem.N, self.problem.n))
         self.after *= 2
-        return Slow(price + self.after, max(SOONEST, math.ceil(price / 2)))
+        return Slow(price + self.after, max(SOONEST, math.ceil(price / 2)), rival)
 
     def begin(self, m: int, run: Run, here: Here) -> None:
         """Solve on up to m rows, then go on with all rows in the metric found."""

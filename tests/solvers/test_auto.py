@@ -10,7 +10,17 @@ import scipy.sparse
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
+from ode2opt import (
+    Family,
+    InputError,
+    LeastSquares,
+    Logistic,
+    Lpp,
+    Problem,
+    Quadratic,
+    Status,
+    solve,
+)
 from ode2opt.problems.linear_model import LinearModel
 
 SHAPES = [(300, 8), (2000, 60), (8000, 100), (60, 90)]  # each is solved in another way
@@ -333,3 +343,15 @@ def test_the_solution_of_a_sample_may_have_no_value_on_other_rows():
     result = solve(problem, tol=1e-2, max_iter=50)
     assert np.isfinite(result.fun)
     assert result.fun <= problem.value(np.zeros(50, np.float32))
+
+
+def test_where_metrics_do_not_help_lbfgs_goes_on_where_it_was(real_data):
+    """Samples of w3a are separable but for empty rows: solutions go far out, curvature fades."""
+    family = Family.from_dataset("logistic", "w3a", split="shuffled")
+    for seed in ([0, 101, 7], [0, 103, 12], [0, 104, 6]):
+        problem = family.sample(seed)
+        start = problem.start().x0
+        result, plain = (solve(problem, start, method=m, tol=1e-6) for m in ("auto", "lbfgs"))
+        assert result.success
+        assert [handover.to for handover in result.handovers][-1] == "lbfgs"
+        assert result.oracle_calls <= 3 * plain.oracle_calls
