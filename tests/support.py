@@ -52,9 +52,17 @@ def wait_for_traces(view, count):
     )
 
 
+def wait_for_plots(view, count):
+    """Wait until the script has drawn so many plots."""
+    view.wait_for_function(
+        "count => document.querySelectorAll('.plot .modebar').length === count", arg=count
+    )
+
+
 def assert_drawn(view, page, viewport):
     """Every curve of a page is drawn, and no plot nor the page is wider than the screen."""
     figures = figures_of(page)
+    wait_for_plots(view, len(figures))
     assert view.locator(".plot").count() == len(figures)
     for i, figure in enumerate(figures):
         assert traces(view, i) == len(figure["curves"]) > 0

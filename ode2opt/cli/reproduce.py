@@ -41,7 +41,7 @@ def reproduce(
     after an interruption the same command goes on.
     """
     with needing("study"):
-        for package in ("matplotlib", "plotly"):
+        for package in ("matplotlib", "jinja2"):
             import_module(package)
     with needing("learn"):
         from ode2opt.study.reproduction import Reproduction

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,15 @@ from ode2opt.learning.training import make_options
 from ode2opt.schema import parse, read
 from ode2opt.solvers.method import Formula, Method
 from ode2opt.solvers.metric import Metric
-from ode2opt.study.page import Curve, Page
+from ode2opt.study.curves import Curve
+from ode2opt.study.page import Page
 from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
 Metrics = list[dict[str, Any]]
 LEARNED = "learned"  # how curves of what was learned are called
 LEAST = 1e-30
 LEARNED_HERE = "method"  # how a method calls itself in its statistics
+RIVALS = {LEARNED_HERE: LEARNED, **beside.NAMES}
 
 
 def run_report(
@@ -52,7 +54,7 @@ def run_report(
     config = _read_run(directory)
     method, metrics = Method.load(directory.method), _read_metrics(directory.metrics)
     options = make_options(config["options"])
-    page = Page(f"A method learned for {method.family}", _first_line(directory.method, method))
+    page = _begun_page(directory.method, method)
     _add_learned(page, method, options, metrics)
     _add_statistics(page, directory.method, method)
     if benchmark is not None or curves is not None:
@@ -102,21 +104,26 @@ def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
         line = parse(text)
     except InputError as error:
         raise InputError(f"Line {number} of {file} is damaged: {error}") from None
-    for name in ("step", "seconds", *(name for name, *_ in _TRAINING)):
+    for name in ("step", "seconds", *(name for plot in _TRAINING for name in plot.names)):
         if name not in line or not isinstance(line[name], int | float | None):
             found = shown(line.get(name, "missing"))
             raise InputError(f"{file} is damaged: {name} of line {number} is {found}.")
     return line
 
 
-def _first_line(file: Path, method: Method) -> str:
-    """Return what matters most: what the method takes beside others."""
+def _begun_page(file: Path, method: Method) -> Page:
+    """Return a page that begins with what matters most: what the method takes beside others."""
+    title = f"A method learned for {method.family}"
     if not method.provenance.get("finished"):
-        return "Training is not finished: this is the best method so far."
+        return Page(title, "Training is not finished: this is the best method so far.")
     fresh = _compared(file, method, "fresh")
     if fresh is None:
         raise InputError(f"{file} is no valid method: its statistics are damaged.")
-    return beside.words(asdict(fresh))
+    page = Page(title, beside.words(asdict(fresh)))
+    _add_bars(page, "Gradients to the tolerance", fresh, fresh.calls)
+    milliseconds = {name: 1e3 * seconds for name, seconds in fresh.seconds.items()}
+    _add_bars(page, "Milliseconds to the tolerance", fresh, milliseconds)
+    return page
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,18 @@ def _compared(file: Path, method: Method, name: str) -> _Compared | None:
         raise InputError(
             f"{file} is no valid method: its statistics are damaged: {error}"
         ) from None
+
+
+def _add_bars(page: Page, title: str, fresh: _Compared, values: Mapping[str, float]) -> None:
+    """Add a bar for each method that was run on fresh problems, this one first."""
+    names = [name for name in RIVALS if name in values]
+    missed = {name: fresh.reached[name] < fresh.problems for name in names}
+    page.add_bars(
+        title,
+        {RIVALS[name]: values[name] for name in names},
+        {RIVALS[name]: ">" * missed[name] + f"{values[name]:.3g}" for name in names},
+        "> where some problems did not get there." * any(missed.values()),
+    )
 
 
 def _add_learned(page: Page, method: Method, options: Options, metrics: Metrics) -> None:
@@ -223,7 +242,7 @@ def _add_rivals(page: Page, fresh: _Compared, held_out: Mapping[str, float]) -> 
         ["method", "gradients", "milliseconds", "gradients, held-out training problems"],
         [
             [
-                {LEARNED_HERE: LEARNED, **beside.NAMES}.get(name, name),
+                RIVALS.get(name, name),
                 _shown(calls),
                 _shown(1e3 * fresh.seconds[name]),
                 _shown(held_out.get(name)),
@@ -308,15 +327,13 @@ def _add_coefficients(page: Page, file: Path, method: Method, options: Options) 
 def _add_schedule(page: Page, schedule: Schedule) -> None:
     k = np.arange(len(schedule))
     numbers = {name: getattr(schedule, name) for name in "acd"}
-    hidden = np.allclose(numbers["a"], numbers["c"], rtol=0.02)
     page.add_plot(
         "The schedule",
         [Curve(name, k, values) for name, values in numbers.items()],
         x="iteration k",
         y="a, c, d",
         log_y=all(np.all(values > 0) for values in numbers.values()),
-        caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1."
-        + " The curves of a and c coincide." * hidden,
+        caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1.",
     )
 
 
@@ -364,17 +381,30 @@ def _curves(coefficients: Coefficients, t: np.ndarray) -> dict[str, np.ndarray]:
     return {"beta": found.beta, "gamma": found.gamma}
 
 
+class _Shown(NamedTuple):
+    """A plot of the training: its title, what metrics.jsonl calls its curves, what they are."""
+
+    title: str
+    names: tuple[str, ...]
+    y: str
+    caption: str
+
+
 _TRAINING = (
-    (
-        "stopping_time",
-        "Stopping time",
-        "Mean over a batch, in the flow's t or in iterations.",
+    _Shown(
+        "Stopping time and loss",
+        ("stopping_time", "loss"),
+        "t or iterations",
+        "Mean over a batch; the loss is the stopping time + penalty (P + Q).",
     ),
-    ("validation", "Validation", "Mean iterations on the held-out training problems."),
-    ("P", "Violation P", "Stability along the way, mean over a batch."),
-    ("Q", "Violation Q", "Conditions on the coefficients, mean over a batch."),
-    ("loss", "Loss", "Stopping time + penalty (P + Q)."),
-    ("penalty", "Penalty", "The coefficient of P + Q."),
+    _Shown("Validation", ("validation",), "iterations", "Mean on the held-out training problems."),
+    _Shown(
+        "Violations P and Q",
+        ("P", "Q"),
+        "violation",
+        "P: stability along the way; Q: conditions on the coefficients; means over a batch.",
+    ),
+    _Shown("Penalty", ("penalty",), "penalty", "The coefficient of P + Q."),
 )
 
 
@@ -392,11 +422,16 @@ def _add_training(page: Page, metrics: Metrics, options: Options) -> None:
         "conditions met and the guard idle. The method is the best point of that kind, the start "
         "included; where there is none, the best point that was validated."
     )
-    for name, title, caption in _TRAINING:
-        known = [line for line in metrics if line[name] is not None]
-        steps, values = ([line[key] for line in known] for key in ("step", name))
-        curve = Curve(LEARNED, steps, values)
-        page.add_plot(title, [curve], x="step", y=name.replace("_", " "), caption=caption)
+    for title, names, y, caption in _TRAINING:
+        curves = [_measured(metrics, name) for name in names]
+        page.add_plot(title, curves, x="step", y=y, caption=caption)
+
+
+def _measured(metrics: Metrics, name: str) -> Curve:
+    """Return a column of metrics.jsonl as a curve over the steps that have it."""
+    known = [line for line in metrics if line[name] is not None]
+    steps, values = ([line[key] for line in known] for key in ("step", name))
+    return Curve(name.replace("_", " "), steps, values)
 
 
 def _add_provenance(page: Page, config: Mapping[str, Any]) -> None:

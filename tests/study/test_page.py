@@ -1,15 +1,19 @@
 """The page builder: what it writes, read back by Python's own HTML and JSON parsers."""
 
+import base64
+import gzip
 import html
 import json
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
 from support import said_without
 
 from ode2opt import InputError
-from ode2opt.study.page import COLOURS, DASHES, LONGEST, Curve, Page
+from ode2opt.study.curves import LONGEST, Curve
+from ode2opt.study.page import COLOURS, DASHES, Page
 
 EVIL = "</script><script>alert(1)</script>\u2028<!-- &"
 
@@ -54,12 +58,16 @@ def test_text_is_shown_as_it_is_and_never_becomes_markup():
     page.add_text(EVIL)
     page.add_facts({EVIL: EVIL})
     page.add_table([EVIL], [[EVIL]], EVIL)
+    page.add_bars(EVIL, {EVIL: 1.0}, {EVIL: EVIL}, EVIL)
+    page.add_plot(EVIL, [Curve(EVIL, [0], [0])], x=EVIL, y=EVIL, caption=EVIL)
     page.add_plot(EVIL, [Curve(EVIL, [0], [1], EVIL)], x=EVIL, y=EVIL, caption=EVIL)
     elements = Elements(page.html())
     assert len(elements.of("script")) == 3  # data, plotly, the page's own
     for tag in ("title", "h1", "h2", "h3", "dt", "dd", "th", "td", "figcaption"):
         assert elements.of(tag)[0][1].strip() == EVIL
-    assert [text.strip() for _, text in elements.of("p")] == [EVIL] * 3
+    shown = [text.strip() for _, text in elements.of("p")]
+    assert shown == [EVIL] * 4 + [""]  # the last one begins with a title
+    assert elements.of("strong")[0][1].strip() == f"{EVIL}. 0 throughout. {EVIL}"
 
 
 def test_names_reach_the_script_whole_and_without_markup():
@@ -86,14 +94,33 @@ def test_nothing_is_fetched_and_the_policy_forbids_it():
     assert policies[0].startswith("default-src 'none';")
 
 
-def test_plotly_comes_once_and_only_with_plots():
-    from plotly.offline import get_plotlyjs
+def unpacked(text):
+    """The script of plotly that a page carries, as a browser unpacks it."""
+    (packed,) = [text for attrs, text in Elements(text).of("script") if attrs.get("id") == "plotly"]
+    return gzip.decompress(base64.b64decode(packed)).decode()
 
+
+def test_plotly_comes_once_and_only_with_plots():
     page = Page("title")
-    assert get_plotlyjs() not in page.html()
+    page.add_text("no plot")
+    assert Elements(page.html()).of("script") == []
     for _ in range(3):
         page.add_plot("one", [Curve("a", [0, 1], [1, 2])], x="k", y="value")
-    assert page.html().count(get_plotlyjs()) == 1
+    script = unpacked(page.html())
+    assert script.startswith("/**\n* plotly.js (basic - minified) v4")
+    assert "Licensed under the MIT license" in script[:300]
+
+
+def test_a_page_is_small():
+    assert len(plotted(Curve("a", [0, 1], [1, 2])).html()) < 600_000
+
+
+def test_looks_and_behaviour_are_files():
+    page = plotted(Curve("a", [0, 1], [1, 2])).html()
+    web = files("ode2opt.study") / "web"
+    for name in ("page.css", "page.js"):
+        assert (web / name).read_text() in page
+    assert "Permission is hereby granted" in (web / "plotly-basic.LICENSE").read_text()
 
 
 def test_numbers_keep_six_digits_and_what_is_not_finite_is_a_gap():
@@ -118,7 +145,7 @@ def test_a_long_curve_is_thinned_without_losing_ends_spikes_or_gaps():
 
 
 def test_a_short_curve_keeps_every_point():
-    assert len(drawn(Curve("a", range(LONGEST), np.zeros(LONGEST)))["x"]) == LONGEST
+    assert len(drawn(Curve("a", range(LONGEST), np.arange(LONGEST)))["x"]) == LONGEST
 
 
 def test_one_name_looks_the_same_on_the_whole_page_and_two_names_differ():
@@ -143,6 +170,52 @@ def test_curves_of_one_name_share_a_group_unless_told_otherwise():
         plotted(Curve("a", [0], [1]), Curve("a", [0], [2]), Curve("b", [0], [3], "c"))
     )
     assert [curve["group"] for curve in figure[0]["curves"]] == ["a", "a", "c"]
+
+
+def test_zeros_are_told_and_not_drawn():
+    page = plotted(Curve("P", range(9), np.zeros(9)), caption="Stability.")
+    text = page.html()
+    assert '<p class="flat"><strong>one.</strong> 0 throughout. Stability.</p>' in text
+    assert "plot-0" not in text
+    page = plotted(Curve("P", range(9), np.zeros(9)), Curve("Q", range(9), np.arange(9.0)))
+    assert [curve["name"] for curve in figures_of(page)[0]["curves"]] == ["Q"]
+    assert ">P: 0 throughout.</figcaption>" in page.html()
+
+
+def test_constants_and_nothing_are_told_and_not_drawn():
+    assert "10 throughout." in plotted(Curve("a", range(3), [10, 10, 10])).html()
+    assert "No value." in plotted(Curve("a", range(2), [np.nan, np.inf])).html()
+    both = plotted(Curve("a", [0, 1], [2, 2]), Curve("b", [0, 1], [3, 3])).html()
+    assert "a: 2 throughout; b: 3 throughout." in both
+
+
+def test_a_constant_beside_what_varies_is_drawn():
+    page = plotted(Curve("a", [0, 1], [2, 2]), Curve("b", [0, 1], [3, 4]))
+    assert len(figures_of(page)[0]["curves"]) == 2
+
+
+def test_a_curve_that_others_hide_is_wider_and_told():
+    x = np.arange(50)
+    y = 0.9**x
+    page = plotted(Curve("a", x, y), Curve("b", x, 2 * y), Curve("c", x, 1.001 * y), log_y=True)
+    widths = {curve["name"]: curve["width"] for curve in figures_of(page)[0]["curves"]}
+    assert widths["a"] > widths["b"] == widths["c"]
+    assert ">a and c coincide.</figcaption>" in page.html()
+
+
+def test_curves_that_part_somewhere_do_not_hide_each_other():
+    x = np.arange(50)
+    page = plotted(Curve("a", x, 0.9**x), Curve("b", x, np.maximum(0.9**x, 0.1)), log_y=True)
+    assert "coincide" not in page.html()
+
+
+def test_the_longest_bar_fills_its_place():
+    page = Page("title")
+    page.add_bars("calls", {"ours": 12.5, "theirs": 50.0}, {"ours": "12.5", "theirs": ">50"})
+    elements = Elements(page.html())
+    assert [attrs["width"] for attrs, _ in elements.of("rect")] == ["25.0%", "100.0%"]
+    assert [text for _, text in elements.of("th")] == ["ours", "theirs"]
+    assert [text.strip() for attrs, text in elements.of("td") if attrs] == ["12.5", ">50"]
 
 
 def test_axes_and_threshold_are_passed_on():
@@ -201,6 +274,6 @@ def test_the_file_is_the_page(tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html()
 
 
-def test_without_plotly_the_error_is_the_line_that_installs_it():
+def test_without_jinja_the_error_is_the_line_that_installs_it():
     code = "from ode2opt.study.page import Page; Page('title').html()"
-    assert "pip install 'ode2opt[study]'" in said_without("plotly", code)
+    assert "pip install 'ode2opt[study]'" in said_without("jinja2", code)

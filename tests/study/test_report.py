@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from support import DESKTOP, PHONE, assert_drawn, figures_of, traces, wait_for_traces
 
 from ode2opt import Family, InputError, learn
@@ -52,7 +53,7 @@ def test_statistics_certificate_and_provenance_are_those_of_the_method(run):
     method = Method.load(run / "method.safetensors")
     config = json.loads((run / "config.json").read_text())
     for sentence in method.certificate["verdict"]:
-        assert sentence.replace("'", "&#x27;") in text
+        assert str(escape(sentence)) in text
     assert f"{method.certificate['margins']['linear']:.4g}</td>" in text
     for part in ("validation", "test"):
         found = method.statistics[part]
@@ -76,19 +77,49 @@ def test_the_plots_show_the_schedule_and_the_metrics(run):
     np.testing.assert_allclose(
         h * np.array(by_label["beta(t)"][0]["y"]), method.schedule.a, rtol=1e-5
     )
-    for name in ("stopping_time", "P", "Q", "loss", "penalty"):
-        curve = by_label[name.replace("_", " ")][0]
-        assert curve["x"] == [0, 1, 2, 3]
-        np.testing.assert_allclose(curve["y"], [line[name] for line in lines], rtol=1e-5)
-    validated = by_label["validation"][0]
-    assert validated["x"] == [1, 3]
-    assert validated["y"] == pytest.approx([lines[1]["validation"], lines[3]["validation"]])
+    curves = {curve["name"]: curve for figure in figures for curve in figure["curves"]}
+    for name in ("stopping_time", "loss"):
+        known = [line for line in lines if line[name] is not None]
+        curve = curves[name.replace("_", " ")]
+        assert curve["x"] == [line["step"] for line in known]
+        np.testing.assert_allclose(curve["y"], [line[name] for line in known], rtol=1e-5)
+    assert len(curves["loss"]["x"]) == 4
+
+
+def test_validations_are_drawn_where_they_were_made(copied):
+    file = copied / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[1]["validation"], lines[3]["validation"] = 12.5, 11.0
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    figures = figures_of(run_report(copied).html())
+    (curve,) = [c for figure in figures for c in figure["curves"] if c["name"] == "validation"]
+    assert (curve["x"], curve["y"]) == ([1, 3], [12.5, 11.0])
+
+
+def test_violations_that_are_zero_are_told_and_not_drawn(copied):
+    file = copied / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+
+    def names(Q):
+        for i, line in enumerate(lines):
+            line |= {"P": 0.0, "Q": Q * i, "penalty": 10.0}
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        text = run_report(copied).html()
+        assert "<strong>Penalty.</strong> 10 throughout." in text
+        return {curve["name"] for figure in figures_of(text) for curve in figure["curves"]}, text
+
+    drawn, text = names(0.0)
+    assert not drawn & {"P", "Q", "penalty"}
+    assert "<strong>Violations P and Q.</strong> 0 throughout." in text
+    drawn, text = names(0.5)
+    assert drawn & {"P", "Q", "penalty"} == {"Q"}
+    assert "P: 0 throughout.</figcaption>" in text
 
 
 def test_a_comparison_marks_what_was_not_reached(run):
     text = run_report(run, benchmark=BENCHMARK).html()
     for cell in ("&gt;41.0 (2.0)", "&gt;50", "&gt;12", "&gt;12.3", "3/4", "20.0 (2.0)", "4/4"):
-        assert f"<td class=number>{cell}</td>" in text
+        assert f'<td class="number">{cell}</td>' in text
 
 
 def test_gradient_norms_are_drawn_with_the_tolerance(run):

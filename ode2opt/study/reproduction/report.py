@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ode2opt.solvers import Relay
-from ode2opt.study.page import Curve, Page
+from ode2opt.study.curves import Curve
+from ode2opt.study.page import Page
 from ode2opt.study.reproduction.comparison import Comparison
 from ode2opt.study.reproduction.figures import (
     LABELS,

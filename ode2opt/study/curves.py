@@ -1,0 +1,143 @@
+"""The curves of a plot: what is worth drawing, at how many points, and which hide each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ode2opt.errors import InputError
+
+LONGEST = 300  # points of a curve: two for each four pixels of a plot
+ALIKE = 0.01  # curves closer than this part of a plot's height hide each other
+EMPTY, ZERO = NOTHING = ("no value", "0 throughout")  # what is told instead of being drawn
+ROUNDING = 1e-9  # a curve that varies by less, relative to its size, is flat
+
+
+class Curve(NamedTuple):
+    """A line of a plot.
+
+    Curves of one name look the same on the whole page and share an entry of the legend; curves of
+    one group (by default, of one name) are shown and hidden together.
+    """
+
+    name: str
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+    group: str = ""
+
+
+class Drawing(NamedTuple):
+    """What of some curves is drawn: none where none of them varies.
+
+    Attributes:
+        curves: those to draw, as arrays.
+        hidden: how many of the later ones hide each of them.
+        said: what is not drawn and what is hidden, in words.
+    """
+
+    curves: list[Curve]
+    hidden: list[int]
+    said: str
+
+
+def worth_drawing(curves: Sequence[Curve], log: bool) -> Drawing:
+    """Sort out curves that show nothing, and find those that hide each other.
+
+    Args:
+        curves: the curves of a plot.
+        log: whether its heights are logarithmic.
+    """
+    curves = [_checked(curve) for curve in curves]
+    flat = [_flat_words(curve) for curve in curves]
+    if all(flat):
+        return Drawing([], [], _nothing_drawn(curves, [words or "" for words in flat]))
+    pairs = list(zip(curves, flat, strict=True))
+    drawn = [curve for curve, words in pairs if words not in NOTHING]
+    hiding = _hidden_by(drawn, log)
+    said = [f"{curve.name}: {words}." for curve, words in pairs if words in NOTHING]
+    said += [
+        f"{curve.name} and {drawn[later[0]].name} coincide."
+        for curve, later in zip(drawn, hiding, strict=True)
+        if later
+    ]
+    return Drawing(drawn, [len(later) for later in hiding], " ".join(said))
+
+
+def _checked(curve: Curve) -> Curve:
+    """Return a curve of arrays, or refuse one whose points have no two coordinates."""
+    x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise InputError(f"The curve {curve.name} has x of {x.shape} and y of {y.shape}.")
+    return curve._replace(x=x, y=y)
+
+
+def _flat_words(curve: Curve) -> str | None:
+    """Say what a curve is that shows nothing: empty, zero or constant; None for one that does."""
+    y = np.asarray(curve.y)
+    finite = y[np.isfinite(y)]
+    if not len(finite):
+        return EMPTY
+    least, most = finite.min(), finite.max()
+    if least == most == 0:
+        return ZERO
+    if len(finite) > 1 and most - least <= ROUNDING * max(abs(least), abs(most)):
+        return f"{most:.6g} throughout"
+    return None
+
+
+def _nothing_drawn(curves: Sequence[Curve], words: Sequence[str]) -> str:
+    if len(set(words)) == 1:
+        return f"{words[0].capitalize()}."
+    said = (f"{curve.name}: {word}" for curve, word in zip(curves, words, strict=True))
+    return f"{'; '.join(said)}."
+
+
+def _hidden_by(curves: Sequence[Curve], log: bool) -> list[list[int]]:
+    """Return for each curve the later ones that it would be hidden by."""
+    heights = [_heights(curve, log) for curve in curves]
+    seen = np.concatenate([values[np.isfinite(values)] for values in heights])
+    near = ALIKE * np.ptp(seen) if len(seen) else 0.0
+    return [
+        [j for j in range(i + 1, len(curves)) if _alike(curves, heights, i, j, near)]
+        for i in range(len(curves))
+    ]
+
+
+def _heights(curve: Curve, log: bool) -> np.ndarray:
+    y = np.asarray(curve.y, dtype=float)
+    return np.log10(y, out=np.full(y.shape, np.nan), where=y > 0) if log else y
+
+
+def _alike(curves: Sequence[Curve], heights: list[np.ndarray], i: int, j: int, near: float) -> bool:
+    if curves[i].name == curves[j].name or not np.array_equal(curves[i].x, curves[j].x):
+        return False
+    a, b = heights[i], heights[j]
+    both = np.isfinite(a) & np.isfinite(b)
+    return bool(both.any() and np.abs(a - b)[both].max() <= near)
+
+
+def thinned(curve: Curve) -> Curve:
+    """Return at most LONGEST points: both ends and the extremes of each stretch, spikes too."""
+    x, y = np.asarray(curve.x), np.asarray(curve.y)
+    if len(x) <= LONGEST:
+        return curve
+    kept = [0, len(x) - 1]
+    for part in np.array_split(np.arange(len(x)), LONGEST // 2 - 1):
+        finite = part[np.isfinite(y[part])]
+        if len(finite):
+            kept += [finite[y[finite].argmin()], finite[y[finite].argmax()]]
+        else:
+            kept.append(part[0])  # a gap stays one
+    chosen = np.unique(kept)
+    return curve._replace(x=x[chosen], y=y[chosen])
+
+
+def plain(values: Sequence[float] | np.ndarray) -> list[float | None]:
+    """Return six digits of each value, None for what is not finite."""
+    return [
+        float(f"{value:.6g}") if math.isfinite(value) else None
+        for value in np.asarray(values).tolist()
+    ]
