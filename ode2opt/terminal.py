@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ from ode2opt.errors import sentence as short
 from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
+PARTS, APART = 20, 2.0  # lines of progress in a pipe, and the seconds between two of them
 
 
 @contextmanager
@@ -87,6 +89,38 @@ def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(plain(description), total=total)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal; in a pipe a line on stderr for each twentieth that is done."""
+    if err.is_terminal:
+        with bar(description, total) as advance:
+            yield advance
+        return
+    begin = told_at = time.monotonic()
+    done = told = 0
+
+    def advance_in_pipe() -> None:
+        nonlocal done, told, told_at
+        done += 1
+        share, now = PARTS * done // total, time.monotonic()
+        if share == told or (now - told_at < APART and done < total):
+            return
+        told, told_at = share, now
+        left = (now - begin) * (total - done) / done
+        err.print(
+            f"{description}: {100 * share // PARTS}% after {_clock(now - begin)}"
+            + (f", about {_clock(left)} left" if done < total else ""),
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+    yield advance_in_pipe
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 @contextmanager

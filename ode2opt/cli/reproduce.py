@@ -11,7 +11,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.errors import needing
-from ode2opt.terminal import bar, say
+from ode2opt.terminal import bar_or_lines, err, fail, say
 
 
 @app.command(
@@ -28,7 +28,11 @@ def reproduce(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version: 10 test problems, short trainings.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="A small version: 10 test problems, short trainings: about 10 minutes, two cores.",
+        ),
     ] = False,
     out_dir: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where everything goes.", parser=named)
@@ -46,8 +50,12 @@ def reproduce(
     with needing("learn"):
         from ode2opt.study.reproduction import Reproduction
     study = Reproduction(out_dir, only, quick)
-    with bar("reproduce", study.cost) as advance:
-        study.run(jobs, advance)
-    files = study.write()
+    err.print(f"reproduce: {study.left}.", markup=False, highlight=False, soft_wrap=True)
+    try:
+        with bar_or_lines("reproduce", study.cost) as advance:
+            study.run(jobs, advance)
+        files = study.write()
+    except KeyboardInterrupt:
+        fail(f"Interrupted: {out_dir} keeps what is done, and the same command goes on.", 1)
     say(f"{len(files)} files in {out_dir}: see {out_dir / 'report.html'}.")
     study.check()

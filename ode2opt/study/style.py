@@ -79,9 +79,9 @@ def add_threshold(axes: Any, height: float) -> None:
     )  # fmt: skip
 
 
-def say_missing(axes: Any) -> None:
-    """Mark a panel for which there is no data."""
-    axes.text(0.5, 0.5, "missing", transform=axes.transAxes, ha="center", va="center", color="0.4")
+def say(axes: Any, words: str = "missing") -> None:
+    """Write words into a panel that has nothing to draw."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.4")
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -3,17 +3,18 @@
 import json
 import shutil
 import signal
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
-from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
+from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve, terminal
 from ode2opt.locking import FolderLock
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
-from ode2opt.study.reproduction.cache import Store
+from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import Effort, Item
@@ -126,6 +127,7 @@ def test_figures_are_drawn_with_what_there_is(whole):
         assert figure.get_suptitle().endswith("[quick: tiny]")
     training, missing = figures["fig3_training"].axes[2], figures["fig4_contraction"].axes[0]
     assert len(training.lines[0].get_xdata()) == 3
+    assert [text.get_text() for text in figures["fig3_training"].axes[3].texts] == ["0 throughout"]
     assert [text.get_text() for text in missing.texts] == ["missing"]
 
 
@@ -169,6 +171,18 @@ def test_the_report_names_the_furthest_mean_of_each_row():
     assert "GD, 1.190 on logistic a5a; NAG, 1.720 on lpp w3a; IGAHD, 1.660 on lpp w3a" in text
 
 
+def test_the_page_begins_with_what_the_study_comes_to(marked_findings):
+    text = write_report(marked_findings, {}, []).html()
+    first = text.split('<p class="subtitle">')[1].split("</p>")[0]
+    assert "C = 1 on 100% of the test problems" in first
+    assert "is quicker on average in 0 of 2 cells" in first
+    bars = text[: text.index("<h2>")]
+    assert bars.count('<section class="bars">') == 2
+    for name, iterations in (("EIGAC, learned", "85"), ("NAG", "&gt;300"), ("L-BFGS", "&gt;255")):
+        begin = bars.index(f'<th scope="row">{name}</th>')
+        assert bars[begin : bars.index("</tr>", begin)].endswith(f">{iterations}</td>")
+
+
 # The cache --------------------------------------------------------------------------------------
 
 
@@ -188,6 +202,42 @@ def test_a_second_process_is_refused(calls, tmp_path):
     ):
         study.run()
     assert calls == []
+
+
+def test_code_that_computes_nothing_is_no_part_of_the_key(tmp_path):
+    package = tmp_path / "ode2opt"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "web"))
+    before = code_hash(package)
+
+    def edited(name):
+        with open(package / name, "a") as file:
+            file.write("# edited\n")
+        code_hash.cache_clear()
+        return code_hash(package)
+
+    assert before == code_hash()
+    for name in ("study/page.py", "study/style.py", "study/reproduction/report.py",
+                 "study/reproduction/figures.py", "cli/train.py", "terminal.py"):  # fmt: skip
+        assert edited(name) == before, name
+    seen = {before}
+    for name in NUMERICS:
+        source = package / name
+        seen.add(edited(source if source.is_file() else min(source.rglob("*.py"))))
+    assert len(seen) == len(NUMERICS) + 1
+
+
+HARMLESS = {f"ode2opt.{name}" for name in ("errors", "schema", "storage", "locking")}
+HARMLESS |= {"ode2opt", "ode2opt.study", "ode2opt.study.reproduction.cache"}
+
+
+def test_everything_that_a_result_is_computed_by_is_part_of_the_key():
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("ode2opt", cache_dir=None)
+    computing = {f"ode2opt.study.reproduction.{name}" for name in ("cells", "examples")}
+    used = computing.union(*map(graph.find_upstream_modules, computing)) - HARMLESS
+    hashed = tuple("ode2opt." + name.removesuffix(".py").replace("/", ".") for name in NUMERICS)
+    outside = [name for name in used if not f"{name}.".startswith(tuple(f"{h}." for h in hashed))]
+    assert outside == []
 
 
 def test_only_does_just_that_and_keeps_what_was_made(whole, calls, tmp_path):
@@ -220,6 +270,48 @@ def test_an_interrupted_study_goes_on_to_the_same_numbers(
     assert without_seconds(made(folder)) == without_seconds(whole[1])
     assert calls.count("classics") == 1
     assert calls.count("training") == 2
+
+
+def test_after_ctrl_c_it_is_said_that_the_same_command_goes_on(run_cli, monkeypatch, tmp_path):
+    def interrupt(store, effort, item):
+        raise KeyboardInterrupt
+
+    command = ("reproduce", "--quick", "--only", "table1", "--out", tmp_path / "out", "--jobs", 1)
+    with monkeypatch.context() as patch:
+        patch.setitem(running.WORK, "data", running.Kind(interrupt, 1))
+        code, _, said = run_cli(*command)
+    assert code == 1
+    assert f"{tmp_path / 'out'} keeps what is done, and the same command goes on." in said
+    assert run_cli(*command)[0] == 0
+
+
+def test_a_pipe_gets_lines_of_progress_and_how_long_it_takes(run_cli, tmp_path):
+    command = ("reproduce", "--quick", "--only", "table1", "--out", tmp_path / "out", "--jobs", 1)
+    code, out, said = run_cli(*command)
+    assert code == 0
+    assert out.count("\n") == 1
+    first, last = said.splitlines()
+    minutes = running.MINUTES["quick"]
+    assert first == (
+        "reproduce: 1 pieces of work to do; all of the quick study takes about "
+        f"{minutes} minutes on two cores."
+    )
+    assert last.startswith("reproduce: 100% after ")
+    help_text = " ".join(run_cli("reproduce", "--help")[1].replace("│", " ").split())
+    assert f"about {minutes} minutes, two cores" in help_text
+    assert run_cli(*command)[2] == "reproduce: all work is done already.\n"
+
+
+def test_lines_of_progress_are_few_and_tell_what_is_left(monkeypatch, capsys):
+    clock = SimpleNamespace(monotonic=iter(np.arange(0.0, 2000, 2)).__next__)
+    monkeypatch.setattr(terminal, "time", clock)
+    with terminal.bar_or_lines("work", 400) as advance:
+        for _ in range(400):
+            advance()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 20
+    assert lines[0] == "work: 5% after 40 s, about 12 min 40 s left"
+    assert lines[-1] == "work: 100% after 13 min 20 s"
 
 
 def test_a_run_cut_short_by_ctrl_c_is_no_result(monkeypatch, tmp_path, ctrl_c):
@@ -263,7 +355,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(run_cli, tmp_path):
     ("field", "value", "words"),
     [
         ("ode2opt", "0.0.1", "another version of ode2opt"),
-        ("code", "0" * 64, "other code of ode2opt"),
+        ("code", "0" * 64, "other numerical code of ode2opt"),
         ("effort", {"instances": 7}, "other settings"),
         ("packages", {"numpy": "1.0"}, "other packages"),
     ],
@@ -366,14 +458,18 @@ class Given:
 
 
 @pytest.fixture
-def marked():
+def marked_findings():
     runs = {row.key: [outcome(-2.0, 500), outcome(-3.0, 500)] for row in ROWS}
     runs["nag"] = [outcome(-4.0, 100), outcome(-3.0, 500)]
     runs["eigac-learned"] = [outcome(-5.0, 90), outcome(-3.0, 80)]
     runs["lbfgs"] = [outcome(-9.0, 10), outcome(float("inf"), 500, diverged=True)]
     runs["eigac-c4"] = [outcome(float("inf"), 500, diverged=True)] * 2
-    findings = Findings(Given(runs), Effort(2), ("a5a",), ("table3", "table5"))
-    tables = make_tables(findings)
+    return Findings(Given(runs), Effort(2), ("a5a",), ("table3", "table5"))
+
+
+@pytest.fixture
+def marked(marked_findings):
+    tables = make_tables(marked_findings)
     return {name: {tuple(r[:2]): r[2] for r in table.rows} for name, table in tables.items()}
 
 

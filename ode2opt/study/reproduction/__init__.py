@@ -17,7 +17,7 @@ from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.report import write_report
 from ode2opt.study.reproduction.results import results
-from ode2opt.study.reproduction.running import cost_of, run_items
+from ode2opt.study.reproduction.running import MINUTES, cost_of, run_items
 from ode2opt.study.reproduction.tables import make_tables
 from ode2opt.study.style import save_figure
 
@@ -75,6 +75,17 @@ class Reproduction:
     def cost(self) -> int:
         """How much work is left, in about a training step each."""
         return cost_of(self._todo, self.effort)
+
+    @property
+    def left(self) -> str:
+        """What there is to do, and how long everything takes."""
+        if not self._todo:
+            return "all work is done already"
+        which = "quick" if self.effort.mark else "whole"
+        return (
+            f"{len(self._todo)} pieces of work to do; all of the {which} study takes about "
+            f"{MINUTES[which]} minutes on two cores"
+        )
 
     def run(self, jobs: int = 1, advance: Callable[[], None] = lambda: None) -> None:
         """Do the work that is left; ``advance`` is called ``cost`` times on the way.

@@ -16,6 +16,19 @@ from ode2opt.storage import write_atomically
 from ode2opt.study.reproduction.plan import Effort, Item
 
 PACKAGES = ("numpy", "scipy", "jax", "equinox", "diffrax", "optax")
+PACKAGE = Path(__file__).parents[2]
+NUMERICS = (
+    "problems",
+    "dynamics",
+    "solvers",
+    "learning",
+    "study/benchmark.py",
+    "study/reproduction/cells.py",
+    "study/reproduction/examples.py",
+    "study/reproduction/plan.py",
+    "study/reproduction/rows.py",
+)
+"""The folders and files whose source decides the numbers of a study."""
 Identity = dict[str, Any]
 
 
@@ -30,13 +43,17 @@ def identity_of(effort: Effort) -> Identity:
 
 
 @cache
-def code_hash() -> str:
-    """Return a hash of the package's source files."""
-    root = Path(__file__).parents[2]
+def code_hash(package: Path = PACKAGE) -> str:
+    """Return a hash of the source that decides results; how they are shown is no part of it."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(path for name in NUMERICS for path in _sources(package / name)):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def _sources(path: Path) -> list[Path]:
+    return [path] if path.suffix == ".py" else list(path.rglob("*.py"))
 
 
 def claim(folder: Path, identity: Identity) -> None:
@@ -65,7 +82,7 @@ def claim(folder: Path, identity: Identity) -> None:
 _WORDS = {
     "ode2opt": "another version of ode2opt",
     "effort": "other settings",
-    "code": "other code of ode2opt",
+    "code": "other numerical code of ode2opt",
     "packages": "other packages",
 }
 

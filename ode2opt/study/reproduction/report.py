@@ -19,6 +19,7 @@ from ode2opt.study.reproduction.figures import (
     view_of,
 )
 from ode2opt.study.reproduction.findings import Findings
+from ode2opt.study.reproduction.headline import add_bars, headline
 from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
 from ode2opt.study.reproduction.results import machine
 from ode2opt.study.reproduction.rows import CLASSICS, Row
@@ -72,8 +73,8 @@ def write_report(
     findings: Findings, tables: dict[str, Table], missing: list[dict[str, str]]
 ) -> Page:
     """Return the page."""
-    effort = findings.effort
-    page = Page("ODE-based learning to optimise: the study", effort.mark or "the whole study")
+    page = Page("ODE-based learning to optimise: the study", headline(findings))
+    add_bars(page, findings)
     page.add_text(ABOUT)
     for one in missing:
         page.add_text(f"Missing: {one['what']}. {one['why']}")

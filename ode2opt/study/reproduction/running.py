@@ -18,6 +18,8 @@ from ode2opt.study.reproduction.plan import ON_TRAINING, Effort, Item, training_
 from ode2opt.threads import one_thread
 
 QUIET = "ignore:resource_tracker"  # who cleans up after a worker that Ctrl-C ended, and says so
+# On two cores: the whole study measured, the quick one from the processor time of its trainings.
+MINUTES = {"whole": 25, "quick": 10}
 LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
 
 
