@@ -79,7 +79,7 @@ def add_threshold(axes: Any, height: float) -> None:
     )  # fmt: skip
 
 
-def say(axes: Any, words: str = "missing") -> None:
+def say_in_panel(axes: Any, words: str = "missing") -> None:
     """Write words into a panel that has nothing to draw."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.4")
     axes.set_xticks([])

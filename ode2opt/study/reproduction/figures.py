@@ -25,7 +25,7 @@ from ode2opt.study.style import (
     marker_style,
     name_panel,
     new_figure,
-    say,
+    say_in_panel,
 )
 
 PLACES = {row.key: place for place, row in enumerate(DRAWN)}
@@ -60,7 +60,7 @@ def _smoothness(findings: Findings) -> Any:
         name_panel(axes, " ".join(cell), "gradient norm", "largest curvature")
         found = findings.get("smoothness", *cell)
         if found is None:
-            say(axes)
+            say_in_panel(axes)
             continue
         for key in SCATTERED:
             x, y = np.array(found["points"][key]).T
@@ -89,7 +89,7 @@ def _training(findings: Findings) -> Any:
                 right.plot(step, penalty, **style)
         left.set_yscale("log")
         if left.lines and not right.lines:
-            say(right, "0 throughout")
+            say_in_panel(right, "0 throughout")
     add_legend(figure, panels, len(findings.datasets))
     return figure
 
@@ -116,7 +116,7 @@ def _contraction(findings: Findings) -> Any:
     for axes, (name, label, edge) in zip(panels, quantities, strict=True):
         name_panel(axes, "", "iteration k", label)
         if found is None:
-            say(axes)
+            say_in_panel(axes)
             continue
         add_threshold(axes, edge)
         for key, (words, style) in EPOCHS.items():
@@ -151,7 +151,7 @@ def _examples(number: int, problem: str) -> Callable[[Findings], Any]:
             name_panel(axes, dataset, "iteration", "gradient norm")
             found = findings.get("example", problem, dataset)
             if found is None:
-                say(axes)
+                say_in_panel(axes)
                 continue
             add_threshold(axes, TOL)
             lines = {key: line["grad_norm"][: ITERATIONS + 1] for key, line in _drawn(found)}
@@ -208,7 +208,7 @@ def _values(findings: Findings) -> Any:
         name_panel(axes, " ".join(cell), "iteration", "f(x) - f*")
         found = findings.get("example", *cell)
         if found is None:
-            say(axes)
+            say_in_panel(axes)
         else:
             _draw_lines(axes, excess_values(found))
     add_legend(figure, panels, 4)
