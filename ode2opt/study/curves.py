@@ -59,7 +59,7 @@ def worth_drawing(curves: Sequence[Curve], log: bool) -> Drawing:
     hiding = _hidden_by(drawn, log)
     said = [f"{curve.name}: {words}." for curve, words in pairs if words in NOTHING]
     said += [
-        f"{curve.name} and {drawn[later[0]].name} coincide."
+        f"The curves of {curve.name} and {drawn[later[0]].name} coincide."
         for curve, later in zip(drawn, hiding, strict=True)
         if later
     ]

@@ -115,6 +115,14 @@ def test_a_page_is_small():
     assert len(plotted(Curve("a", [0, 1], [1, 2])).html()) < 600_000
 
 
+def test_a_page_of_many_long_curves_is_below_1500_kilobytes():
+    page, rng = Page("a study"), np.random.default_rng(0)
+    for points in [501] * 14 + [1001] * 4 + [150] * 14:
+        curves = [Curve(f"method {i}", range(points), rng.random(points)) for i in range(7)]
+        page.add_plot("one", curves, x="iteration", y="gradient norm", log_y=True)
+    assert len(page.html().encode()) < 1_500_000
+
+
 def test_looks_and_behaviour_are_files():
     page = plotted(Curve("a", [0, 1], [1, 2])).html()
     web = files("ode2opt.study") / "web"
@@ -200,7 +208,7 @@ def test_a_curve_that_others_hide_is_wider_and_told():
     page = plotted(Curve("a", x, y), Curve("b", x, 2 * y), Curve("c", x, 1.001 * y), log_y=True)
     widths = {curve["name"]: curve["width"] for curve in figures_of(page)[0]["curves"]}
     assert widths["a"] > widths["b"] == widths["c"]
-    assert ">a and c coincide.</figcaption>" in page.html()
+    assert ">The curves of a and c coincide.</figcaption>" in page.html()
 
 
 def test_curves_that_part_somewhere_do_not_hide_each_other():

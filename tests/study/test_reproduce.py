@@ -293,7 +293,7 @@ def test_a_pipe_gets_lines_of_progress_and_how_long_it_takes(run_cli, tmp_path):
     first, last = said.splitlines()
     minutes = running.MINUTES["quick"]
     assert first == (
-        "reproduce: 1 pieces of work to do; all of the quick study takes about "
+        "reproduce: 1 piece of work to do; all of the quick study takes about "
         f"{minutes} minutes on two cores."
     )
     assert last.startswith("reproduce: 100% after ")

@@ -82,8 +82,9 @@ class Reproduction:
         if not self._todo:
             return "all work is done already"
         which = "quick" if self.effort.mark else "whole"
+        pieces = "1 piece" if len(self._todo) == 1 else f"{len(self._todo)} pieces"
         return (
-            f"{len(self._todo)} pieces of work to do; all of the {which} study takes about "
+            f"{pieces} of work to do; all of the {which} study takes about "
             f"{MINUTES[which]} minutes on two cores"
         )
 

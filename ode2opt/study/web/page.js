@@ -16,13 +16,14 @@ function traces(curves, names, colour) {
   const seen = new Set();
   const label = names > 1 ? "%{fullData.name}" : "";
   return curves.map((curve) => {
-    const line = { dash: curve.dash, width: curve.width,
+    const wide = curve.width > 2;  // a band, seen on both sides of what hides it
+    const line = { dash: wide ? "solid" : curve.dash, width: curve.width,
       color: curve.colour === "ink" ? colour("ink") : curve.colour };
     const first = !seen.has(curve.name);
     seen.add(curve.name);
     return {
       type: "scatter", mode: curve.marked ? "lines+markers" : "lines", line, marker: { size: 6 },
-      opacity: curve.width > 2 ? 0.45 : 1,  // wide: seen on both sides of what hides it
+      opacity: wide ? 0.45 : 1,
       name: curve.name, legendgroup: curve.group, showlegend: first, x: curve.x, y: curve.y,
       hovertemplate: "%{x:.6~g}, %{y:.5~g}<extra>" + label + "</extra>",
     };
