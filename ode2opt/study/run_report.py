@@ -6,7 +6,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +17,24 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, shown
 from ode2opt.learning import beside
 from ode2opt.learning.options import Options
-from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.training import make_options
-from ode2opt.schema import parse, read
 from ode2opt.solvers.method import Formula, Method
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
+from ode2opt.study.run_files import (
+    LEARNED_HERE,
+    Compared,
+    Metrics,
+    compared,
+    part_of,
+    read_metrics,
+    read_run,
+)
 from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
-Metrics = list[dict[str, Any]]
 LEARNED = "learned"  # how curves of what was learned are called
-LEAST = 1e-30
-LEARNED_HERE = "method"  # how a method calls itself in its statistics
 RIVALS = {LEARNED_HERE: LEARNED, **beside.NAMES}
 
 
@@ -51,8 +56,8 @@ def run_report(
         >>> run_report(Path("runs/logistic-a5a")).save("report.html")
     """
     directory = RunDirectory(run_dir)
-    config = _read_run(directory)
-    method, metrics = Method.load(directory.method), _read_metrics(directory.metrics)
+    config = read_run(directory)
+    method, metrics = Method.load(directory.method), read_metrics(directory.metrics)
     options = make_options(config["options"])
     page = _begun_page(directory.method, method)
     _add_learned(page, method, options, metrics)
@@ -66,57 +71,12 @@ def run_report(
     return page
 
 
-def _read_run(directory: RunDirectory) -> dict[str, Any]:
-    """Return the configuration of a folder that holds a run with a method."""
-    path = directory.path
-    if not path.exists():
-        raise InputError(f"There is no folder {path}.")
-    if not path.is_dir():
-        raise InputError(f"{path} is a file; a report is made from the folder of a run.")
-    if not directory.config.is_file():
-        raise InputError(f"{path} is no training run: it has no config.json.")
-    config = read_config(path)
-    if not directory.method.exists():
-        raise InputError(f"The run in {path} has no method yet: go on with it (train --resume).")
-    return config
-
-
-def _part(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = document.get(name)
-    if not isinstance(part, dict):
-        raise InputError(f"{file} is damaged: its {name} is {shown(part)}, not an object.")
-    return part
-
-
-def _read_metrics(file: Path) -> Metrics:
-    if not file.is_file():
-        raise InputError(f"{file} is missing: the run is not whole.")
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is damaged: {error}.") from None
-    return [_metrics_line(file, i, line) for i, line in enumerate(text.splitlines(), start=1)]
-
-
-def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
-    """Return a line with a number or None under each name that is drawn."""
-    try:
-        line = parse(text)
-    except InputError as error:
-        raise InputError(f"Line {number} of {file} is damaged: {error}") from None
-    for name in ("step", "seconds", *(name for plot in _TRAINING for name in plot.names)):
-        if name not in line or not isinstance(line[name], int | float | None):
-            found = shown(line.get(name, "missing"))
-            raise InputError(f"{file} is damaged: {name} of line {number} is {found}.")
-    return line
-
-
 def _begun_page(file: Path, method: Method) -> Page:
     """Return a page that begins with what matters most: what the method takes beside others."""
     title = f"A method learned for {method.family}"
     if not method.provenance.get("finished"):
         return Page(title, "Training is not finished: this is the best method so far.")
-    fresh = _compared(file, method, "fresh")
+    fresh = compared(file, method, "fresh")
     if fresh is None:
         raise InputError(f"{file} is no valid method: its statistics are damaged.")
     page = Page(title, beside.words(asdict(fresh)))
@@ -126,38 +86,7 @@ def _begun_page(file: Path, method: Method) -> Page:
     return page
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """What a method file says of a method beside others (:func:`beside.summary`)."""
-
-    problems: int
-    reached: dict[str, int]
-    calls: dict[str, float]
-    seconds: dict[str, float]
-
-    def __post_init__(self) -> None:
-        names = self.reached.keys()
-        if not names == self.calls.keys() == self.seconds.keys() or LEARNED_HERE not in names:
-            raise InputError("they are not of the same methods.")
-        numbers = [*self.calls.values(), *self.seconds.values()]
-        if not all(LEAST < number < 1 / LEAST for number in numbers):
-            raise InputError("they hold a number of calls or seconds that cannot be.")
-
-
-def _compared(file: Path, method: Method, name: str) -> _Compared | None:
-    """Return a comparison in a method file, None where there is none."""
-    found = method.statistics.get(name)
-    if found is None:
-        return None
-    try:
-        return read(_Compared, _part(file, method.statistics, name))
-    except InputError as error:
-        raise InputError(
-            f"{file} is no valid method: its statistics are damaged: {error}"
-        ) from None
-
-
-def _add_bars(page: Page, title: str, fresh: _Compared, values: Mapping[str, float]) -> None:
+def _add_bars(page: Page, title: str, fresh: Compared, values: Mapping[str, float]) -> None:
     """Add a bar for each method that was run on fresh problems, this one first."""
     names = [name for name in RIVALS if name in values]
     missed = {name: fresh.reached[name] < fresh.problems for name in names}
@@ -232,12 +161,12 @@ def _add_statistics(page: Page, file: Path, method: Method) -> None:
         "> where some problems did not get there. Handed over: how often the guard had to step in. "
         "P, Q: the largest violations of the conditions.",
     )
-    fresh, held_out = (_compared(file, method, key) for key in ("fresh", "held_out"))
+    fresh, held_out = (compared(file, method, key) for key in ("fresh", "held_out"))
     if fresh is not None:
         _add_rivals(page, fresh, {} if held_out is None else held_out.calls)
 
 
-def _add_rivals(page: Page, fresh: _Compared, held_out: Mapping[str, float]) -> None:
+def _add_rivals(page: Page, fresh: Compared, held_out: Mapping[str, float]) -> None:
     page.add_table(
         ["method", "gradients", "milliseconds", "gradients, held-out training problems"],
         [
@@ -303,7 +232,7 @@ def _add_certificate(page: Page, file: Path, method: Method) -> None:
         raise InputError(f"{file} is damaged: its verdict is {shown(verdict)}, not a list.")
     for sentence in verdict:
         page.add_text(str(sentence))
-    margins = _part(file, certificate, "margins")
+    margins = part_of(file, certificate, "margins")
     if all(margin is None for margin in margins.values()):
         return
     page.add_table(
