@@ -22,6 +22,7 @@ NUMERICS = (
     "dynamics",
     "solvers",
     "learning",
+    "threads.py",
     "study/benchmark.py",
     "study/reproduction/cells.py",
     "study/reproduction/examples.py",
