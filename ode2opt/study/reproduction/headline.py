@@ -46,7 +46,7 @@ def add_bars(page: Page, findings: Findings) -> None:
             f"{problem}: iterations to the gradient norm {TOL:g}",
             means,
             shown,
-            f"Means over {len(datasets)} datasets; > where some problems did not get there.",
+            "Means over the datasets; > where some problems did not get there.",
         )
 
 
