@@ -220,7 +220,7 @@ DAMAGES = {
     "no method": (lambda f: (f / "method.safetensors").unlink(), "has no method yet"),
     "no metrics": (lambda f: (f / "metrics.jsonl").unlink(), "metrics.jsonl is missing"),
     "config": (lambda f: (f / "config.json").write_text("{"), "config.json is damaged"),
-    "sections": (lambda f: (f / "config.json").write_text("{}"), "it has no options"),
+    "sections": (lambda f: (f / "config.json").write_text("{}"), "is not of a run of ode2opt"),
     "option": (lambda f: damage_options(f, tol=-1), "config.json is damaged: tol is -1"),
     "kind of option": (lambda f: damage_options(f, coefficients=[]), "config.json is damaged"),
     "method": (
@@ -228,7 +228,10 @@ DAMAGES = {
         "damaged or no method file",
     ),
     "statistics": (damage_statistics, "its statistics are damaged"),
-    "line": (lambda f: (f / "metrics.jsonl").write_text('{"step"'), "line 1 is not a JSON object"),
+    "line": (
+        lambda f: (f / "metrics.jsonl").write_text('{"step"'),
+        r"Line 1 of .*metrics\.jsonl is damaged",
+    ),
     "bytes": (lambda f: (f / "metrics.jsonl").write_bytes(b"\xff\xfe"), "metrics.jsonl is damaged"),
     "value": (lambda f: (f / "metrics.jsonl").write_text('{"step": "a"}'), "step of line 1 is 'a'"),
 }
