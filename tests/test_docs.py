@@ -105,6 +105,12 @@ def test_every_public_name_is_in_the_reference():
     assert set(ode2opt.__all__) - {"__version__"} <= described
 
 
+def test_every_page_has_its_place_in_the_site():
+    placed = re.findall(r"- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")]
+    assert sorted(placed) == sorted(pages)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_points_to_is_there(page):
     """Links between pages, and files of the source that are named."""
