@@ -20,6 +20,7 @@ from ode2opt import InputError, Memory, load_dataset, solve
 from ode2opt.integrations.sklearn import (
     LinearSVC,
     LogisticRegression,
+    LogisticRegressionCV,
     LpRegression,
     PoissonRegressor,
     Ridge,
@@ -29,14 +30,24 @@ from ode2opt.problems import Logistic
 TIGHT = {"tol": 1e-10, "max_iter": 5000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
 """The namesake's most exact solver: its L-BFGS stops where values differ by rounding."""
-ESTIMATORS = [LogisticRegression, Ridge, PoissonRegressor, LpRegression, LinearSVC]
+ESTIMATORS = [
+    LogisticRegression(),
+    pytest.param(
+        LogisticRegressionCV(Cs=2, cv=3, tol=1e-9, max_iter=1000), marks=pytest.mark.exhaustive
+    ),
+    Ridge(),
+    PoissonRegressor(),
+    LpRegression(),
+    LinearSVC(),
+]
+"""As they come; C is chosen by 3 folds since the checks have classes of 3 rows, and tightly."""
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_scikit_learns_checks_pass_and_none_is_skipped(kind, monkeypatch):
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_scikit_learns_checks_pass_and_none_is_skipped(estimator, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    for found in check_estimator(kind(), on_skip=None, on_fail="raise"):
+    for found in check_estimator(estimator, on_skip=None, on_fail="raise"):
         assert found["status"] == "passed", found["check_name"]
 
 
@@ -106,6 +117,66 @@ def test_multinomial_coefficients_are_the_namesakes(options):
     warm = LogisticRegression(tol=1e-6, warm_start=True, **options).fit(X, y, sample_weight)
     assert warm.n_iter_[0] > 1
     assert warm.fit(X, y, sample_weight).n_iter_[0] <= 1
+
+
+@pytest.fixture(scope="module")
+def three_digits():
+    X, y = load_digits(n_class=3, return_X_y=True)
+    return X[:150, 10:40] / 16, y[:150]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"refit": False, "scoring": "neg_log_loss"},
+        {"use_legacy_attributes": False, "l1_ratios": (0,), "scoring": "balanced_accuracy"},
+        {"class_weight": "balanced", "l1_ratios": (0,), "fit_intercept": False},
+    ],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_cross_validation_finds_what_the_namesake_finds(classes, options, three_digits):
+    X, y = three_digits
+    y = np.array(["a", "b", "c"])[np.minimum(y, classes - 1)]
+    options = {"Cs": [10.0, 0.01, 1.0], "cv": 3, **options}
+    theirs = sklearn.linear_model.LogisticRegressionCV(**NEWTON, **options)
+    theirs.fit(X, y, weights(y))
+    ours = LogisticRegressionCV(**TIGHT, **options).fit(X, y, weights(y))
+    agree(ours, theirs, X)
+    for name in ("C_", "Cs_", "l1_ratios_", "scores_", "coefs_paths_"):
+        a, b = getattr(ours, name), getattr(theirs, name)
+        assert type(a) is type(b)
+        assert not isinstance(b, dict) or list(a) == list(b)
+        pairs = zip(a.values(), b.values(), strict=True) if isinstance(b, dict) else [(a, b)]
+        for one, other in pairs:
+            assert np.shape(one) == np.shape(other)
+            if name != "l1_ratios_":
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert np.shape(ours.n_iter_) == np.shape(theirs.n_iter_)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), rel=1e-5)
+
+
+def test_cross_validation_shares_one_memory(three_digits):
+    memory = Memory()
+    LogisticRegressionCV(Cs=3, cv=3, memory=memory, max_iter=1000).fit(*three_digits)
+    assert memory.solves == 3 * 3 + 1
+
+
+@pytest.mark.exhaustive
+def test_folds_run_in_processes(three_digits):
+    options = {"Cs": 3, "cv": 3, "tol": 1e-8, "max_iter": 1000}
+    one, two = (LogisticRegressionCV(n_jobs=n, **options).fit(*three_digits) for n in (1, 2))
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_classes_of_one_row_cannot_be_cross_validated():
+    X = np.arange(12.0)[:, None]
+    with pytest.raises(ValueError, match="cannot be greater than the number of members"):
+        LogisticRegressionCV(cv=3).fit(X[:3], [0, 1, 2])
+    with pytest.raises(InputError, match=r"Fold \d .* one class only"):
+        LogisticRegressionCV(cv=3).fit(X, [0] * 5 + [1] + [0] * 6)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -253,6 +324,7 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LogisticRegression(l1_ratio=0.5), "The elastic net penalty is not smooth"),
         (LogisticRegression(penalty="l1"), "The L1 penalty is not smooth"),
         (LogisticRegression("elasticnet", l1_ratio=0.5), "The elastic net penalty"),
+        (LogisticRegressionCV(l1_ratios=(0.5, 1)), "The elastic net penalty"),
         (LogisticRegression(dual=True), "dual=True is liblinear's alone"),
         (LogisticRegression(solver="saga"), "The solver 'saga' is scikit-learn's alone"),
         (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),

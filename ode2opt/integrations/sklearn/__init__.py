@@ -10,7 +10,15 @@ from ode2opt.errors import needing
 
 with needing("sklearn"):
     from ode2opt.integrations.sklearn.logistic import LogisticRegression
+    from ode2opt.integrations.sklearn.logistic_cv import LogisticRegressionCV
     from ode2opt.integrations.sklearn.regressors import LpRegression, PoissonRegressor, Ridge
     from ode2opt.integrations.sklearn.svc import LinearSVC
 
-__all__ = ["LinearSVC", "LogisticRegression", "LpRegression", "PoissonRegressor", "Ridge"]
+__all__ = [
+    "LinearSVC",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "LpRegression",
+    "PoissonRegressor",
+    "Ridge",
+]

@@ -103,7 +103,9 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         result = self._minimise(
             problem, self._last_fit(), tol=self.tol, max_iter=self.max_iter, verbose=self.verbose
         )
-        self.coef_, self.intercept_ = coefficients(self, problem, np.asarray(result.x))
+        self.coef_, self.intercept_ = coefficients(
+            self, problem.width, np.asarray(result.x).astype(X.dtype, copy=False)
+        )
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)
         return self
 
@@ -170,13 +172,11 @@ def variables(estimator: Any, coef: np.ndarray, intercept: np.ndarray) -> np.nda
     return np.concatenate(rows).ravel()
 
 
-def coefficients(
-    estimator: Any, problem: LinearModel, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def coefficients(estimator: Any, width: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return ``coef_`` and ``intercept_``, by class; what all classes share is taken out."""
-    V = x.reshape(-1, problem.width).astype(problem.b.dtype)
-    if problem.width > 1:
-        V -= V.mean(axis=1, keepdims=True)
+    V = x.reshape(-1, width)
+    if width > 1:
+        V = V - V.mean(axis=1, keepdims=True)
     if estimator.fit_intercept:
         return V[:-1].T.copy(), V[-1].copy()
-    return V.T.copy(), np.zeros(problem.width, dtype=V.dtype)
+    return V.T.copy(), np.zeros(width, dtype=V.dtype)

@@ -1,0 +1,256 @@
+"""Logistic regression with C by cross-validation: near-equal problems that share a memory."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.base import _fit_context
+from sklearn.model_selection import check_cv
+from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._fitting import (
+    Fitting,
+    inverse_weight,
+    product,
+    total_weight,
+)
+from ode2opt.integrations.sklearn.logistic import (
+    LogisticRegression,
+    by_class,
+    coefficients,
+    labelled,
+    log_loss,
+    refuse_penalties,
+    variables,
+)
+from ode2opt.problems._arrays import Array
+from ode2opt.solvers import Memory, Method
+
+WARN = StrOptions({"warn"})
+
+
+class Rows(NamedTuple):
+    """What a model is fitted to and judged by: rows, labels as given and counted, weights."""
+
+    X: Array
+    y: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray | None
+
+
+class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
+    """:class:`LogisticRegression` with the best C; see the namesake in scikit-learn.
+
+    For every fold the values of C are gone through from strong to weak penalties, each fit from the
+    last one's solution; all of them share one :class:`Memory`. With ``n_jobs`` folds run in
+    processes, each with a memory of its own.
+
+    Args:
+        Cs: the values of C, or how many between 1e-4 and 1e4.
+        cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
+            behaviour, without the warning.
+        memory: a :class:`Memory` to use and keep; by default there is a new one for each fit.
+        fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
+            :class:`LogisticRegression`.
+        l1_ratios, penalty, dual: refused where they ask for L1, elastic net or the dual.
+        intercept_scaling, random_state: as in the namesake, without effect.
+    """
+
+    C_: Any
+    l1_ratio_: Any
+    scores_: Any
+    coefs_paths_: Any
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.LogisticRegressionCV._parameter_constraints,
+        **Fitting._own_constraints,
+        "l1_ratios": ["array-like", None, WARN],
+        "use_legacy_attributes": ["boolean", WARN],
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratios: Any = "warn",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        dual: bool = False,
+        penalty: str | None = "deprecated",
+        scoring: Any = "warn",
+        solver: str | os.PathLike[str] | Method = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        refit: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        use_legacy_attributes: bool | str = "warn",
+        memory: Memory | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.l1_ratios = l1_ratios
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.dual = dual
+        self.penalty = penalty
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.refit = refit
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.use_legacy_attributes = use_legacy_attributes
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Array, y: Array, sample_weight: Array = None, **params: Any
+    ) -> LogisticRegressionCV:
+        """Fit to rows ``X`` with labels ``y``; returns self.
+
+        Further parameters go to the splitter and the scorer, as in the namesake.
+        """
+        l1_ratios = None if isinstance(self.l1_ratios, str) else self.l1_ratios
+        refuse_penalties(self.penalty, 0 if l1_ratios is None else l1_ratios, self.dual)
+        X, labels, weights = labelled(self, X, y, sample_weight)
+        weights = product(weights, by_class(self, labels, weights))
+        rows = Rows(X, self.classes_[labels], labels, weights)
+        routed = self._routed(sample_weight, params)
+        folds = list(check_cv(self.cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
+        _check_folds(labels, folds)
+        many = isinstance(self.Cs, Integral)
+        Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
+        model, scorer = self._model(), _knowing(self._get_scorer(), self.classes_)
+        run = delayed(_path)
+        found = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="processes")(
+            run(model, rows, train, test, Cs, scorer, _check_method_params(X, routed[1], test))
+            for train, test in folds
+        )
+        paths, scores, n_iter = (np.stack(parts) for parts in zip(*found, strict=True))
+        best = scores.sum(axis=0).argmax() if self.refit else scores.argmax(axis=1)
+        each = np.broadcast_to(best, len(folds))
+        mean = paths[np.arange(len(folds)), each].mean(axis=0)
+        if self.refit:
+            mean, _ = _fitted(model, rows, Cs[best], mean)
+        self.coef_, self.intercept_ = coefficients(self, model.width, mean)
+        self.Cs_ = Cs
+        self._keep(paths, scores, n_iter, float(np.mean(Cs[each])), l1_ratios)
+        return self
+
+    def _model(self) -> LogisticRegression:
+        """Return the estimator that stands for one fit; all share its memory."""
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        model = LogisticRegression(
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            solver=self.solver,
+            verbose=max(0, self.verbose - 1),
+            memory=Memory() if auto and self.memory is None else self.memory,
+        )
+        model.classes_ = self.classes_
+        model.width = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return model
+
+    def _routed(self, sample_weight: Array, params: dict[str, Any]) -> tuple[Any, Any]:
+        """Return what goes to the splitter and to the scorer."""
+        _raise_for_params(params, self, "fit")
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return routed.splitter.split, routed.scorer.score
+        return {}, {} if sample_weight is None else {"sample_weight": sample_weight}
+
+    def _keep(
+        self, paths: np.ndarray, scores: np.ndarray, n_iter: np.ndarray, C: float, l1_ratios: Any
+    ) -> None:
+        """Set what was found on the way, in the namesake's new or its old shapes."""
+        folds, width = len(paths), len(self.coef_)
+        self.l1_ratios_ = np.asarray([None] if l1_ratios is None else l1_ratios)
+        paths = paths.reshape(folds, len(self.Cs_), -1, width)  # folds, Cs, columns, classes
+        if self.use_legacy_attributes is False:
+            self.C_, self.l1_ratio_ = C, 0.0
+            self.coefs_paths_ = np.swapaxes(paths, 2, 3)[:, None]
+            self.scores_, self.n_iter_ = scores[:, None], n_iter[:, None]
+            return
+        one = ... if l1_ratios is None else (..., None)
+        names = self.classes_[-width:]
+        self.C_, self.l1_ratio_ = np.full(width, C), np.full(width, 0.0)
+        self.scores_ = dict.fromkeys(names, scores[one])
+        self.n_iter_ = n_iter[None][one]
+        shaped = paths if l1_ratios is None else paths[:, :, None]
+        self.coefs_paths_ = {name: shaped[..., k] for k, name in enumerate(names)}
+
+
+def _fitted(model: LogisticRegression, rows: Rows, C: float, x0: Array) -> tuple[np.ndarray, int]:
+    """Return the variables of one fit, and its iterations."""
+    l2 = inverse_weight(C, total_weight(rows.weights, rows.X))
+    problem = log_loss(model, rows.X, rows.labels, rows.weights, l2)
+    result = model._minimise(
+        problem, x0, tol=model.tol, max_iter=model.max_iter, verbose=model.verbose
+    )
+    return np.asarray(result.x), result.iterations
+
+
+def _path(
+    model: LogisticRegression,
+    rows: Rows,
+    train: np.ndarray,
+    test: np.ndarray,
+    Cs: np.ndarray,
+    scorer: Any,
+    score_params: dict[str, Any],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return variables, score and iterations for every C of one fold, from strong to weak."""
+    weights = None if rows.weights is None else rows.weights[train]
+    part = Rows(rows.X[train], rows.y[train], rows.labels[train], weights)
+    X, y = rows.X[test], rows.y[test]
+    found: dict[int, np.ndarray] = {}
+    scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
+    x: np.ndarray | None = None
+    judged = copy.copy(model)
+    for i in np.argsort(Cs):
+        x, n_iter[i] = _fitted(model, part, Cs[i], x)
+        judged.coef_, judged.intercept_ = coefficients(model, model.width, x)
+        found[i] = variables(model, judged.coef_, judged.intercept_)
+        scores[i] = scorer(judged, X, y, **score_params)
+    return np.stack([found[i] for i in range(len(Cs))]), scores, n_iter
+
+
+def _knowing(scorer: Any, classes: np.ndarray) -> Any:
+    """Return a scorer that knows all classes: a fold's test rows may lack one."""
+    known = inspect.signature(getattr(scorer, "_score_func", lambda: None)).parameters
+    if "labels" not in known:
+        return scorer
+    more: dict[str, Any] = {"labels": classes}
+    if len(classes) == 2 and "pos_label" in known:
+        more["pos_label"] = classes[1]
+    scorer = copy.copy(scorer)
+    scorer._kwargs = more | scorer._kwargs
+    return scorer
+
+
+def _check_folds(labels: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Refuse folds that leave rows of one class alone to be fitted."""
+    for k, (train, _) in enumerate(folds):
+        if np.all(labels[train] == labels[train[0]]):
+            raise InputError(
+                f"Fold {k} of the cross-validation has training rows of one class only: use fewer "
+                f"folds, or folds that are stratified."
+            )
