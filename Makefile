@@ -50,7 +50,8 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The documentation site, in build/site; a broken link is an error.
+# The documentation site, in build/site; a broken link is an error. The search needs a server:
+# .venv/bin/mkdocs serve, or any other on that folder.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"

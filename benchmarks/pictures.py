@@ -12,6 +12,7 @@ from ode2opt import Family, Memory, solve
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 SOLVES, TOL = 40, 1e-4
+TICKS = (20, 50, 100, 200, 500)
 GREY = "#808080"  # reads on white and on black
 
 
@@ -31,6 +32,8 @@ def stream() -> Figure:
         colour, marker = looks[name]
         axes.plot(range(1, SOLVES + 1), values, marker, color=colour, markersize=4, label=name)
     axes.set_yscale("log")
+    axes.set_yticks(TICKS, map(str, TICKS))
+    axes.minorticks_off()
     axes.set_xlabel("solve", color=GREY)
     axes.set_ylabel("gradients", color=GREY)
     axes.tick_params(colors=GREY)
