@@ -8,6 +8,7 @@ from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
 from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.problems.softmax import Softmax
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Problem",
     "Quadratic",
     "Scale",
+    "ScaledHuber",
     "Softmax",
     "SquaredHinge",
     "Start",

@@ -9,6 +9,7 @@ import scipy.optimize
 import scipy.sparse
 import sklearn.linear_model
 import sklearn.svm
+from integrations.recipes import RECIPES, models
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ode2opt import InputError, Memory, load_dataset, solve
 from ode2opt.integrations.sklearn import (
+    HuberRegressor,
     LinearSVC,
     LogisticRegression,
     LogisticRegressionCV,
@@ -38,6 +40,7 @@ ESTIMATORS = [
     Ridge(),
     PoissonRegressor(),
     LpRegression(),
+    HuberRegressor(),
     LinearSVC(),
 ]
 """As they come; C is chosen by 3 folds since the checks have classes of 3 rows, and tightly."""
@@ -77,7 +80,8 @@ def agree(ours, theirs, X):
         np.testing.assert_array_equal(ours.classes_, theirs.classes_)
         np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     else:
-        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-4, atol=1e-6)
+        a, b = ours.predict(X), theirs.predict(X)
+        assert np.linalg.norm(a - b) <= 1e-4 * np.linalg.norm(b)
 
 
 OPTIONS = {
@@ -209,6 +213,22 @@ def test_poisson_coefficients_are_the_namesakes(alpha, intercept, weighted, rng)
     assert ours.score(X, y, sample_weight) == pytest.approx(theirs.score(X, y, sample_weight))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"epsilon": 2.0, "alpha": 9.0}])
+def test_huber_coefficients_and_scale_are_the_namesakes(options, weighted, rng):
+    X = rng.standard_normal((150, 4)) * (rng.random((150, 4)) < 0.7)
+    y = 30 * (X @ rng.standard_normal(4) + rng.standard_t(1.5, 150) + 2)
+    sample_weight = weights(y) if weighted else None
+    theirs = sklearn.linear_model.HuberRegressor(**TIGHT, **options).fit(X, y, sample_weight)
+    for rows in (X, scipy.sparse.csr_array(X)):
+        ours = HuberRegressor(**TIGHT, **options).fit(rows, y, sample_weight)
+        agree(ours, theirs, X)
+        assert ours.scale_ == pytest.approx(theirs.scale_, rel=1e-4)
+        np.testing.assert_array_equal(ours.outliers_, theirs.outliers_)
+    again = HuberRegressor(tol=1e-8, warm_start=True, **options).fit(X, y).fit(X, y)
+    assert again.n_iter_ <= 1
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"fit_intercept": False}, {"intercept_scaling": 20.0}, {"class_weight": "balanced"}],
@@ -335,6 +355,7 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LinearSVC(multi_class="crammer_singer"), "Crammer and Singer's loss is not here"),
         (Ridge(positive=True), "positive=True is not here"),
         (Ridge(alpha=[1.0, 2.0]), "1 targets, 2 values of alpha"),
+        (HuberRegressor(epsilon=0.5), "'epsilon' parameter"),
         (LpRegression(p=3), "p is 3: .* even p"),
         (LogisticRegression(C=-1), "'C' parameter"),
         (LogisticRegression(memory=3), "'memory' parameter"),
@@ -375,3 +396,10 @@ def test_negative_counts_are_refused():
 def test_callbacks_are_refused():
     with pytest.raises(InputError, match="does not call scikit-learn's callbacks"):
         LogisticRegression().set_callbacks(object())
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_a_recipe_gives_the_same_with_either_import_line(recipe):
+    ours, theirs = (np.asarray(recipe(models(name))) for name in ("ode2opt", "sklearn"))
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -18,6 +18,7 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
+from ode2opt.problems import ScaledHuber
 from ode2opt.problems.curvature import largest_curvature
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -29,6 +30,7 @@ LOSSES = {
     "leastsquares": lambda A, b: LeastSquares(A, b, l2=0.2),
     "poisson": lambda A, b: Poisson(A, 3 * b, l2=0.1),
     "huber": lambda A, b: Huber(A, b, delta=0.7),
+    "scaledhuber": lambda A, b: ScaledHuber(A, b, delta=1.2, l2=0.1),
     "squaredhinge": lambda A, b: SquaredHinge(A, b, l2=0.1),
 }
 LIBRARIES = {

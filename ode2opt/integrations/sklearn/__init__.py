@@ -3,7 +3,7 @@
     from ode2opt.integrations.sklearn import LogisticRegression
 
 Each is a subclass of its namesake with the same parameters, attributes and methods, and two
-parameters more: ``solver`` and ``memory`` (docs/integrations.md).
+parameters more: ``solver`` and ``memory`` (docs/how-to/other-libraries.md).
 """
 
 from ode2opt.errors import needing
@@ -11,10 +11,16 @@ from ode2opt.errors import needing
 with needing("sklearn"):
     from ode2opt.integrations.sklearn.logistic import LogisticRegression
     from ode2opt.integrations.sklearn.logistic_cv import LogisticRegressionCV
-    from ode2opt.integrations.sklearn.regressors import LpRegression, PoissonRegressor, Ridge
+    from ode2opt.integrations.sklearn.regressors import (
+        HuberRegressor,
+        LpRegression,
+        PoissonRegressor,
+        Ridge,
+    )
     from ode2opt.integrations.sklearn.svc import LinearSVC
 
 __all__ = [
+    "HuberRegressor",
     "LinearSVC",
     "LogisticRegression",
     "LogisticRegressionCV",

@@ -26,6 +26,7 @@ from ode2opt.integrations.sklearn._fitting import (
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LeastSquares, LinearModel, Lpp
 from ode2opt.problems.losses import Poisson
+from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.solvers import Memory, Method, Result
 
 MANY = 100_000  # iterations of a solver without a limit
@@ -180,6 +181,69 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
     def score(self, X: Array, y: Array, sample_weight: Array = None) -> float:
         """Return the part of the deviance that is explained, D^2."""
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
+
+
+class HuberRegressor(Fitting, linear_model.HuberRegressor):
+    """Regression robust against outliers; see :class:`sklearn.linear_model.HuberRegressor`.
+
+    Minimises the namesake's function of coefficients and scale, divided by the sum of the weights,
+    until the gradient norm by the coefficients, at the best scale, is at most ``tol``.
+
+    Args:
+        epsilon: residuals in scales from which on a row is an outlier.
+        max_iter: at most this many iterations.
+        alpha: weight of |coef|^2 beside the sum of losses.
+        warm_start: whether to start from the last fit's coefficients.
+        fit_intercept: whether there is an unpenalised intercept.
+        tol: the Euclidean norm of the mean's gradient (the namesake: the sum's largest entry).
+        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.HuberRegressor._parameter_constraints,
+        **Fitting._own_constraints,
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.35,
+        max_iter: int = 100,
+        alpha: float = 0.0001,
+        warm_start: bool = False,
+        fit_intercept: bool = True,
+        tol: float = 1e-5,
+        solver: str | os.PathLike[str] | Method = "auto",
+        memory: Memory | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_iter = max_iter
+        self.alpha = alpha
+        self.warm_start = warm_start
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.solver = solver
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> HuberRegressor:
+        """Fit to rows ``X`` with targets ``y``; returns self."""
+        X, y, weights = numbered(self, X, y, sample_weight)
+        problem = ScaledHuber(
+            X,
+            y,
+            delta=self.epsilon,
+            l2=2 * self.alpha / total_weight(weights, X),
+            weights=weights,
+            intercept=self.fit_intercept,
+        )
+        result = self._minimise(problem, last_fit(self), tol=self.tol, max_iter=self.max_iter)
+        keep(self, result, X)
+        residuals = problem.scores(np.asarray(result.x, dtype=X.dtype)) - problem.b
+        self.scale_ = problem.best_scale(residuals)
+        self.outliers_ = np.abs(residuals) > self.epsilon * self.scale_
+        return self
 
 
 class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
