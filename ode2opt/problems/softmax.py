@@ -50,6 +50,8 @@ class Softmax(LinearModel):
         self.classes = self.classes or max(2, int(self.xp.max(b)) + 1)
         self.width = self.classes
         self.n = self.classes * (A.shape[1] + self.intercept)
+        kinds = self.xp.arange(self.classes, dtype=b.dtype)
+        self._chosen = self.xp.astype(b[:, None] == kinds[None, :], b.dtype)  # N x K
 
     def check_targets(self) -> None:
         xp = self.xp
@@ -58,11 +60,6 @@ class Softmax(LinearModel):
                 f"Softmax labels must be whole numbers from 0 to {self.classes - 1}, one for each "
                 f"class."
             )
-
-    def _chosen(self) -> Array:
-        """Return which class each row has, as numbers: N x K."""
-        classes = self.xp.arange(self.classes, dtype=self.dtype)
-        return self.xp.astype(self.b[:, None] == classes[None, :], self.dtype)
 
     def _linear(self, v: Array) -> Array:
         V = self.xp.reshape(v, (-1, self.classes))
@@ -98,15 +95,15 @@ class Softmax(LinearModel):
         return e, self.xp.log(total) + top
 
     def loss(self, z: Array) -> Array:
-        return self._normalised(z)[1] - self.xp.sum(self._chosen() * z, axis=1)
+        return self._normalised(z)[1] - self.xp.sum(self._chosen * z, axis=1)
 
     def slope(self, z: Array) -> Array:
-        return self._normalised(z)[0] - self._chosen()
+        return self._normalised(z)[0] - self._chosen
 
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
         p, total = self._normalised(z)
-        chosen = self._chosen()
-        return total - self.xp.sum(chosen * z, axis=1), p - chosen
+        p -= self._chosen
+        return total - self.xp.sum(self._chosen * z, axis=1), p
 
     def bend(self, z: Array) -> Array:
         """Return the probabilities, of which the second derivatives are made."""
@@ -152,6 +149,13 @@ class Softmax(LinearModel):
         """Return the Hessian's part for a pair of classes."""
         H = weighted_gram(self.A, bent)
         return self._bordered(H, bent) if self.intercept else H
+
+    def shared_hessian(self, x: Array) -> Array:
+        """Return the mean of the classes' own blocks of the Hessian."""
+        p = self._bent(x)
+        H = self._block(self._weighted(self.xp.mean(p * (1 - p), axis=1)) / self.N)
+        own = self._penalty(0 * x + 1)[:: self.classes]
+        return H + own[:, None] * self.xp.eye(len(own), dtype=self.dtype)
 
     def hessian_diagonal(self, x: Array) -> Array:
         p = self._bent(x)

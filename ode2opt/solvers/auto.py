@@ -1,8 +1,9 @@
 """``auto``, the default: it looks at the problem and plans (docs/mathematics.md, section 14).
 
-A linear model whose Hessian can be formed whitens itself; a wider one is solved by Newton's method
-with conjugate gradients; a quadratic by Newton's method; any other function by L-BFGS. Whatever
-comes first, L-BFGS and then a method with a proof go on where it gives up.
+A linear model whose Hessian can be formed whitens itself, after a trial in the metric that classes
+share where there are several; a wider one is solved by Newton's method with conjugate gradients; a
+quadratic by Newton's method; any other function by L-BFGS. Whatever comes first, L-BFGS and then a
+method with a proof go on where it gives up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.softmax import Softmax
+from ode2opt.solvers.by_class import by_classes
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.newton import NEWTON
 from ode2opt.solvers.run import Run
@@ -26,6 +29,9 @@ def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stag
     calls as well as seconds.
     """
     problem, costs = run.problem, Costs(run.problem, frugal)
+    if isinstance(problem, Softmax) and problem.A.shape[1] < LARGEST_DENSE_HESSIAN:
+        yield by_classes(costs)
+        warm = True
     if isinstance(problem, LinearModel):
         dense = problem.n <= LARGEST_DENSE_HESSIAN and problem.N > problem.n
         yield from whitening(run, costs, warm) if dense else [NEWTON]

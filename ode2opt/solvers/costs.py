@@ -18,6 +18,7 @@ NANO = 1e-9
 CACHED = 1 << 19  # entries of a matrix that stays in the cache
 # Nanoseconds of value and gradient together.
 ENTRY, CACHED_ENTRY, SPARSE_ENTRY, ROW = 1.4, 0.6, 2.3, 25.0
+FURTHER = 0.2  # of an entry's time: one more score of a row
 # Nanoseconds of a factorisation by n^3 and n^2, and of a solve by n^2.
 CUBE, SQUARE, SOLVE = 0.015, 6.0, 0.7
 EVALUATION, FORMING = 60e-6, 100e-6  # seconds that do not depend on size
@@ -51,10 +52,11 @@ class Costs:
         own = 40 * self.n  # two products with the corrections
         if A is None:
             return EVALUATION + NANO * (own + 0.5 * self.problem.gradient_flops())
-        entries = share * (self.width * A.nnz if is_sparse(A) else self.rows * self.n)
+        entries = share * (A.nnz if is_sparse(A) else self.rows * self.n / self.width)
         each = CACHED_ENTRY if entries < CACHED else ENTRY
         if is_sparse(A):
             each = SPARSE_ENTRY
+        each *= 1 + FURTHER * (self.width - 1)
         return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows * self.width)
 
     def metric(self, m: int | None = None) -> float:

@@ -67,6 +67,9 @@ def test_derivatives_are_those_of_the_value(form):
     H = problem.hessian(x)
     np.testing.assert_allclose(H @ v, problem.hvp(x, v), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(np.diag(H), problem.hessian_diagonal(x), rtol=1e-12)
+    blocks = H.reshape(-1, CLASSES, H.shape[0] // CLASSES, CLASSES)
+    shared = np.mean([blocks[:, k, :, k] for k in range(CLASSES)], axis=0)
+    np.testing.assert_allclose(problem.shared_hessian(x), shared, rtol=1e-10, atol=1e-15)
     here, there = problem.at(x), problem.at(x + 1e-3 * v)
     expected = (problem.gradient(there.x) - problem.gradient(here.x)) / 1e-3
     np.testing.assert_allclose(problem.mean_hvp(here, there, v), expected, rtol=1e-6, atol=1e-9)
@@ -131,6 +134,16 @@ def test_every_method_finds_the_minimum(method, rows, rng):
     result = solve(problem, method=method, tol=1e-9)
     assert result.success
     assert np.linalg.norm(problem.gradient(result.x)) <= 1e-9
+
+
+def test_the_metric_that_classes_share_saves_most_evaluations(rng):
+    A = rng.standard_normal((500, 12)) @ rng.standard_normal((12, 12))
+    b = rng.integers(0, 4, 500)
+    problem = Softmax(A, b, l2=1e-3, intercept=True)
+    shared, plain = (solve(problem, method=name, tol=1e-6) for name in ("auto", "lbfgs"))
+    assert "classes share" in shared.method
+    assert shared.oracle_calls < plain.oracle_calls / 3
+    np.testing.assert_allclose(shared.fun, plain.fun, rtol=1e-8)
 
 
 def test_a_memory_learns_from_multinomial_fits(rng):
