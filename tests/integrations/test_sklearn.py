@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ode2opt import InputError, Memory, load_dataset, solve
+from ode2opt.errors import MissingDependencyError
 from ode2opt.integrations.sklearn import (
     HuberRegressor,
     LinearSVC,
@@ -27,6 +28,7 @@ from ode2opt.integrations.sklearn import (
     PoissonRegressor,
     Ridge,
 )
+from ode2opt.integrations.sklearn._version import require
 from ode2opt.problems import Logistic
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}
@@ -34,9 +36,7 @@ NEWTON = TIGHT | {"solver": "newton-cholesky"}
 """The namesake's most exact solver: its L-BFGS stops where values differ by rounding."""
 ESTIMATORS = [
     LogisticRegression(),
-    pytest.param(
-        LogisticRegressionCV(Cs=2, cv=3, tol=1e-9, max_iter=1000), marks=pytest.mark.exhaustive
-    ),
+    LogisticRegressionCV(Cs=2, cv=3, tol=1e-9, max_iter=1000),
     Ridge(),
     PoissonRegressor(),
     LpRegression(),
@@ -391,6 +391,13 @@ def test_one_class_is_refused_and_an_unfitted_model_predicts_nothing(cancer):
 def test_negative_counts_are_refused():
     with pytest.raises(InputError, match="must not be negative; one is -1"):
         PoissonRegressor().fit(np.eye(3), [1, 2, -1])
+
+
+def test_an_old_scikit_learn_is_refused():
+    require("1.8.dev0")
+    require("2.0")
+    with pytest.raises(MissingDependencyError, match=r"1\.8 or later, not 1\.7\.2"):
+        require("1.7.2")
 
 
 def test_callbacks_are_refused():

@@ -7,8 +7,12 @@ parameters more: ``solver`` and ``memory`` (docs/how-to/other-libraries.md).
 """
 
 from ode2opt.errors import needing
+from ode2opt.integrations.sklearn._version import require
 
 with needing("sklearn"):
+    import sklearn as _theirs
+
+    require(_theirs.__version__)
     from ode2opt.integrations.sklearn.logistic import LogisticRegression
     from ode2opt.integrations.sklearn.logistic_cv import LogisticRegressionCV
     from ode2opt.integrations.sklearn.regressors import (

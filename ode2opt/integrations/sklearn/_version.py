@@ -1,0 +1,14 @@
+"""Which scikit-learn is new enough."""
+
+from ode2opt.errors import MissingDependencyError
+
+LEAST = (1, 8)
+
+
+def require(version: str) -> None:
+    """Refuse a scikit-learn whose estimators have other parameters."""
+    if tuple(int(part) for part in version.split(".")[:2]) < LEAST:
+        raise MissingDependencyError(
+            f"The estimators need scikit-learn {LEAST[0]}.{LEAST[1]} or later, not {version}: "
+            f"pip install 'ode2opt[sklearn]'."
+        )
