@@ -274,6 +274,8 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
     _raise_interrupt(result)
     assert result.history is not None
     last, first = result.history.grad_norm[-1], result.history.grad_norm[0]
+    if result.status in (Status.STALLED, Status.LINE_SEARCH):
+        last = result.grad_norm  # at the limit of precision the last point seen is a mere trial
     diverged = not math.isfinite(last) or last > first
     reached = result.reached
     return Outcome(

@@ -168,3 +168,12 @@ def test_seconds_spent_waiting_for_a_processor_are_told(monkeypatch):
     assert "The timing is disturbed" in run_benchmark(family, settings).disturbance()
     monkeypatch.setattr(time, "thread_time", time.perf_counter)  # as if nobody else were there
     assert run_benchmark(family, settings).disturbance() is None
+
+
+def test_a_trial_at_the_limit_of_precision_is_no_divergence():
+    """Beyond the tolerance a line search ends in trials far from the solution."""
+    family = Family.from_dataset("logistic", "digits", split="shuffled")
+    settings = Settings(methods=("auto", "newton"), instances=6, tol=1e-4, max_iter=500)
+    methods = run_benchmark(family, settings).statistics()
+    assert all(row["diverged"] == 0 for row in methods.values())
+    assert all(row["measure_mean"] < -12 for row in methods.values())
