@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from ode2opt.learning.beside import RIVALS
 from ode2opt.learning.certificates import no_table
 from ode2opt.learning.held_out import HeldOut
 from ode2opt.learning.instant import instant
 from ode2opt.learning.known import known_of
-from ode2opt.learning.options import Options
 from ode2opt.learning.run import TESTED, Callback, Run
 from ode2opt.learning.run_directory import Progress
 from ode2opt.learning.target import TEST
 from ode2opt.learning.validation import statistics
-from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
 
 class InstantRun(Run):
     """Makes the instant method, and measures it as training would."""
 
-    def __init__(
-        self,
-        family: Family,
-        options: Options,
-        out: str | Path | None,
-        resume: bool,
-        note: Callable[[str], None] = lambda text: None,
-        memory: Memory | None = None,
-    ) -> None:
-        super().__init__(family, options, out, resume, memory)
+    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
         self.progress = Progress()
-        with self._setting_up(resume):
-            self.known = known_of(family, options, memory, note)
+        self.known = known_of(self.family, self.options, memory, note)
 
     def _run(self, callback: Callback | None) -> Method:
         """Make the method; there is no step, so nothing is called."""

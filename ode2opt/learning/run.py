@@ -55,6 +55,7 @@ class Run(ABC):
         options: Options,
         out: str | Path | None,
         resume: bool,
+        note: Callable[[str], None] = lambda text: None,
         memory: Memory | None = None,
     ) -> None:
         if resume and out is None:
@@ -68,6 +69,12 @@ class Run(ABC):
             self.going_on = self.directory.go_on(self.config)
         elif self.directory is not None:
             self.directory.begin(self.config)
+        with self._setting_up(resume):
+            self._set_up(note, memory)
+
+    @abstractmethod
+    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
+        """Make ready what the run needs; ``note`` is told what takes long."""
 
     def run(self, callback: Callback | None = None) -> Method:
         """Go on to the end, Ctrl-C, or the callback's word; returns the best method.

@@ -95,29 +95,20 @@ class Training(Run):
     """A run of StoPM, from its start or from its last checkpoint."""
 
     @double
-    def __init__(
-        self,
-        family: Family,
-        options: Options,
-        out: str | Path | None,
-        resume: bool,
-        note: Callable[[str], None] = lambda text: None,
-        memory: Memory | None = None,
-    ) -> None:
-        super().__init__(family, options, out, resume, memory)
-        with self._setting_up(resume):
-            self.target = target_of(family, options, memory, self.directory, note)
-            self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
-            self.state = self.stopm.start
-            self.best = self.state.parameters
-            self.progress = Progress(penalty=self.state.penalty)
-            if self.going_on:
-                assert self.directory is not None
-                self._resume(self.directory)
-            self._earlier = self.progress.seconds
-            self._settle()
-            safety = min(CAUTION, options.safety)
-            self.validator = Validator(self.target, VALIDATION, options.validation, safety)
+    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
+        options = self.options
+        self.target = target_of(self.family, options, memory, self.directory, note)
+        self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
+        self.state = self.stopm.start
+        self.best = self.state.parameters
+        self.progress = Progress(penalty=self.state.penalty)
+        if self.going_on:
+            assert self.directory is not None
+            self._resume(self.directory)
+        self._earlier = self.progress.seconds
+        self._settle()
+        safety = min(CAUTION, options.safety)
+        self.validator = Validator(self.target, VALIDATION, options.validation, safety)
         self.warned = False
 
     def _resume(self, directory: RunDirectory) -> None:
