@@ -121,8 +121,13 @@ class LinearModel(Problem):
 
     def _penalty(self, v: Array) -> Array:
         """Return the derivative of l2/2 |x|^2 along v."""
-        g = self.l2 * v
-        return self._with_last(g[:-1], 0 * g[-1]) if self.intercept else g
+        g, own = self.l2 * v, self._penalised
+        return self.xp.concat([g[:own], 0 * g[own:]]) if self.intercept else g
+
+    @property
+    def _penalised(self) -> int:
+        """How many variables l2 is on: all but the intercepts, which come last."""
+        return self.n - self.width * self.intercept
 
     def _weighted(self, values: Array) -> Array:
         return values if self.weights is None else self.weights * values
@@ -148,7 +153,8 @@ class LinearModel(Problem):
 
     def _mean(self, x: Array, loss: Array) -> Array:
         mean = self.xp.sum(self._weighted(loss)) / self.N
-        return mean + 0.5 * (x @ self._penalty(x)) if self.l2 else mean
+        own = x[: self._penalised]
+        return mean + 0.5 * self.l2 * (own @ own) if self.l2 else mean
 
     def _gradient(self, x: Array, slope: Array) -> Array:
         slope = self._weighted(slope)

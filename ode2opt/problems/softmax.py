@@ -71,13 +71,6 @@ class Softmax(LinearModel):
             g = self.xp.concat([g, self.xp.sum(r, axis=0)[None, :]])
         return self.xp.reshape(g, (-1,))
 
-    def _penalty(self, v: Array) -> Array:
-        g = self.l2 * v
-        if not self.intercept:
-            return g
-        own = self.n - self.classes
-        return self.xp.concat([g[:own], 0 * g[own:]])
-
     def _weighted(self, values: Array) -> Array:
         if self.weights is None:
             return values
