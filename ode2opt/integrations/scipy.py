@@ -57,7 +57,7 @@ def minimizer(
         x0 = np.atleast_1d(np.asarray(x0, dtype=np.float64))
         counted = _Counted(fun, args, jac, hess, hessp, x0.size)
         result = solve(
-            counted,
+            counted.problem,
             x0,
             method=method,
             memory=memory,
@@ -74,58 +74,45 @@ def minimizer(
     return minimise
 
 
-class _Counted(Problem):
+class _Counted:
     """A function as scipy's users give it, with a count of what is asked for.
 
-    ``last`` is the last point at which the value is known, with the value.
+    ``last`` is the last point at which the function was asked, with its answer.
     """
 
     def __init__(
-        self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        jac: Any,
-        hess: Any,
-        hessp: Any,
-        n: int,
+        self, fun: Callable[..., Any], args: Any, jac: Any, hess: Any, hessp: Any, n: int
     ) -> None:
-        self.n, self.dtype, self.xp = n, np.dtype(np.float64), np
         self.args = args if isinstance(args, tuple) else (args,)
         self.fun, self.jac, self.hess, self.hessp = fun, jac, hess, hessp
-        self.has_hvp = callable(hess) or callable(hessp)
         self.nfev = self.njev = self.nhev = 0
-        self.last: tuple[np.ndarray, float] | None = None
+        self.last: tuple[np.ndarray, Any] | None = None
+        second = callable(hess) or callable(hessp)
+        hvp = self._product if second else None
+        self.problem = Problem.from_function(self._value, self._gradient, n=n, hvp=hvp)
 
-    def value(self, x: np.ndarray) -> float:
+    def _value(self, x: np.ndarray) -> Any:
         self.nfev += 1
-        value = np.asarray(self.fun(np.copy(x), *self.args), dtype=np.float64)
-        if value.size != 1:
-            raise InputError(f"The function returns shape {value.shape}; one number is due.")
-        self.last = (np.copy(x), float(value.reshape(())))
+        self.last = (np.copy(x), self.fun(np.copy(x), *self.args))
         return self.last[1]
 
-    def gradient(self, x: np.ndarray) -> np.ndarray:
+    def _gradient(self, x: np.ndarray) -> np.ndarray:
         self.njev += 1
         if self.jac is None:
-            return np.asarray(approx_fprime(x, self.value))
-        g = np.array(self.jac(np.copy(x), *self.args), dtype=np.float64)
-        if g.size != self.n:
-            raise InputError(f"The gradient has shape {g.shape}; it must have {self.n} numbers.")
-        return g.ravel()
+            return np.asarray(approx_fprime(x, self.problem.value))
+        return np.ravel(self.jac(np.copy(x), *self.args))
 
-    def hvp(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        if not self.has_hvp:
-            return super().hvp(x, v)
+    def _product(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         self.nhev += 1
         if callable(self.hessp):
-            return np.array(self.hessp(np.copy(x), v, *self.args), dtype=np.float64).ravel()
-        return np.asarray(self.hess(np.copy(x), *self.args) @ v, dtype=np.float64).ravel()
+            return np.ravel(self.hessp(np.copy(x), v, *self.args))
+        return np.ravel(self.hess(np.copy(x), *self.args) @ v)
 
     def known_value(self, x: np.ndarray) -> float:
-        """Return f(x), asking for it only where the last value was another point's."""
+        """Return f(x), asking for it only where the last answer was another point's."""
         if self.last is not None and np.array_equal(self.last[0], x):
-            return self.last[1]
-        return self.value(x)
+            return float(np.asarray(self.last[1]).reshape(()))
+        return float(self.problem.value(x))
 
 
 def _callback(callback: Callable[..., Any], counted: _Counted) -> Callable[[Progress], bool]:
@@ -152,7 +139,7 @@ def _answer(result: Result, counted: _Counted) -> OptimizeResult:
     return OptimizeResult(
         x=x,
         fun=result.fun,
-        jac=counted.gradient(x),
+        jac=counted.problem.gradient(x),
         success=result.success,
         status=0 if result.success else CODES[result.status],
         message=result.message,
