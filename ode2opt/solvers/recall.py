@@ -91,14 +91,7 @@ class Recall:
         return here.value > problem.value_at_zero()
 
     def _stages(self) -> Iterator[Stage]:
-        run, known = self.run, self.known
-        product: Product | None = None
-        if self.alone:
-            pass
-        elif known.inverse is not None:
-            product = partial(np.matmul, known.inverse)
-        elif known.metric is not None:
-            product = run.hosted(known.metric.on(run.problem))
+        run, known, product = self.run, self.known, self._product()
         if product is not None:
             worth = min(median(costs) for costs in (known.recent, known.alone) if costs)
             price = max(Costs(run.problem, frugal=True).price(), worth)
@@ -108,6 +101,15 @@ class Recall:
                 Slow(price + AFTER, math.ceil(worth)),
             )
         yield from planned(run, warm=product is not None, frugal=True)
+
+    def _product(self) -> Product | None:
+        """Return the product with the memory's metric, if it has one and it is to be used."""
+        known, run = self.known, self.run
+        if self.alone:
+            return None
+        if known.inverse is not None:
+            return partial(np.matmul, known.inverse)
+        return None if known.metric is None else run.hosted(known.metric.on(run.problem))
 
     def _in_metric(self, product: Product, run: Run, here: Here) -> None:
         looks = self.known.looks

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import NoReturn
 
 from ode2opt.solvers.fallback import nesterov_backtracking
-from ode2opt.solvers.lbfgs import lbfgs
+from ode2opt.solvers.lbfgs import Corrections, lbfgs
 from ode2opt.solvers.run import HandOver, Here, Run, Watch
 
 
@@ -28,10 +28,10 @@ class Stage:
     watch: Watch | None = None
 
 
-def plain(run: Run, here: Here) -> None:
-    """L-BFGS in no metric."""
+def plain(run: Run, here: Here, memory: Corrections | None = None) -> None:
+    """L-BFGS in no metric, with the corrections of an earlier run to ``here``, if any."""
     run.tell("L-BFGS")
-    lbfgs(run, here)
+    lbfgs(run, here, memory=memory)
 
 
 def last(run: Run, here: Here) -> None:

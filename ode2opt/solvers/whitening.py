@@ -22,7 +22,7 @@ from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
 from ode2opt.solvers.newton import NEWTON
 from ode2opt.solvers.run import HandOver, Here, Run, Stop
-from ode2opt.solvers.supervisor import Slow, Stage
+from ode2opt.solvers.supervisor import Slow, Stage, plain
 
 NOISE = 0.3  # of the sampling error of a level's gradient: more exact is wasted
 UNSEEN = 1.0  # rows that a sample is taken not to have seen: the metric's floor
@@ -77,9 +77,8 @@ class _Plain:
 
     def go(self, run: Run, here: Here) -> None:
         """Go on from there, or begin at ``here``."""
-        run.tell("L-BFGS")
         try:
-            lbfgs(run, self.here or here, memory=self.memory)
+            plain(run, self.here or here, self.memory)
         except HandOver as end:
             self.here = end.here
             raise
