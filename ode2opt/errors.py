@@ -73,15 +73,18 @@ class MissingDependencyError(Ode2OptError, ImportError):
     """An optional package is needed; the text is the line that installs it (exit code 1)."""
 
 
+def installing(extra: str) -> str:
+    """Return the lines that install an extra, of a released package and in a clone."""
+    return f"pip install 'ode2opt[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+
+
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
     """Turn the import error of an optional package into the line that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"This needs {error.name}: pip install 'ode2opt[{extra}]'."
-        ) from None
+        raise MissingDependencyError(f"This needs {error.name}: {installing(extra)}.") from None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

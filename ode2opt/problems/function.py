@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, MissingDependencyError
+from ode2opt.errors import InputError, MissingDependencyError, installing
 from ode2opt.problems._arrays import Array, as_count, as_number, namespace, refuse_complex
 from ode2opt.problems.base import Problem
 
@@ -65,8 +65,8 @@ def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[Callable, Callab
         import jax
     except ImportError:
         raise MissingDependencyError(
-            "A function without a gradient is differentiated by JAX: pip install 'ode2opt[learn]', "
-            "or pass the gradient."
+            "A function without a gradient is differentiated by JAX: "
+            f"{installing('learn')}, or pass the gradient."
         ) from None
 
     def in_double(compiled: Callable) -> Callable:

@@ -126,6 +126,15 @@ class Method:
         where = "" if self.metric is None else f" in a {self.metric.kind} metric"
         return f"EIGAC with a learned table of {self.horizon} iterations{where}"
 
+    def table(self) -> Schedule:
+        """Return the schedule, for what can run a table only; refuses a method without one."""
+        if self.schedule is None:
+            raise InputError(
+                f"The method for {self.family} has no table: it is {self.words}, "
+                f"which ode2opt.solve runs."
+            )
+        return self.schedule
+
     def scale_of(self, problem: Problem, x0: Array) -> tuple[float, int]:
         """Return the curvature to divide by for one problem, and the oracle calls it took."""
         if self.scale == "family":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -100,6 +100,12 @@ class Metric:
             return _Dense(milder, *map(there, self._dense))
         return _Factored(milder, there(self.scale), there(self.V), there(self.stretch))
 
+    def parts(self) -> tuple[np.ndarray | None, ...]:
+        """Return what :func:`product` makes M g of, for loops outside of this package's solvers."""
+        if self._dense is not None:
+            return self._dense[1:]
+        return self.scale, self.V, self.stretch
+
     def milder(self, power: float) -> Metric:
         """Return the metric with its lengths to a power: 1 leaves them, 0 makes them one."""
         if power == 1:
@@ -167,15 +173,22 @@ class _Factored(Operator):
         self._scale, self._V, self._stretch = scale, V, stretch
 
     def root(self, y: Array) -> Array:
-        return self._scale * self._stretched(y)
+        return self._scale * _stretched(y, self._V, self._stretch)
 
     def root_transposed(self, g: Array) -> Array:
-        return self._stretched(self._scale * g)
+        return _stretched(self._scale * g, self._V, self._stretch)
 
-    def _stretched(self, y: Array) -> Array:
-        if self._V is None:
-            return y
-        return y + self._V @ (self._stretch * (self._V.T @ y))
+
+def product(parts: Sequence[Array], g: Array) -> Array:
+    """Return M g from a metric's parts, in any array library: M itself, or scale, V, stretch."""
+    if len(parts) == 1:
+        return parts[0] @ g
+    scale, V, stretch = parts
+    return scale * _stretched(_stretched(scale * g, V, stretch), V, stretch)
+
+
+def _stretched(y: Array, V: Array, stretch: Array) -> Array:
+    return y if V is None else y + V @ (stretch * (V.T @ y))
 
 
 def _orthonormal(V: np.ndarray) -> bool:

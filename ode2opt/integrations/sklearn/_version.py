@@ -1,6 +1,6 @@
 """Which scikit-learn is new enough."""
 
-from ode2opt.errors import MissingDependencyError
+from ode2opt.errors import MissingDependencyError, installing
 
 LEAST = (1, 8)
 
@@ -10,5 +10,5 @@ def require(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:2]) < LEAST:
         raise MissingDependencyError(
             f"The estimators need scikit-learn {LEAST[0]}.{LEAST[1]} or later, not {version}: "
-            f"pip install 'ode2opt[sklearn]'."
+            f"{installing('sklearn')}."
         )

@@ -1,0 +1,81 @@
+"""optax: ``eigac(method)``, a learned table as a gradient transformation on any tree."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import needing
+from ode2opt.integrations._table import table_of
+from ode2opt.solvers.method import Method
+from ode2opt.solvers.metric import Metric, product
+
+with needing("learn"):
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax.flatten_util import ravel_pytree
+
+Tree = Any
+
+
+class EigacState(NamedTuple):
+    """How many updates were made, and u, the velocity times the step."""
+
+    count: jax.Array
+    u: Tree
+
+
+def eigac(method: Method | Schedule, scale: float | None = None) -> optax.GradientTransformation:
+    """Return EIGAC as optax runs it (docs/mathematics.md, section 2).
+
+    Args:
+        method: a learned method with a table, or a schedule.
+        scale: the curvature that the table is divided by; by default the method's own where it has
+            one for its family, and 1 for a schedule.
+
+    After k updates the parameters are x_k of :func:`ode2opt.solve` without a guard: the first
+    update moves nothing. Beyond its end the table's last row goes on. A metric acts on all leaves
+    as one vector, in the order of ``jax.tree.leaves``. Nobody watches: the guard is ``solve``'s.
+
+    Example:
+        >>> optimizer = eigac(Method.load("method.safetensors"))
+        >>> state = optimizer.init(params)
+        >>> updates, state = optimizer.update(jax.grad(loss)(params), state)
+        >>> params = optax.apply_updates(params, updates)
+    """
+    table = table_of(method, scale)
+    schedule, metric = table.schedule.scaled(table.scale), table.metric
+
+    def init(params: Tree) -> EigacState:
+        table.check_size(sum(jnp.size(leaf) for leaf in jax.tree.leaves(params)))
+        return EigacState(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
+
+    def update(
+        updates: Tree, state: EigacState, params: Tree | None = None
+    ) -> tuple[Tree, EigacState]:
+        del params
+        a, c, d = _row(schedule, state.count)
+        p = updates if metric is None else _in_metric(metric, updates)
+
+        def first(p: Any, u: Any) -> Any:
+            return jnp.where(state.count == 0, a.astype(p.dtype) * p, u)
+
+        u = jax.tree.map(first, p, state.u)
+        e = jax.tree.map(lambda p, u: u - a.astype(p.dtype) * p, p, u)
+        u = jax.tree.map(lambda p, u, e: u - d.astype(p.dtype) * e - c.astype(p.dtype) * p, p, u, e)
+        return e, EigacState(optax.safe_increment(state.count), u)
+
+    return optax.GradientTransformation(init, update)
+
+
+def _row(schedule: Schedule, count: jax.Array) -> tuple[jax.Array, ...]:
+    """Return (a, c, d) of an update; beyond the table's end its last row."""
+    k = jnp.minimum(count, len(schedule) - 1)
+    return tuple(jnp.asarray(numbers)[k] for numbers in (schedule.a, schedule.c, schedule.d))
+
+
+def _in_metric(metric: Metric, gradients: Tree) -> Tree:
+    g, back = ravel_pytree(gradients)
+    parts = [None if part is None else jnp.asarray(part, g.dtype) for part in metric.parts()]
+    return back(product(parts, g))

@@ -1,0 +1,118 @@
+"""torch: ``Eigac(params, method=...)``, a learned table as an optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError, needing
+from ode2opt.integrations._table import table_of
+from ode2opt.problems._arrays import as_positive
+from ode2opt.solvers.method import Method
+from ode2opt.solvers.metric import product
+
+with needing("torch"):
+    import torch
+
+Tensor = Any
+
+
+class Eigac(torch.optim.Optimizer):
+    """EIGAC as torch runs it (docs/mathematics.md, section 2).
+
+    Args:
+        params: tensors, or groups of them; a group may have a ``scale`` of its own.
+        method: a learned method with a table, or a schedule.
+        scale: the curvature that the table is divided by; by default the method's own where it has
+            one for its family, and 1 for a schedule.
+
+    After k steps the parameters are x_k of :func:`ode2opt.solve` without a guard: the first step
+    moves nothing. Beyond its end the table's last row goes on. A metric acts on all parameters as
+    one vector, group after group, so that each of them must have a gradient. Nobody watches: the
+    guard is ``solve``'s. The state is u and the number of steps of each parameter; the table is
+    not part of it, and comes from ``method`` again.
+
+    Example:
+        >>> optimizer = Eigac(model.parameters(), method=Method.load("method.safetensors"))
+        >>> loss = optimizer.step(closure)
+    """
+
+    def __init__(
+        self, params: Iterable[Any], method: Method | Schedule, *, scale: float | None = None
+    ) -> None:
+        self._table = table_of(method, scale)
+        self._rows = list(self._table.schedule.rows())
+        self._parts: dict[tuple[Any, Any], list[Tensor]] = {}
+        super().__init__(params, {"scale": self._table.scale})
+        self._table.check_size(sum(param.numel() for param in self._params()))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group, with a ``scale`` of its own if it has one; it begins at the first row."""
+        if "scale" in param_group:
+            as_positive(param_group["scale"], "scale")
+        super().add_param_group(param_group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle needs: torch's own forgets the table."""
+        ours = {name: getattr(self, name) for name in ("_table", "_rows", "_parts")}
+        return super().__getstate__() | ours
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Make one iteration; returns what ``closure``, which computes gradients anew, returns."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        directions = self._directions()
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param in directions:
+                    self._move(param, directions[param], group["scale"])
+        return loss
+
+    def _move(self, param: Tensor, p: Tensor, scale: float) -> None:
+        """e = u - a p; x <- x + e; u <- u - d e - c p, with a and c divided by the scale."""
+        state = self.state[param]
+        done = state.get("step", 0)
+        a, c, d = self._rows[min(done, len(self._rows) - 1)]
+        if not done:
+            state["u"] = (a / scale) * p
+        u = state["u"]
+        u.sub_(p, alpha=a / scale)
+        param.add_(u)
+        u.mul_(1 - d).add_(p, alpha=(a - c) / scale)
+        state["step"] = done + 1
+
+    def _params(self) -> list[Tensor]:
+        return [param for group in self.param_groups for param in group["params"]]
+
+    def _directions(self) -> dict[Tensor, Tensor]:
+        """Return the gradient, in the metric, of every parameter that has one."""
+        params = self._params()
+        found = {param: param.grad for param in params if param.grad is not None}
+        if any(grad.is_sparse for grad in found.values()):
+            raise InputError("Eigac takes dense gradients only: make the embedding dense.")
+        if self._table.metric is None or not found:
+            return found
+        if len(found) < len(params):
+            raise InputError("A metric needs the gradients of all parameters; some have none.")
+        self._table.check_size(sum(param.numel() for param in params))
+        g = torch.cat([grad.reshape(-1) for grad in found.values()])
+        pieces = product(self._metric_on(g), g).split([param.numel() for param in params])
+        return {
+            param: piece.view_as(param).to(param.dtype)
+            for param, piece in zip(params, pieces, strict=True)
+        }
+
+    def _metric_on(self, g: Tensor) -> list[Tensor]:
+        """Return the metric's parts on the gradient's device, in its precision; made once."""
+        assert self._table.metric is not None
+        place = (g.dtype, g.device)
+        if place not in self._parts:
+            self._parts[place] = [
+                None if part is None else torch.tensor(part, dtype=g.dtype, device=g.device)
+                for part in self._table.metric.parts()
+            ]
+        return self._parts[place]
