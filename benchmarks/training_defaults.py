@@ -72,7 +72,7 @@ def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
             began = time.process_time()
             method = setting.learned(family)
             spent = time.process_time() - began
-            found = _measured(family, method)
+            found = measured(family, method)
             base = base or found
             share = {key: found[key] / base[key] for key in found}
             print(
@@ -82,7 +82,7 @@ def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
             )
 
 
-def _measured(family: Family, method: Method) -> dict[str, float]:
+def measured(family: Family, method: Method) -> dict[str, float]:
     """Return the mean calls, and the CPU seconds of all solves together, the best of a few."""
     problems = [family.sample([SEED, i], part="test") for i in range(INSTANCES)]
     starts = [one.start().x0 if method.start is None else method.start for one in problems]

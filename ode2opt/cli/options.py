@@ -129,7 +129,7 @@ def load_method(name: str) -> Any:
 def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:
     """Return what a problem is made with, beside its rows."""
     from ode2opt.problems.family import kind_of
-    from ode2opt.problems.linear_model import Lpp
+    from ode2opt.problems.losses import Lpp
 
     options: dict[str, Any] = {"l2": l2} | ({"intercept": True} if intercept else {})
     if kind_of(problem) is Lpp:

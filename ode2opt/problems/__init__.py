@@ -5,8 +5,9 @@ from ode2opt.problems.datasets import DATASETS, Dataset, load_dataset
 from ode2opt.problems.family import KINDS, Family
 from ode2opt.problems.files import read_table
 from ode2opt.problems.function import FunctionProblem
-from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
-from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.logistic import Logistic
+from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.problems.softmax import Softmax

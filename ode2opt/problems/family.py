@@ -15,8 +15,9 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
-from ode2opt.problems.linear_model import LeastSquares, LinearModel, Logistic, Lpp
-from ode2opt.problems.losses import Huber, Poisson, SquaredHinge
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.logistic import Logistic
+from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
 from ode2opt.problems.preparing import Rows
 from ode2opt.problems.sources import Progress
 

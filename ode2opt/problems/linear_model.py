@@ -9,15 +9,12 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
 from ode2opt.problems._arrays import (
     Array,
     as_matrix,
-    as_number,
     as_ridge,
     as_vector,
     as_weights,
@@ -133,7 +130,7 @@ class LinearModel(Problem):
         return values if self.weights is None else self.weights * values
 
     def value(self, x: Array) -> Array:
-        return self._mean(x, self.loss(self.scores(x)))
+        return self._value(x, self._total(self.loss(self.scores(x))))
 
     def value_at_zero(self) -> float:
         """Return f(0), for which the rows are not needed."""
@@ -141,19 +138,30 @@ class LinearModel(Problem):
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
-        return self._gradient(x, self.slope(self.scores(x)))
+        return self._gradient(x, self._own_slope(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        loss, slope = self.loss_and_slope(self.scores(x))
-        return self._mean(x, loss), self._gradient(x, slope)
+        total, slope = self._total_and_slope(self.scores(x))
+        return self._value(x, total), self._gradient(x, slope)
+
+    def _own_slope(self, z: Array) -> Array:
+        """Return the slopes; scores that nobody else has may be overwritten."""
+        return self.slope(z)
+
+    def _total_and_slope(self, z: Array) -> tuple[Array, Array]:
+        """Return the weighted sum of losses, and slopes; z may be overwritten."""
+        loss, slope = self.loss_and_slope(z)
+        return self._total(loss), slope
 
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
         """Return loss and slope of each row; where they share work, in one go."""
         return self.loss(z), self.slope(z)
 
-    def _mean(self, x: Array, loss: Array) -> Array:
-        mean = self.xp.sum(self._weighted(loss)) / self.N
-        own = x[: self._penalised]
+    def _total(self, loss: Array) -> Array:
+        return self.xp.sum(self._weighted(loss))
+
+    def _value(self, x: Array, total: Array) -> Array:
+        mean, own = total / self.N, x[: self._penalised]
         return mean + 0.5 * self.l2 * (own @ own) if self.l2 else mean
 
     def _gradient(self, x: Array, slope: Array) -> Array:
@@ -300,127 +308,3 @@ class LinearModel(Problem):
             return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))
 
         return largest_eigenvalue(product, self.n, np.asarray(self.b[:1]).dtype)
-
-
-class Logistic(LinearModel):
-    """Logistic regression: loss = log(1 + exp(z)) - b z with b in {0, 1}.
-
-    See docs/mathematics.md, section 9.
-
-    A label between 0 and 1 is taken as a probability.
-
-    Example:
-        >>> problem = Logistic(A, b, l2=1e-3)
-        >>> g = problem.gradient(x)
-    """
-
-    slope_bound = 0.25
-    binary = True
-
-    def check_targets(self) -> None:
-        if bool(self.xp.any((self.b < 0) | (self.b > 1))):
-            low, high = float(self.xp.min(self.b)), float(self.xp.max(self.b))
-            raise InputError(
-                f"Logistic labels must be 0 or 1 (or between), but range from {low:g} to {high:g}: "
-                f"map them first, e.g. b = (b == {high:g})."
-            )
-
-    def loss(self, z: Array) -> Array:
-        return self._loss(z, *self._tails(z))
-
-    def slope(self, z: Array) -> Array:
-        return self._slope(*self._tails(z))
-
-    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        tails = self._tails(z)
-        return self._loss(z, *tails), self._slope(*tails)
-
-    def _tails(self, z: Array) -> tuple[Array, Array]:
-        """Return exp(-|z|), and whether z > 0 as a number."""
-        return self.xp.exp(-self.xp.abs(z)), self.xp.astype(z > 0, z.dtype)
-
-    def _loss(self, z: Array, e: Array, above: Array) -> Array:
-        loss = above * z
-        loss -= self.b * z
-        loss += self.xp.log1p(e)
-        return loss
-
-    def _slope(self, e: Array, above: Array) -> Array:
-        """Return sigmoid(z) - b from sigmoid(-|z|), without cancellation in either tail.
-
-        In place and without a choice by rows, which would take half as long again.
-        """
-        slope = above - self.b
-        above *= -2
-        above += 1
-        e /= 1 + e
-        above *= e
-        slope += above
-        return slope
-
-    def bend(self, z: Array) -> Array:
-        e = self.xp.exp(-self.xp.abs(z))
-        return e / (1 + e) ** 2
-
-
-class Lpp(LinearModel):
-    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2."""
-
-    def __init__(
-        self,
-        A: Array,
-        b: Array,
-        *,
-        p: int = 4,
-        l2: float = 0.0,
-        weights: Array = None,
-        intercept: bool = False,
-        offset: Array = None,
-    ) -> None:
-        power = as_number(p, "p")
-        if not power.is_integer() or power < 2 or power % 2:
-            raise InputError(f"p is {p}: the l_p^p loss needs an even p of at least 2.")
-        self.p = int(power)
-        self.quadratic = self.p == 2
-        self.slope_bound = 1.0 if self.quadratic else None
-        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
-
-    def loss(self, z: Array) -> Array:
-        return integer_power(z - self.b, self.p) / self.p
-
-    def slope(self, z: Array) -> Array:
-        return integer_power(z - self.b, self.p - 1)
-
-    def bend(self, z: Array) -> Array:
-        if self.p == 2:
-            return self.xp.ones_like(z)
-        return (self.p - 1) * integer_power(z - self.b, self.p - 2)
-
-
-class LeastSquares(Lpp):
-    """Least squares: loss = (z - b)^2 / 2."""
-
-    def __init__(
-        self,
-        A: Array,
-        b: Array,
-        *,
-        l2: float = 0.0,
-        weights: Array = None,
-        intercept: bool = False,
-        offset: Array = None,
-    ) -> None:
-        options = {"weights": weights, "intercept": intercept, "offset": offset}
-        super().__init__(A, b, p=2, l2=l2, **options)
-
-
-def integer_power(r: Array, k: int) -> Array:
-    """Return r^k for k >= 1 by repeated multiplication, many times quicker than a general power."""
-    result: Any = None
-    while True:
-        if k % 2:
-            result = r if result is None else result * r
-        k //= 2
-        if not k:
-            return result
-        r = r * r

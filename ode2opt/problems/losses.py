@@ -1,10 +1,63 @@
-"""Further losses of linear models: counts, outliers, classes with a margin."""
+"""Losses of linear models: powers of residuals, counts, outliers, classes with a margin."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_positive
+from ode2opt.problems._arrays import Array, as_number, as_positive
 from ode2opt.problems.linear_model import LinearModel
+
+
+class Lpp(LinearModel):
+    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2."""
+
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        p: int = 4,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
+        power = as_number(p, "p")
+        if not power.is_integer() or power < 2 or power % 2:
+            raise InputError(f"p is {p}: the l_p^p loss needs an even p of at least 2.")
+        self.p = int(power)
+        self.quadratic = self.p == 2
+        self.slope_bound = 1.0 if self.quadratic else None
+        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
+
+    def loss(self, z: Array) -> Array:
+        return integer_power(z - self.b, self.p) / self.p
+
+    def slope(self, z: Array) -> Array:
+        return integer_power(z - self.b, self.p - 1)
+
+    def bend(self, z: Array) -> Array:
+        if self.p == 2:
+            return self.xp.ones_like(z)
+        return (self.p - 1) * integer_power(z - self.b, self.p - 2)
+
+
+class LeastSquares(Lpp):
+    """Least squares: loss = (z - b)^2 / 2."""
+
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+    ) -> None:
+        options = {"weights": weights, "intercept": intercept, "offset": offset}
+        super().__init__(A, b, p=2, l2=l2, **options)
 
 
 class Poisson(LinearModel):
@@ -92,3 +145,15 @@ class SquaredHinge(LinearModel):
 
     def bend(self, z: Array) -> Array:
         return 2 * self.xp.astype(self._gap(z)[1] > 0, z.dtype)
+
+
+def integer_power(r: Array, k: int) -> Array:
+    """Return r^k for k >= 1 by repeated multiplication, many times quicker than a general power."""
+    result: Any = None
+    while True:
+        if k % 2:
+            result = r if result is None else result * r
+        k //= 2
+        if not k:
+            return result
+        r = r * r

@@ -20,6 +20,7 @@ from ode2opt import (
 )
 from ode2opt.problems import ScaledHuber
 from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.logistic import BLOCK
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -115,6 +116,37 @@ def test_logistic_is_safe_far_out(score, label):
         expected = -sign * scipy.special.expit(-sign * score)
         np.testing.assert_allclose(problem.gradient(x), [expected], rtol=1e-12)
         assert np.isfinite(problem.hvp(x, x)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_logistic_by_blocks_of_rows(dtype, weighted, rng):
+    """More rows than a block, scores from the saturated to the tiny, one of them overflowing."""
+    N = 2 * BLOCK + 17
+    A = (rng.standard_normal((N, 1)) * 10.0 ** rng.uniform(-3, 2, (N, 1))).astype(dtype)
+    A[BLOCK + 1] = 1e4
+    b = (rng.random(N) < 0.5).astype(dtype)
+    weights = rng.random(N) if weighted else np.ones(N)
+    problem = Logistic(A, b, weights=weights if weighted else None)
+    value, g = problem.value_and_gradient(np.ones(1, dtype=dtype))
+    z, weights = A[:, 0].astype(float), weights / weights.sum()
+    s = 2.0 * b - 1
+    close = {"rtol": 1e-13 if dtype == np.float64 else 2e-5}
+    np.testing.assert_allclose(value, -weights @ scipy.special.log_expit(s * z), **close)
+    expected = A.T.astype(float) @ (-s * scipy.special.expit(-s * z) * weights)
+    np.testing.assert_allclose(g, expected, **close)
+    np.testing.assert_allclose(problem.gradient(np.ones(1, dtype=dtype)), g, rtol=0)
+    assert value.dtype == g.dtype == dtype
+
+
+def test_indices_of_64_bits_become_short_ones(rng):
+    A = scipy.sparse.random(30, 5, 0.5, "csr", rng=rng)
+    long = A.copy()
+    long.indices, long.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
+    problem = Logistic(long, np.arange(30) % 2)
+    assert problem.A.indices.dtype == problem.A.indptr.dtype == np.int32
+    assert long.indices.dtype == np.int64
+    assert (problem.A != A).nnz == 0
 
 
 def test_least_squares_solves_the_normal_equations():

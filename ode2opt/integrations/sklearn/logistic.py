@@ -22,7 +22,8 @@ from ode2opt.integrations.sklearn._fitting import (
     total_weight,
 )
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LinearModel, Logistic
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.softmax import Softmax
 from ode2opt.solvers import Memory, Method
 

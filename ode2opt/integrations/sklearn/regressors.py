@@ -24,8 +24,8 @@ from ode2opt.integrations.sklearn._fitting import (
     without_intercept,
 )
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LeastSquares, LinearModel, Lpp
-from ode2opt.problems.losses import Poisson
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
 from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.solvers import Memory, Method, Result
 
