@@ -1,14 +1,40 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, and how the suite compiles and searches."""
 
 import os
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
-import jax
+import hypothesis
 import numpy as np
 import pytest
 
 from ode2opt import cli
+
+CACHE = Path(__file__).parents[1] / ".pytest_cache"
+# Most of the suite's time would be that of optimising compiled programs which run once. XLA refuses
+# to start with a flag that it does not know, so only versions that do are given these.
+QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+KNOWN_TO_TAKE_THEM = ("0.10.",)
+
+
+def pytest_configure():
+    """Set what JAX reads when it is imported, here, in workers and in the processes of tests.
+
+    A program is compiled once for all of them. Where XLA_FLAGS is set, to nothing even, it stays:
+    ``make test-all`` compiles as users do.
+    """
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE / "jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    if version("jaxlib").startswith(KNOWN_TO_TAKE_THEM):
+        os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
+
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(CACHE / "hypothesis"))
+hypothesis.settings.register_profile(
+    "the same every time", derandomize=True, database=None, deadline=None, max_examples=50
+)
+hypothesis.settings.load_profile("the same every time")
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +58,8 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def x64():
     """JAX in double precision, for tests that call it directly."""
+    import jax
+
     with jax.enable_x64(True):
         yield
 

@@ -52,7 +52,7 @@ PROBLEMS = {
 }
 
 
-QUICK = {("softplus", "logistic"), ("relu", "lpp"), ("spline", "lpp"), ("feasible", "logistic")}
+QUICK = {("softplus", "logistic"), ("spline", "lpp")}
 
 
 def _sigmoid(z):

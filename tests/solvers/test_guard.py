@@ -22,7 +22,7 @@ from ode2opt import (
 )
 from ode2opt.solvers import DefaultCoefficients
 from ode2opt.solvers.fallback import _until_restart, next_t
-from ode2opt.solvers.run import Run, Stop
+from ode2opt.solvers.run import HandOver, Run, Stop
 from ode2opt.solvers.supervisor import supervise
 
 
@@ -43,6 +43,16 @@ def test_each_reason_is_recorded_and_the_tolerance_reached(schedule, reason):
     assert [h.to for h in result.handovers] == ["lbfgs"]
     assert reason in result.handovers[0].reason
     np.testing.assert_allclose(result.x, [1, 10], atol=1e-8)
+
+
+def test_a_blow_up_is_measured_from_the_start_and_not_from_the_best_point():
+    """The gradient at x is x: from 1 it falls to a thousandth, and may rise to 5 again."""
+    run = Run(Quadratic(np.eye(1), np.zeros(1)), tol=1e-12, max_iter=99)
+    run.watch = Guard(blowup=5.0).watch()
+    for x in (1.0, 1e-3, 4.99):
+        run.at(np.array([x]))
+    with pytest.raises(HandOver, match="exceeds 5 times its starting value"):
+        run.at(np.array([5.01]))
 
 
 def test_without_the_guard_the_same_schedule_is_reported_as_it_is():
