@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import numpy as np
@@ -383,21 +382,31 @@ def test_every_command_has_help_with_an_example(run_cli):
         assert "Example: ode2opt" in out
 
 
+TELLING = """
+import signal; signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background
+from ode2opt.cli import main
+from ode2opt.study import benchmark
+
+def telling(family, settings, advance, run=benchmark.run_benchmark):
+    return run(family, settings, lambda *given: (advance(*given), print("one", flush=True)))
+
+benchmark.run_benchmark = telling
+main()
+"""
+
+
 def test_the_installed_command_runs_and_ctrl_c_keeps_what_is_done(tmp_path):
     file = tmp_path / "bench.json"
-    program = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from ode2opt.cli import main; main()"
-    )  # a shell's background processes ignore Ctrl-C
     command = [
-        sys.executable, "-c", program, "bench", "logistic", "digits",
+        sys.executable, "-c", TELLING, "bench", "logistic", "digits",
         "--methods", "gd", "--instances", "100000", "--json", str(file),
     ]  # fmt: skip
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        time.sleep(12)
+        done = [process.stdout.readline() for _ in range(8)]  # both workers are at work
+        assert done == ["one\n"] * 8
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
     finally:
