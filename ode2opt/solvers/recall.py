@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ode2opt.solvers.auto import planned
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
-from ode2opt.solvers.memory import RECENT, Known, Memory
+from ode2opt.solvers.memory import FEW_TO_JUDGE, RECENT, Known, Memory
 from ode2opt.solvers.run import Here, Run
 from ode2opt.solvers.supervisor import Slow, Stage, supervise
 from ode2opt.solvers.whitening import AFTER
@@ -31,6 +31,7 @@ from ode2opt.solvers.whitening import AFTER
 LARGEST_MATRIX = 1_000  # variables up to which the whole Hessian is kept
 FEW = 14  # calls of a solve that no metric is expected to go below
 RETRY = 8  # solves after which, at powers of two, a memory that did not help is tried again
+CLEARLY = 0.75  # of the cost without it: then its earlier failures are forgotten
 TRIES = 4  # solves in which two starts are compared before one is trusted
 SURPRISE, MORE = 1.5, 5  # in usual costs, and calls more: a solve that went worse than it should
 FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
@@ -151,6 +152,8 @@ class Recall:
         found = replace(found, **FORGOTTEN) if changed else found
         if self.alone:
             return replace(found, alone=(*found.alone, calls)[-RECENT:])
+        if not known.helps and calls <= CLEARLY * fmean(known.alone):  # what failed knew less
+            return replace(found, recent=(calls,) * FEW_TO_JUDGE)
         return replace(found, recent=(*found.recent, calls)[-RECENT:])
 
     def _due(self, found: Known, calls: float) -> bool:

@@ -123,6 +123,6 @@ class Slow:
         if made > self.rival and self.left > NEAR * made:
             self.lost = True
             return "L-BFGS without a metric would be done by now"
-        if len(self._falling) > self.soonest and self.left > self.price:
+        if made >= self.soonest and self.left > self.price:
             return "another metric costs less than what is left"
         return None

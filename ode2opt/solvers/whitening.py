@@ -33,6 +33,7 @@ AFTER = 2.0  # evaluations in a new metric, about; doubled each time that this w
 SOONEST = 3  # steps before a stage is judged
 SMALL = 2.5  # evaluations: where a Hessian costs no more, Newton's method may be best
 CHEAP = 8.0  # evaluations: levels that cost less need no trial without them
+CLEARLY = 2.0  # times as dear as another metric: then plain L-BFGS is left
 MOST_METRICS = 12  # then plain L-BFGS goes on
 RENEWED = "L-BFGS in metrics"
 
@@ -53,19 +54,21 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
         yield Stage("metric-lbfgs", partial(work.begin, m), work.slow(m))
         m = more(m, problem.N, problem.n)
     elif not warm:
-        watch = Slow(single.total, max(SOONEST, math.ceil(single.price)))
+        watch = Slow(CLEARLY * single.total, max(SOONEST, math.ceil(single.price)))
         yield Stage("lbfgs", unaided.go, watch)
         rival = watch.left
+    left = rival
     for _ in range(MOST_METRICS):
         if work.failed:
             return
-        watch = work.slow(m, rival)
+        watch, before = work.slow(m, left), run.k
         yield Stage("metric-lbfgs", partial(work.renew, m), watch)
+        left -= run.k - before
         m = more(m, problem.N, problem.n)
-        if watch.lost:
+        if watch.lost or left <= 0:
             watch = Slow(costs.price(m) + work.after, math.ceil(2 * rival))
             yield Stage("lbfgs", unaided.go, watch)
-            rival = max(2 * rival, watch.left)
+            left = rival = max(2 * rival, watch.left)
 
 
 class _Plain:

@@ -5,6 +5,7 @@ import json
 import pickle
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,19 @@ def test_a_memory_that_does_not_help_is_left_aside():
     assert not memory.known.helps
     assert np.sum(calls) <= 1.25 * np.sum(alone)
     assert np.sum(calls[8:]) <= 1.1 * np.sum(alone[8:])
+
+
+def test_what_failed_is_forgotten_when_a_later_try_is_clearly_better():
+    memory = taught()
+    memory.known = replace(memory.known, solves=8, recent=(90.0,) * 6, alone=(60.0,) * 3)
+    assert not memory.known.helps
+    solve(family(9), memory=memory)
+    assert memory.known.helps
+    assert max(memory.known.recent) < 0.75 * 60
+    memory.known = replace(memory.known, solves=16, recent=(90.0,) * 6, alone=(1.0,) * 3)
+    solve(family(10), memory=memory)  # no better than without
+    assert not memory.known.helps
+    assert memory.known.recent[0] == 90
 
 
 def test_the_first_solve_is_that_of_auto():
