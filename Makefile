@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint docs bench soak peers browser clean
+.PHONY: demo test test-all lint docs bench soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,8 +41,15 @@ browser:
 	  && (apt-get update -qq; apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core) >/dev/null 2>&1; } \
 	  || echo "no chromium: the tests that need a browser will not run"
 
+# A file of tests runs in one process, so that what it trains is trained once.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.test browser
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
+
+# With what is marked exhaustive, compiled as users have it and not as is quickest.
+test-all: $(VENV)/.test browser
+	XLA_FLAGS= $(PYTEST) -m ""
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache"
 # to start with a flag that it does not know, so only versions that do are given these.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 KNOWN_TO_TAKE_THEM = ("0.10.",)
+LONG = ("tests/learning/", "tests/study/", "tests/test_cli_train.py", "tests/integrations/")
 
 
 def pytest_configure():
@@ -28,6 +29,11 @@ def pytest_configure():
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     if version("jaxlib").startswith(KNOWN_TO_TAKE_THEM):
         os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first, so that at the end both processes have something to do."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(CACHE / "hypothesis"))
