@@ -11,6 +11,7 @@ BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
 # Nanoseconds measured on one core: of a product of two sparse entries; of a multiplication and an
 # addition between dense columns; of making a dense entry of a sparse one and weighting it.
 SPARSE_PRODUCT, DENSE_PRODUCT, DENSE_ENTRY = 7.0, 0.035, 3.0
+SIDE = 128  # of the squares that are copied at once
 FEWER = 2.0  # the time that fewer operations, between sparse entries, may take
 
 
@@ -58,14 +59,31 @@ def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:
 
 
 def _by_blocks(A: Array, weights: np.ndarray | None) -> np.ndarray:
-    """Return the sum over blocks of rows; BLAS knows the square of a block by its buffer."""
+    """Return the sum over blocks of rows, without a second matrix of its size where BLAS adds."""
+    from scipy.linalg import get_blas_funcs
+
     N, n = A.shape
-    total = np.zeros((n, n), dtype=A.dtype)
     convex = weights is None or bool(np.all(weights >= 0))
     factor = None if weights is None else (np.sqrt(weights) if convex else weights)[:, None]
+    total = np.zeros((n, n), dtype=A.dtype, order="F")
+    add = get_blas_funcs("syrk", dtype=A.dtype)
     for first in range(0, N, rows := max(64, BLOCK // n)):
         block = A[first : first + rows]
         block = block.toarray() if is_sparse(block) else block
         weighted = block if factor is None else block * factor[first : first + rows]
-        total += (weighted if convex else block).T @ weighted
+        if convex:  # the upper half alone
+            total = add(1.0, weighted.T, beta=1.0, c=total, overwrite_c=True)
+        else:
+            total += block.T @ weighted
+    if convex:
+        _mirror(total)
     return total
+
+
+def _mirror(H: np.ndarray) -> None:
+    """Copy the upper half of a matrix to the lower one."""
+    for first in range(0, len(H), SIDE):
+        here, rest = slice(first, first + SIDE), slice(first + SIDE, None)
+        H[rest, here] = H[here, rest].T
+        upper = np.triu(H[here, here])
+        H[here, here] = upper + np.triu(upper, 1).T

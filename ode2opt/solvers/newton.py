@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def newton(run: Run, here: Here) -> None:
         raise InputError("newton needs second derivatives: give the function's hvp, or use lbfgs.")
     if Costs(problem).newton_by_cholesky():
         run.tell("Newton's method by Cholesky")
-        NewtonCholesky(run).go(here)
+        _go(run, here, partial(_by_cholesky, run))
     run.tell("Newton's method by conjugate gradients")
     NewtonCG(run).go(here)
 
@@ -50,20 +51,9 @@ def paced_newton(problem: Problem) -> Stage:
     return Stage("newton", newton, pace)
 
 
-class NewtonCholesky:
-    """Newton steps with the whole Hessian; ``factor`` is the last one's."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.factor: Factor | None = None
-
-    def go(self, here: Here) -> None:
-        """Minimise; leaves by Stop or HandOver."""
-        _go(self.run, here, self._direction)
-
-    def _direction(self, here: Here) -> np.ndarray:
-        self.factor = Factor(self.run.hessian(here.x))
-        return -self.factor(here.g)
+def _by_cholesky(run: Run, here: Here) -> np.ndarray:
+    """Return the step with the whole Hessian, of which no second copy is kept."""
+    return -Factor(run.hessian(here.x))(here.g)
 
 
 def _go(run: Run, here: Here, direction: Callable[[Here], np.ndarray]) -> None:

@@ -1,11 +1,14 @@
 """Newton's method against closed forms and scipy's second-order methods."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
+from ode2opt.problems.gram import BLOCK
 from ode2opt.solvers.factor import Factor
 
 
@@ -32,6 +35,17 @@ def test_one_step_solves_a_quadratic(rng):
         result = newton(problem, tol=1e-9)
         assert (result.iterations, result.success) == (1, True)
     np.testing.assert_allclose(newton(Quadratic(Q, b), tol=1e-9).x, np.linalg.solve(Q, b))
+
+
+def test_memory_is_for_a_hessian_its_factor_and_blocks_of_rows():
+    n = 900
+    problem = made(N=n + 50, n=n, l2=1e-2)
+    newton(problem, max_iter=1)  # libraries are loaded
+    tracemalloc.start()
+    newton(problem, max_iter=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 8 * (2.2 * n**2 + 2 * BLOCK)
 
 
 @pytest.mark.parametrize("kind", [Logistic, Lpp])
