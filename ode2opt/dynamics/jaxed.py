@@ -49,10 +49,18 @@ def to_jax(problem: Problem) -> Problem:
     """Return the problem on dense float64 JAX arrays, as a pytree for jit, vmap and grad.
 
     Two problems of the same kind and shape have the same tree structure: what was compiled for one
-    serves the other, and ``stack`` makes a batch of them.
+    serves the other, and ``stack`` makes a batch of them. A problem that is such a tree already,
+    traced or not, is returned as it is.
     """
     if isinstance(problem, FunctionProblem):
-        return _JaxFunction(problem)
+        if problem.traceable is None:
+            raise InputError(
+                "This function came with a gradient of its own and cannot be traced by JAX: "
+                "write it with jax.numpy and leave the gradient out."
+            )
+        return JaxFunction(problem.traceable, problem.n)
+    if isinstance(problem, JaxFunction):
+        return problem
     if not problem.arrays:
         raise InputError(f"{type(problem).__name__} does not say which arrays it is made of.")
     _register(type(problem))
@@ -77,7 +85,11 @@ def stack(problems: list[Problem]) -> Problem:
 
 
 def _dense(A: Array) -> Array:
-    dense = jnp.asarray(A.toarray() if is_sparse(A) else np.asarray(A), dtype=jnp.float64)
+    if isinstance(A, Columns):
+        return A
+    if not isinstance(A, jax.Array):
+        A = A.toarray() if is_sparse(A) else np.asarray(A)
+    dense = jnp.asarray(A, dtype=jnp.float64)
     return Columns(dense.T) if dense.ndim == 2 else dense
 
 
@@ -98,7 +110,7 @@ class Columns:
         return self.T.shape[::-1]
 
     def __matmul__(self, x: Array) -> Array:
-        return x @ self.T
+        return x @ self.T if x.ndim == 1 else self.T.T @ x
 
     def __rmul__(self, weights: Array) -> Array:
         return weights * self.T.T
@@ -124,17 +136,12 @@ def _register(kind: type[Problem]) -> None:
     _registered.add(kind)
 
 
-class _JaxFunction(Problem):
+class JaxFunction(Problem):
     """A function written with jax.numpy, differentiated where it is traced."""
 
-    def __init__(self, problem: FunctionProblem) -> None:
-        if problem.traceable is None:
-            raise InputError(
-                "This function came with a gradient of its own and cannot be traced by JAX: "
-                "write it with jax.numpy and leave the gradient out."
-            )
-        self.fun = problem.traceable
-        self.n, self.dtype, self.xp = problem.n, problem.dtype, jnp
+    def __init__(self, fun: Callable[[Array], Array], n: int) -> None:
+        self.fun = fun
+        self.n, self.dtype, self.xp = n, np.dtype(np.float64), jnp
 
     def value(self, x: Array) -> Array:
         return self.fun(x)
@@ -146,4 +153,4 @@ class _JaxFunction(Problem):
         return jax.jvp(jax.grad(self.fun), (x,), (v,))[1]
 
 
-_register(_JaxFunction)
+_register(JaxFunction)

@@ -1,0 +1,336 @@
+"""JAX: ``solve(method, problem, x0)``, compiled, for one problem or a batch, differentiable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError, needing, unknown_name
+from ode2opt.problems._arrays import as_count, as_positive
+from ode2opt.problems._numbers import FLATTEST
+from ode2opt.problems.base import Problem
+from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.method import Method
+from ode2opt.solvers.metric import product
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.run import PROGRESS
+
+with needing("learn"):
+    import jax
+    import jax.numpy as jnp
+    from jax.scipy.sparse.linalg import cg
+
+    from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
+
+__all__ = ["SENTENCES", "Solution", "double", "solve", "stack", "to_jax", "with_arrays"]
+
+Array = Any
+
+SENTENCES = (
+    Status.CONVERGED.value,
+    Status.MAX_ITER.value,
+    Status.HORIZON.value,
+    Status.NON_FINITE.value,
+    "The guard stopped it: the gradient norm blew up.",
+    "The guard stopped it: the gradient norm is far above that of all held-out problems.",
+    "The guard stopped it: no progress.",
+)
+"""Why a solve stopped: ``Solution.status`` is a place in this list."""
+_CONVERGED, _MAX_ITER, _HORIZON, _NON_FINITE, _BLOWUP, _ENVELOPE, _NO_PROGRESS = range(7)
+_RUNNING = -1
+TOL = 1e-6  # of a schedule, which brings none
+LARGEST_HESSIAN = 512  # variables: up to here the scale "instance" is found from the Hessian
+LINEAR_TOL = 1e-12  # of the linear system behind a derivative
+
+
+class Solution(NamedTuple):
+    """What a solve found; of a batch each field has a leading axis.
+
+    Attributes:
+        x: the point with the smallest gradient norm seen. Its derivatives are the minimiser's.
+        grad_norm: the Euclidean norm of the gradient there.
+        iterations: how many were made.
+        status: why it stopped, a place in ``SENTENCES``; 0 is success.
+    """
+
+    x: Array
+    grad_norm: Array
+    iterations: Array
+    status: Array
+
+    @property
+    def success(self) -> Array:
+        """Whether the gradient norm reached the tolerance."""
+        return self.status == _CONVERGED
+
+    @property
+    def message(self) -> str | list[str]:
+        """The status as a sentence; of a batch one each."""
+        words: Any = np.asarray(SENTENCES)[np.asarray(self.status)].tolist()
+        return words
+
+
+class _Given(NamedTuple):
+    """A method and its limits as arrays: another of the same shapes does not compile anew."""
+
+    table: tuple[Array, Array, Array]
+    parts: tuple[Array, ...]
+    scale: Array
+    envelope: Array
+    blowup: Array
+    patience: Array
+    tol: Array
+    max_iter: Array
+
+
+class _State(NamedTuple):
+    """One solve under way; ``first`` is the norm at the start, ``progress`` that of the last
+    iteration that was a tenth better than the one before."""
+
+    k: Array
+    x: Array
+    u: Array
+    g: Array
+    norm: Array
+    first: Array
+    best_x: Array
+    best_norm: Array
+    progress: Array
+    progress_k: Array
+
+
+def solve(
+    method: Method | Schedule,
+    problem: Problem | Callable[[Array], Array] | Sequence[Problem],
+    x0: Array = None,
+    *,
+    tol: float | None = None,
+    max_iter: int | None = None,
+) -> Solution:
+    """Follow a learned table until the gradient norm is at most ``tol``, compiled by JAX.
+
+    Args:
+        method: a learned method with a table, or a schedule, which is taken as it is.
+        problem: one problem, several of one kind and shape, or a function written with
+            ``jax.numpy``, which needs ``x0`` and is compiled anew in each call. Inside your own ``jit``, ``vmap`` or
+            ``grad`` pass what ``to_jax`` or ``stack`` made of it, and wrap the transformed function
+            in ``double``.
+        x0: where to start, or one start for each problem of a batch; by default the method's
+            learned start, else 0.
+        tol: the gradient norm to reach, by default the method's own (1e-6 for a schedule).
+        max_iter: at most this many iterations, by default the table's length.
+
+    Returns:
+        A :class:`Solution`. The iterates are those of :func:`ode2opt.solve`. The guard watches, but
+        nobody takes over: a problem that it stops keeps its best point, the others of a batch go
+        on, and ``status`` tells. ``x`` can be differentiated by the problem's arrays, forwards and
+        backwards: by the implicit function theorem, with conjugate gradients in the method's
+        metric, as if ``x`` were the exact minimiser of a strictly convex function.
+
+    Example:
+        >>> found = solve(method, [family.sample(i) for i in range(256)])
+        >>> found.success.all()
+        >>> slope = double(jax.grad(lambda p: solve(method, p).x[0]))(to_jax(problem))
+        >>> slope.b  # how the first coefficient moves with each target
+    """
+    refuse_single_precision(problem, x0)
+    return _solve(method, problem, x0, tol, max_iter)
+
+
+@double
+def _solve(
+    method: Method | Schedule,
+    problem: Problem | Callable[[Array], Array] | Sequence[Problem],
+    x0: Array,
+    tol: float | None,
+    max_iter: int | None,
+) -> Solution:
+    task = _task(problem, x0)
+    count = len(problem) if isinstance(problem, list | tuple) else None
+    given, rule = _as_arrays(method, task, tol, max_iter)
+    starts = _starts(method, task, x0, count)
+    return (_one if count is None else _each)(rule, given, task, starts)
+
+
+def _task(problem: Any, x0: Array) -> Problem:
+    """Return one problem, or a batch of them, on JAX arrays."""
+    if isinstance(problem, list | tuple):
+        if not problem:
+            raise InputError("There is no problem in the batch.")
+        return stack(list(problem))
+    if isinstance(problem, Problem):
+        return to_jax(problem)
+    if not callable(problem):
+        raise InputError(f"{type(problem).__name__} is neither a Problem nor a function.")
+    if x0 is None:
+        raise InputError("A function needs a start point: pass x0.")
+    return JaxFunction(problem, jnp.size(x0))
+
+
+def with_arrays(problem: Problem, **arrays: Array) -> Problem:
+    """Return the problem on JAX arrays with some of its arrays replaced, traced ones included.
+
+    Example:
+        >>> double(jax.grad(lambda b: solve(method, with_arrays(problem, b=b)).x[0]))(b)
+    """
+    twin = copy.copy(to_jax(problem))
+    for name, values in arrays.items():
+        if name not in twin.arrays:
+            raise unknown_name("array", name, twin.arrays)
+        setattr(twin, name, values)
+    return to_jax(twin)
+
+
+def _as_arrays(
+    method: Method | Schedule, problem: Problem, tol: float | None, max_iter: int | None
+) -> tuple[_Given, str]:
+    """Return the method on JAX arrays, and the rule by which its scale is found."""
+    if isinstance(method, Method):
+        schedule, guard, own, rule = method.table(), method.guard, method.tol, method.scale
+    elif isinstance(method, Schedule):
+        schedule, guard, own, rule = method, Guard(), TOL, "family"
+    else:
+        raise InputError(f"method must be a Method or a Schedule, not {type(method).__name__}.")
+    metric = getattr(method, "metric", None)
+    if metric is not None and metric.n != problem.n:
+        raise InputError(f"The method is for {metric.n} variables; this problem has {problem.n}.")
+    if rule == "instance" and problem.n > LARGEST_HESSIAN:
+        raise InputError(
+            f"The method is scaled by the largest curvature at each start, which is found for up "
+            f"to {LARGEST_HESSIAN} variables here, not {problem.n:,}: use ode2opt.solve."
+        )
+    limits = np.full(len(schedule) + 1, np.inf)
+    limits[: len(guard.envelope)] = guard.envelope[: len(limits)]
+    given = _Given(
+        (schedule.a, schedule.c, schedule.d),
+        () if metric is None else metric.parts(),
+        getattr(method, "family_scale", None) or 1.0,
+        limits,
+        guard.blowup,
+        guard.patience,
+        own if tol is None else as_positive(tol, "tol"),
+        len(schedule) + 1 if max_iter is None else as_count(max_iter, "max_iter", least=0),
+    )
+    return jax.tree.map(jnp.asarray, given), rule
+
+
+def _starts(method: Method | Schedule, problem: Problem, x0: Array, count: int | None) -> Array:
+    """Return the start, or one for each of ``count`` problems."""
+    if x0 is None:
+        learned = getattr(method, "start", None)
+        x0 = np.zeros(problem.n) if learned is None else learned
+    x0 = jnp.asarray(x0, jnp.float64)
+    due = (problem.n,) if count is None else (count, problem.n)
+    if x0.shape not in (due, due[-1:]):
+        raise InputError(f"x0 has shape {x0.shape}; {due} is due.")
+    return jnp.broadcast_to(x0, due)
+
+
+@partial(jax.jit, static_argnums=0)
+def _each(rule: str, given: _Given, problems: Problem, starts: Array) -> Solution:
+    """Solve a batch: on a processor one after the other, as a problem fits its cache."""
+    at_once = None if jax.default_backend() == "cpu" else len(starts)
+    return jax.lax.map(lambda pair: _one(rule, given, *pair), (problems, starts), batch_size=at_once)
+
+
+@partial(jax.jit, static_argnums=0)
+def _one(rule: str, given: _Given, problem: Problem, x0: Array) -> Solution:
+    """Solve one problem; its minimiser is a root of the gradient, and differentiated as such."""
+
+    def follow(gradient: Any, start: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+        end = _followed(rule, given, problem, start)
+        counts = end.k.astype(float), _status(given, end).astype(float)  # JAX wants tangents
+        return end.best_x, (end.best_norm, *counts)
+
+    def linear(hessian: Any, y: Array) -> Array:
+        metric = partial(_in_metric, given.parts)
+        inverse = partial(_conjugate_gradients, M=metric, maxiter=20 * problem.n)
+        return jax.lax.custom_linear_solve(hessian, y, inverse, symmetric=True)
+
+    x, (norm, k, status) = jax.lax.custom_root(problem.gradient, x0, follow, linear, has_aux=True)
+    return Solution(x, norm, k.astype(jnp.int32), status.astype(jnp.int32))
+
+
+def _conjugate_gradients(hessian: Any, y: Array, **options: Any) -> Array:
+    return cg(hessian, y, tol=LINEAR_TOL, **options)[0]
+
+
+def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
+    """Run the table until something ends it."""
+    g = problem.gradient(x)
+    norm, p = _norm(g), _in_metric(given.parts, g)
+    scale = _scale(rule, given, problem, x, g, p)
+    a, c, d = given.table[0] / scale, given.table[1] / scale, given.table[2]
+    state = _State(jnp.asarray(0), x, x, g, norm, norm, x, norm, norm, jnp.asarray(0))
+
+    def step(state: _State) -> _State:
+        k = state.k
+        p = _in_metric(given.parts, state.g)
+        e = state.u - a[k] * p
+        x = state.x + e
+        return _noted(state, x, state.u - d[k] * e - c[k] * p, problem.gradient(x))
+
+    # The first iteration does not move: its gradient is known (u_0 = a_0 M g, so that e = 0).
+    idle = _noted(state, x, (a[0] - c[0]) * p, g)
+    begun = _status(given, state) == _RUNNING
+    state = jax.tree.map(partial(jnp.where, begun), idle, state)
+    return jax.lax.while_loop(lambda state: _status(given, state) == _RUNNING, step, state)
+
+
+def _noted(state: _State, x: Array, u: Array, g: Array) -> _State:
+    """Return the state at the next iterate; the best point is kept, and when it was a tenth better."""
+    norm = jnp.where(jnp.all(jnp.isfinite(x)), _norm(g), jnp.inf)
+    better, k = norm < state.best_norm, state.k + 1
+    progress = norm < PROGRESS * state.progress
+    return _State(
+        k, x, u, g, norm, state.first,
+        best_x=jnp.where(better, x, state.best_x),
+        best_norm=jnp.where(better, norm, state.best_norm),
+        progress=jnp.where(progress, norm, state.progress),
+        progress_k=jnp.where(progress, k, state.progress_k),
+    )  # fmt: skip
+
+
+def _status(given: _Given, state: _State) -> Array:
+    """Return why to stop at this iterate; the guard's reasons as in its ``reason``."""
+    horizon = len(given.table[0])
+    reasons = {
+        _CONVERGED: state.norm <= given.tol,
+        _MAX_ITER: state.k >= given.max_iter,
+        _NON_FINITE: ~jnp.isfinite(state.norm),
+        _BLOWUP: state.norm > given.blowup * state.first,
+        _ENVELOPE: state.norm > given.envelope[state.k] * state.first,
+        _NO_PROGRESS: state.k - state.progress_k >= given.patience,
+        _HORIZON: state.k >= horizon,
+    }
+    return jnp.select([*reasons.values()], [*map(jnp.int32, reasons)], jnp.int32(_RUNNING))
+
+
+def _scale(
+    rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Array
+) -> Array:
+    """Return the curvature to divide by (docs/mathematics.md, section 8)."""
+    if rule == "family":
+        return given.scale
+    if rule == "product":
+        curvature = (p @ problem.hvp(x, p)) / (p @ g)
+    else:
+        hessian = jax.vmap(partial(problem.hvp, x))(jnp.eye(problem.n))
+        curvature = jnp.linalg.eigvalsh(hessian)[-1]
+    return jnp.where((curvature > FLATTEST) & (curvature < jnp.inf), curvature, 1.0)
+
+
+def _in_metric(parts: tuple[Array, ...], g: Array) -> Array:
+    return product(parts, g) if parts else g
+
+
+def _norm(g: Array) -> Array:
+    """Return the Euclidean norm in lengths of the largest number, as its squares may overflow."""
+    largest = jnp.max(jnp.abs(g))
+    safe = jnp.where((largest > 0) & (largest < jnp.inf), largest, 1.0)
+    return safe * jnp.linalg.norm(g / safe)

@@ -1,0 +1,207 @@
+"""The compiled solve: NumPy's iterates, batches with bad members, derivatives of the minimiser."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from integrations.learned import COLUMNS, HORIZON, ROWS, logistic, method, metrics, table
+from support import said_without, visited
+
+import ode2opt
+from ode2opt import Guard, InputError, Logistic, Lpp, Method, Problem, Schedule, Softmax
+from ode2opt.integrations import jax as ours
+from ode2opt.integrations.jax import SENTENCES, double, solve, stack, to_jax, with_arrays
+
+START = np.linspace(-1, 1, COLUMNS)
+LONG = Schedule.heavy_ball(1.0, 0.4, 3000)
+
+
+@pytest.mark.parametrize("scale", ["family", "product", "instance"])
+@pytest.mark.parametrize("kind", metrics())
+def test_the_iterates_are_those_of_numpy(kind, scale):
+    problem, chosen = logistic(), method(metrics()[kind], scale)
+    points = visited(problem, START, chosen, HORIZON)
+    norms = [np.linalg.norm(problem.gradient(x)) for x in points]
+    for k in range(HORIZON + 1):
+        found = solve(chosen, problem, START, tol=1e-12, max_iter=k)
+        best = int(np.argmin(norms[: k + 1]))
+        assert int(found.iterations) == k
+        np.testing.assert_allclose(found.x, points[best], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found.grad_norm, norms[best], rtol=1e-9)
+    assert np.linalg.norm(points[-1] - START) > 0.1
+
+
+@pytest.mark.parametrize("form", ["sparse", "jax", "weights", "softmax", "function"])
+def test_problems_of_every_kind_are_taken(form):
+    base = logistic()
+    rng = np.random.default_rng(3)
+    problem = {
+        "sparse": lambda: Logistic(sp.csr_array(base.A), base.b, l2=0.05),
+        "jax": lambda: Logistic(jnp.asarray(base.A), jnp.asarray(base.b), l2=0.05),
+        "weights": lambda: Logistic(base.A, base.b, weights=1 + base.b, intercept=True, l2=0.05),
+        "softmax": lambda: Softmax(base.A, rng.integers(0, 3, ROWS), l2=0.05),
+        "function": lambda: Problem.from_function(lambda x: jnp.sum((x - 1) ** 4 + x**2), n=4),
+    }[form]
+    problem = double(problem)()
+    chosen = Method(LONG, "any", 1e-8, "instance")
+    found, due = solve(chosen, problem), double(ode2opt.solve)(problem, tol=1e-9)
+    assert found.success, found.message
+    np.testing.assert_allclose(found.x, due.x, atol=1e-6)
+
+
+def test_the_defaults_are_the_methods():
+    learned = method(start=START)
+    found = solve(learned, logistic())
+    due = ode2opt.solve(logistic(), method=learned, tol=learned.tol, handover="none")
+    np.testing.assert_allclose(found.x, due.x, rtol=1e-10)
+    assert found.message == due.message
+    assert int(found.iterations) == due.iterations
+
+
+@pytest.mark.parametrize("way", ["list", "vmap"])
+def test_a_bad_problem_does_not_spoil_the_others(way):
+    good = [Lpp(logistic(seed).A, logistic(seed).b, p=2, l2=0.05) for seed in range(4)]
+    huge = Lpp(30 * good[0].A, good[0].b, p=2, l2=0.05)  # far beyond the family's scale
+    broken = with_arrays(good[0], b=np.full(ROWS, np.nan))
+    problems = [good[0], huge, good[1], broken, *good[2:]]
+    quick = Schedule.heavy_ball(1.0, 0.3, 400)
+    chosen = Method(quick, "least squares", 1e-3, "family", 18.0, metrics()["diagonal"])
+    if way == "list":
+        found = solve(chosen, problems, tol=1e-3)
+    else:
+        batch = double(jax.vmap(lambda p, x: solve(chosen, p, x, tol=1e-3)))
+        found = batch(stack(problems), np.zeros((6, COLUMNS)))
+    for i, problem in enumerate(problems):
+        if i in (1, 3):
+            continue
+        alone = ode2opt.solve(problem, method=chosen, tol=1e-3, handover="none")
+        np.testing.assert_allclose(found.x[i], alone.x, rtol=1e-10, atol=1e-13)
+        assert int(found.iterations[i]) == alone.iterations
+    assert found.success.tolist() == [True, False, True, False, True, True]
+    assert "blew up" in found.message[1]
+    assert "not finite" in found.message[3]
+    assert np.all(np.isfinite(found.x))
+
+
+@pytest.mark.parametrize(
+    ("guard", "schedule", "word"),
+    [
+        (Guard(), Schedule.gradient_descent(99.0, 200), "exceeds 5 times"),
+        (Guard(envelope=(1.0,) * 5 + (1e-9,) * 20), LONG.scaled(50.0), "held-out"),
+        (Guard(patience=7), Schedule.gradient_descent(1e-9, 200), "no progress"),
+    ],
+)
+def test_the_guard_stops_where_the_solvers_guard_hands_over(guard, schedule, word):
+    chosen = Method(schedule, "any", 1e-9, "family", 1.0, guard=guard)
+    handover = ode2opt.solve(logistic(), START, method=chosen, tol=1e-9).handovers[0]
+    assert word in handover.reason
+    found = solve(chosen, logistic(), START)
+    assert int(found.iterations) == handover.iteration
+    assert found.message.startswith("The guard")
+
+
+def test_another_problem_method_or_limit_of_the_same_shape_does_not_compile_anew():
+    solve(method(metrics()["spectral"]), logistic(), START)
+    before = ours._one._cache_size()
+    other = Method(table().scaled(2.0), "other", 1e-3, "family", 5.0, metrics()["spectral"])
+    solve(other, logistic(1), -START, max_iter=9)
+    assert ours._one._cache_size() == before
+
+
+@pytest.mark.parametrize("kind", ["none", "spectral"])
+def test_derivatives_by_data_are_those_of_finite_differences(kind):
+    problem = logistic(l2=0.3)
+    chosen = Method(LONG, "any", 1e-12, "product", metric=metrics()[kind])
+    direction = np.random.default_rng(5).standard_normal(COLUMNS)
+
+    @double
+    def outcome(A, b, weights):
+        return solve(chosen, with_arrays(weighted, A=A, b=b, weights=weights)).x @ direction
+
+    weighted = Logistic(problem.A, problem.b, l2=0.3, weights=np.linspace(0.5, 1.5, ROWS))
+    data = (weighted.A, weighted.b, weighted.weights)
+    slopes = double(jax.grad(outcome, (0, 1, 2)))(*data)
+    entries = ((3, 2), (11,), (20,))
+    for i, (slope, entry) in enumerate(zip(slopes, entries, strict=True)):
+        ends = []
+        for step in (-1e-5, 1e-5):
+            moved = [np.array(values) for values in data]
+            moved[i][entry] += step
+            ends.append(float(outcome(*moved)))
+        assert float(slope[entry]) == pytest.approx((ends[1] - ends[0]) / 2e-5, rel=1e-5)
+        assert abs(float(slope[entry])) > 1e-4
+
+
+def test_derivatives_of_a_whole_problem_of_a_batch_and_forwards():
+    chosen = Method(LONG, "any", 1e-12, "product")
+    problems = [logistic(seed, l2=0.3) for seed in range(2)]
+
+    def first(p):
+        return solve(chosen, p).x[0]
+
+    whole = double(jax.grad(first))(to_jax(problems[1]))
+    each = double(jax.vmap(jax.grad(first)))(stack(problems))
+    np.testing.assert_allclose(each.b[1], whole.b, rtol=1e-8)
+    np.testing.assert_allclose(each.A.T[1], whole.A.T, rtol=1e-8)
+    along = np.linspace(-1, 1, ROWS)
+    forwards = double(
+        lambda b, db: jax.jvp(lambda b: first(with_arrays(problems[1], b=b)), (b,), (db,))[1]
+    )(problems[1].b, along)
+    assert float(forwards) == pytest.approx(float(np.asarray(whole.b) @ along), rel=1e-8)
+
+
+def test_what_a_function_closes_over_can_be_differentiated_by():
+    chosen = Method(LONG, "any", 1e-11, "product")
+
+    @double
+    def minimum(ridge):
+        return solve(chosen, lambda x: jnp.sum((x - 1) ** 2 + ridge * x**2), np.zeros(3)).x[0]
+
+    # The minimiser of (x - 1)^2 + r x^2 is 1 / (1 + r).
+    assert float(double(jax.grad(minimum))(0.5)) == pytest.approx(-1 / 1.5**2, rel=1e-8)
+
+
+def test_a_gradient_too_large_to_be_squared_is_no_infinity():
+    problem = ode2opt.Quadratic(np.eye(2), np.array([1e200, 1e200]))
+    found = solve(Schedule.gradient_descent(1.0, 5), problem, tol=1e190)
+    assert found.success
+    np.testing.assert_allclose(found.x, 1e200)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: solve("auto", logistic()), "Method or a Schedule, not str"),
+        (lambda: solve(Method(None, "lpp", 1e-6, "family", 1.0), logistic()), "it is L-BFGS"),
+        (lambda: solve(method(), logistic(), np.zeros(3)), "x0 has shape"),
+        (lambda: solve(table(), logistic(), tol=-1), "tol is -1"),
+        (lambda: solve(table(), [logistic(), Lpp(np.eye(3), np.ones(3))]), "cannot be stacked"),
+        (lambda: solve(table(), [logistic()], np.zeros((2, COLUMNS))), "x0 has shape"),
+        (lambda: solve(table(), []), "no problem in the batch"),
+        (lambda: solve(table(), 3, START), "int is neither"),
+        (lambda: solve(table(), jnp.sum), "needs a start point"),
+        (lambda: with_arrays(logistic(), c=1), "Unknown array 'c'"),
+        (
+            lambda: solve(method(metrics()["diagonal"]), Lpp(np.eye(3), np.ones(3))),
+            "for 7 variables; this problem has 3",
+        ),
+        (
+            lambda: solve(method(scale="instance"), Lpp(np.eye(600), np.ones(600))),
+            "up to 512 variables",
+        ),
+        (lambda: jax.grad(lambda p: solve(table(), p).x[0])(to_jax(logistic())), "double"),
+    ],
+)
+def test_what_cannot_run_is_refused(wrong, words):
+    with pytest.raises(InputError, match=words):
+        wrong()
+
+
+def test_every_sentence_is_one():
+    assert all(sentence[0].isupper() and sentence.endswith(".") for sentence in SENTENCES)
+
+
+def test_without_jax_it_says_what_to_install():
+    said = said_without("jax", "import ode2opt.integrations.jax")
+    assert "pip install 'ode2opt[learn]' (in a clone: pip install -e '.[learn]')" in said
