@@ -52,6 +52,28 @@ def to_jax(problem: Problem) -> Problem:
     serves the other, and ``stack`` makes a batch of them. A problem that is such a tree already,
     traced or not, is returned as it is.
     """
+    return jax.tree.map(jnp.asarray, _twin(problem))
+
+
+@double
+def stack(problems: list[Problem]) -> Problem:
+    """Return problems of one kind and shape as one batch, for vmap over its leading axis."""
+    twins = [_twin(problem) for problem in problems]
+    shapes = {jax.tree.structure(twin) for twin in twins}
+    if len(shapes) != 1:
+        raise InputError("Problems of different kinds or shapes cannot be stacked into a batch.")
+    return jax.tree.map(lambda *leaves: _stacked(leaves), *twins)
+
+
+def _stacked(leaves: tuple[Array, ...]) -> Array:
+    """Stack arrays on the host where they are known: JAX would compile hundreds of operands."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return jnp.stack(leaves)
+    return jnp.asarray(np.stack(leaves))
+
+
+def _twin(problem: Problem) -> Problem:
+    """Return the problem as a tree of dense float64 arrays; what is not JAX's yet is NumPy's."""
     if isinstance(problem, FunctionProblem):
         if problem.traceable is None:
             raise InputError(
@@ -69,27 +91,18 @@ def to_jax(problem: Problem) -> Problem:
     for name in problem.arrays:
         part = getattr(problem, name)
         if part is not None:
-            setattr(twin, name, to_jax(part) if isinstance(part, Problem) else _dense(part))
+            setattr(twin, name, _twin(part) if isinstance(part, Problem) else _dense(part))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
     return twin
-
-
-@double
-def stack(problems: list[Problem]) -> Problem:
-    """Return problems of one kind and shape as one batch, for vmap over its leading axis."""
-    twins = [to_jax(problem) for problem in problems]
-    shapes = {jax.tree.structure(twin) for twin in twins}
-    if len(shapes) != 1:
-        raise InputError("Problems of different kinds or shapes cannot be stacked into a batch.")
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *twins)
 
 
 def _dense(A: Array) -> Array:
     if isinstance(A, Columns):
         return A
-    if not isinstance(A, jax.Array):
-        A = A.toarray() if is_sparse(A) else np.asarray(A)
-    dense = jnp.asarray(A, dtype=jnp.float64)
+    if isinstance(A, jax.Array):
+        dense = A.astype(jnp.float64)
+    else:
+        dense = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
     return Columns(dense.T) if dense.ndim == 2 else dense
 
 

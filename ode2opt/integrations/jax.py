@@ -27,7 +27,16 @@ with needing("learn"):
 
     from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
 
-__all__ = ["SENTENCES", "Solution", "double", "solve", "stack", "to_jax", "with_arrays"]
+__all__ = [
+    "SENTENCES",
+    "Solution",
+    "double",
+    "solve",
+    "solve_all",
+    "stack",
+    "to_jax",
+    "with_arrays",
+]
 
 Array = Any
 
@@ -106,7 +115,7 @@ class _State(NamedTuple):
 
 def solve(
     method: Method | Schedule,
-    problem: Problem | Callable[[Array], Array] | Sequence[Problem],
+    problem: Problem | Callable[[Array], Array],
     x0: Array = None,
     *,
     tol: float | None = None,
@@ -116,25 +125,23 @@ def solve(
 
     Args:
         method: a learned method with a table, or a schedule, which is taken as it is.
-        problem: one problem, several of one kind and shape, or a function written with
-            ``jax.numpy``, which needs ``x0`` and is compiled anew in each call. Inside your own ``jit``, ``vmap`` or
-            ``grad`` pass what ``to_jax`` or ``stack`` made of it, and wrap the transformed function
-            in ``double``.
-        x0: where to start, or one start for each problem of a batch; by default the method's
-            learned start, else 0.
+        problem: a problem, or a function written with ``jax.numpy``, which needs ``x0`` and is
+            compiled anew in each call. Inside your own ``jit``, ``vmap`` or ``grad`` pass what
+            ``to_jax`` or ``stack`` made of problems, and wrap the transformed function in
+            ``double``.
+        x0: where to start; by default the method's learned start, else 0.
         tol: the gradient norm to reach, by default the method's own (1e-6 for a schedule).
         max_iter: at most this many iterations, by default the table's length.
 
     Returns:
         A :class:`Solution`. The iterates are those of :func:`ode2opt.solve`. The guard watches, but
-        nobody takes over: a problem that it stops keeps its best point, the others of a batch go
-        on, and ``status`` tells. ``x`` can be differentiated by the problem's arrays, forwards and
-        backwards: by the implicit function theorem, with conjugate gradients in the method's
-        metric, as if ``x`` were the exact minimiser of a strictly convex function.
+        nobody takes over: a problem that it stops keeps its best point, and ``status`` tells.
+        ``x`` can be differentiated by the problem's arrays, forwards and backwards: by the implicit
+        function theorem, with conjugate gradients in the method's metric, as if ``x`` were the
+        exact minimiser of a strictly convex function.
 
     Example:
-        >>> found = solve(method, [family.sample(i) for i in range(256)])
-        >>> found.success.all()
+        >>> solve(method, problem).x
         >>> slope = double(jax.grad(lambda p: solve(method, p).x[0]))(to_jax(problem))
         >>> slope.b  # how the first coefficient moves with each target
     """
@@ -144,25 +151,52 @@ def solve(
 
 @double
 def _solve(
-    method: Method | Schedule,
-    problem: Problem | Callable[[Array], Array] | Sequence[Problem],
-    x0: Array,
-    tol: float | None,
-    max_iter: int | None,
+    method: Method | Schedule, problem: Any, x0: Array, tol: float | None, max_iter: int | None
 ) -> Solution:
     task = _task(problem, x0)
-    count = len(problem) if isinstance(problem, list | tuple) else None
     given, rule = _as_arrays(method, task, tol, max_iter)
-    starts = _starts(method, task, x0, count)
-    return (_one if count is None else _each)(rule, given, task, starts)
+    return _one(rule, given, task, _starts(method, x0, (task.n,)))
+
+
+@double
+def solve_all(
+    method: Method | Schedule,
+    problems: Sequence[Problem] | Problem,
+    x0: Array = None,
+    *,
+    tol: float | None = None,
+    max_iter: int | None = None,
+) -> Solution:
+    """Solve a batch of problems of one kind and shape, as :func:`solve` does each of them.
+
+    Args:
+        problems: a list, or what ``stack`` made of it, which takes longer than the solving.
+        x0: one start for all or one for each.
+        method, tol, max_iter: as in :func:`solve`.
+
+    Returns:
+        A :class:`Solution` whose fields have a leading axis. A problem that is stopped by the guard
+        leaves the others alone. On a processor problems are solved one after the other, as each
+        fits its cache; on other devices all at once.
+
+    Example:
+        >>> found = solve_all(method, [family.sample(i) for i in range(256)])
+        >>> found.success.all()
+    """
+    batch = problems if isinstance(problems, Problem) else _stack(problems)
+    given, rule = _as_arrays(method, batch, tol, max_iter)
+    count = len(jax.tree.leaves(batch)[0])
+    return _each(rule, given, batch, _starts(method, x0, (count, batch.n)))
+
+
+def _stack(problems: Sequence[Problem]) -> Problem:
+    if not len(problems):
+        raise InputError("There is no problem in the batch.")
+    return stack(list(problems))
 
 
 def _task(problem: Any, x0: Array) -> Problem:
-    """Return one problem, or a batch of them, on JAX arrays."""
-    if isinstance(problem, list | tuple):
-        if not problem:
-            raise InputError("There is no problem in the batch.")
-        return stack(list(problem))
+    """Return what is to be minimised on JAX arrays."""
     if isinstance(problem, Problem):
         return to_jax(problem)
     if not callable(problem):
@@ -219,23 +253,23 @@ def _as_arrays(
     return jax.tree.map(jnp.asarray, given), rule
 
 
-def _starts(method: Method | Schedule, problem: Problem, x0: Array, count: int | None) -> Array:
-    """Return the start, or one for each of ``count`` problems."""
+def _starts(method: Method | Schedule, x0: Array, shape: tuple[int, ...]) -> Array:
+    """Return the start, or one for each problem of a batch."""
     if x0 is None:
         learned = getattr(method, "start", None)
-        x0 = np.zeros(problem.n) if learned is None else learned
+        x0 = np.zeros(shape[-1]) if learned is None else learned
     x0 = jnp.asarray(x0, jnp.float64)
-    due = (problem.n,) if count is None else (count, problem.n)
-    if x0.shape not in (due, due[-1:]):
-        raise InputError(f"x0 has shape {x0.shape}; {due} is due.")
-    return jnp.broadcast_to(x0, due)
+    if x0.shape not in (shape, shape[-1:]):
+        raise InputError(f"x0 has shape {x0.shape}; {shape} is due.")
+    return jnp.broadcast_to(x0, shape)
 
 
 @partial(jax.jit, static_argnums=0)
 def _each(rule: str, given: _Given, problems: Problem, starts: Array) -> Solution:
     """Solve a batch: on a processor one after the other, as a problem fits its cache."""
     at_once = None if jax.default_backend() == "cpu" else len(starts)
-    return jax.lax.map(lambda pair: _one(rule, given, *pair), (problems, starts), batch_size=at_once)
+    pairs = (problems, starts)
+    return jax.lax.map(lambda pair: _one(rule, given, *pair), pairs, batch_size=at_once)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -283,7 +317,7 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
 
 
 def _noted(state: _State, x: Array, u: Array, g: Array) -> _State:
-    """Return the state at the next iterate; the best point is kept, and when it was a tenth better."""
+    """Return the state at the next iterate, with the best point and the last progress so far."""
     norm = jnp.where(jnp.all(jnp.isfinite(x)), _norm(g), jnp.inf)
     better, k = norm < state.best_norm, state.k + 1
     progress = norm < PROGRESS * state.progress
@@ -311,9 +345,7 @@ def _status(given: _Given, state: _State) -> Array:
     return jnp.select([*reasons.values()], [*map(jnp.int32, reasons)], jnp.int32(_RUNNING))
 
 
-def _scale(
-    rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Array
-) -> Array:
+def _scale(rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Array) -> Array:
     """Return the curvature to divide by (docs/mathematics.md, section 8)."""
     if rule == "family":
         return given.scale

@@ -11,14 +11,25 @@ from support import said_without, visited
 import ode2opt
 from ode2opt import Guard, InputError, Logistic, Lpp, Method, Problem, Schedule, Softmax
 from ode2opt.integrations import jax as ours
-from ode2opt.integrations.jax import SENTENCES, double, solve, stack, to_jax, with_arrays
+from ode2opt.integrations.jax import (
+    SENTENCES,
+    double,
+    solve,
+    solve_all,
+    stack,
+    to_jax,
+    with_arrays,
+)
 
 START = np.linspace(-1, 1, COLUMNS)
 LONG = Schedule.heavy_ball(1.0, 0.4, 3000)
 
 
-@pytest.mark.parametrize("scale", ["family", "product", "instance"])
-@pytest.mark.parametrize("kind", metrics())
+@pytest.mark.parametrize(
+    ("kind", "scale"),
+    [(kind, "family") for kind in metrics()]
+    + [("none", "product"), ("spectral", "product"), ("none", "instance")],
+)
 def test_the_iterates_are_those_of_numpy(kind, scale):
     problem, chosen = logistic(), method(metrics()[kind], scale)
     points = visited(problem, START, chosen, HORIZON)
@@ -59,7 +70,7 @@ def test_the_defaults_are_the_methods():
     assert int(found.iterations) == due.iterations
 
 
-@pytest.mark.parametrize("way", ["list", "vmap"])
+@pytest.mark.parametrize("way", ["list", "stack", "vmap"])
 def test_a_bad_problem_does_not_spoil_the_others(way):
     good = [Lpp(logistic(seed).A, logistic(seed).b, p=2, l2=0.05) for seed in range(4)]
     huge = Lpp(30 * good[0].A, good[0].b, p=2, l2=0.05)  # far beyond the family's scale
@@ -67,11 +78,10 @@ def test_a_bad_problem_does_not_spoil_the_others(way):
     problems = [good[0], huge, good[1], broken, *good[2:]]
     quick = Schedule.heavy_ball(1.0, 0.3, 400)
     chosen = Method(quick, "least squares", 1e-3, "family", 18.0, metrics()["diagonal"])
-    if way == "list":
-        found = solve(chosen, problems, tol=1e-3)
+    if way == "vmap":
+        found = double(jax.vmap(lambda p: solve(chosen, p, tol=1e-3)))(stack(problems))
     else:
-        batch = double(jax.vmap(lambda p, x: solve(chosen, p, x, tol=1e-3)))
-        found = batch(stack(problems), np.zeros((6, COLUMNS)))
+        found = solve_all(chosen, problems if way == "list" else stack(problems), tol=1e-3)
     for i, problem in enumerate(problems):
         if i in (1, 3):
             continue
@@ -176,9 +186,9 @@ def test_a_gradient_too_large_to_be_squared_is_no_infinity():
         (lambda: solve(Method(None, "lpp", 1e-6, "family", 1.0), logistic()), "it is L-BFGS"),
         (lambda: solve(method(), logistic(), np.zeros(3)), "x0 has shape"),
         (lambda: solve(table(), logistic(), tol=-1), "tol is -1"),
-        (lambda: solve(table(), [logistic(), Lpp(np.eye(3), np.ones(3))]), "cannot be stacked"),
-        (lambda: solve(table(), [logistic()], np.zeros((2, COLUMNS))), "x0 has shape"),
-        (lambda: solve(table(), []), "no problem in the batch"),
+        (lambda: solve_all(table(), [logistic(), Lpp(np.eye(3), np.ones(3))]), "be stacked"),
+        (lambda: solve_all(table(), [logistic()], np.zeros((2, COLUMNS))), "x0 has shape"),
+        (lambda: solve_all(table(), []), "no problem in the batch"),
         (lambda: solve(table(), 3, START), "int is neither"),
         (lambda: solve(table(), jnp.sum), "needs a start point"),
         (lambda: with_arrays(logistic(), c=1), "Unknown array 'c'"),
