@@ -108,9 +108,11 @@ def as_floating(A: Array, name: str) -> Array:
 
 def refuse_complex(values: Array, name: str) -> None:
     """Complex numbers have no place in a real problem."""
-    if "complex" in str(getattr(values, "dtype", "")) or (
-        isinstance(values, list | tuple) and np.iscomplexobj(values)
-    ):
+    if isinstance(values, np.ndarray | list | tuple):
+        found = np.iscomplexobj(values)
+    else:
+        found = "complex" in str(getattr(values, "dtype", ""))
+    if found:
         raise InputError(f"{name} must hold real numbers, not complex ones.")
 
 
