@@ -72,6 +72,11 @@ class Problem(ABC):
     arrays: tuple[str, ...] = ()
     """The attributes that hold arrays; the others say what kind of problem it is."""
 
+    @property
+    def kind(self) -> str:
+        """What kind of problem it is, in a word."""
+        return type(self).__name__
+
     @abstractmethod
     def value(self, x: Array) -> Array:
         """Return f(x)."""

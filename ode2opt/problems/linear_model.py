@@ -21,14 +21,13 @@ from ode2opt.problems._arrays import (
     is_sparse,
     namespace,
 )
-from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
+from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
-from ode2opt.problems.gram import SPARSE_SLOWER, gram_flops, weighted_gram
+from ode2opt.problems.gram import gram_flops, gram_seconds, weighted_gram
+from ode2opt.problems.row_model import RowModel
 
-LOSS_FLOPS = 20  # of one row's slope, about
 
-
-class LinearModel(Problem):
+class LinearModel(RowModel):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
 
     Args:
@@ -42,17 +41,10 @@ class LinearModel(Problem):
     """
 
     arrays = ("A", "b", "weights", "offset")
-    cheap_diagonal = True
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
-    width = 1
-    """How many scores a row has."""
-    quadratic = False
-    """Whether the loss is a square, so that one Newton step is all."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
-    slope_bound: float | None = None
-    """The largest second derivative of the loss, where it has one."""
 
     def __init__(
         self,
@@ -74,9 +66,10 @@ class LinearModel(Problem):
     def _set(self, A: Array, b: Array) -> None:
         self.A, self.b = A, b
         self.N = self.rows = A.shape[0]
-        self.n = A.shape[1] + self.intercept
+        self.columns, self.sparse = A.shape[1], is_sparse(A)
+        self.n = self.columns + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
-        if is_sparse(A):
+        if self.sparse:
             self._sparse_transposed = A.T
 
     def check_targets(self) -> None:
@@ -133,7 +126,6 @@ class LinearModel(Problem):
         return self._value(x, self._total(self.loss(self.scores(x))))
 
     def value_at_zero(self) -> float:
-        """Return f(0), for which the rows are not needed."""
         z = 0 * self.b if self.offset is None else self.offset
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
@@ -214,42 +206,34 @@ class LinearModel(Problem):
         columns = self.xp.concat([H, border[None, :-1]])
         return self.xp.concat([columns, border[:, None]], axis=1)
 
-    def grams(self) -> int:
-        """Return how many matrices A^T W A the Hessian is made of."""
-        return self.width * (self.width + 1) // 2
+    def entries(self) -> int:
+        return int(self.A.nnz) if self.sparse else self.N * self.columns
 
-    def hessian_flops(self) -> int:
-        return self.grams() * gram_flops(self.A)
+    def gram_flops(self) -> int:
+        return gram_flops(self.A)
+
+    def gram_seconds(self) -> float:
+        return gram_seconds(self.A)
 
     def gradient_error(self, x: Array) -> float:
-        """Return the sampling error of the gradient: the rows taken as drawn at random."""
         slope = self._weighted(self.slope(self.scores(x)))
         squares = slope * slope if slope.ndim == 1 else self.xp.sum(slope * slope, axis=1)
         total = self.xp.sum(self._squares().T @ squares) + self.intercept * self.xp.sum(squares)
         return float(self.xp.sqrt(total)) / self.N
 
-    def unseen_curvature(self, x: Array) -> np.ndarray:
-        """Return for each variable the curvature that a row could add: what N rows leave open."""
-        return float(self.xp.max(self._bent(x))) * self._largest_squares()
+    def largest_bend(self, x: Array) -> float:
+        return float(self.xp.max(self._bent(x)))
 
-    def _largest_squares(self) -> np.ndarray:
-        """Return the square of each column's largest entry.
-
-        Columns of zeros are given what the others have in the mean.
-        """
-        if is_sparse(self.A):
-            size = np.zeros(self.A.shape[1], dtype=self.A.dtype)
+    def largest_squares(self) -> np.ndarray:
+        if self.sparse:
+            size = np.zeros(self.columns, dtype=self.A.dtype)
             np.maximum.at(size, self.A.indices, np.abs(self.A.data))  # no copy by columns
         else:  # without a copy of A
             highest, lowest = self.xp.max(self.A, axis=0), self.xp.min(self.A, axis=0)
             size = np.asarray(self.xp.maximum(highest, -lowest))
-        squares = np.append(size, [1.0] * self.intercept).astype(np.float64) ** 2
-        seen = squares > 0
-        squares[~seen] = squares[seen].mean() if seen.any() else 1.0
-        return squares
+        return np.append(size, [1.0] * self.intercept).astype(np.float64) ** 2
 
     def subset(self, index: np.ndarray) -> LinearModel:
-        """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix)."""
         chosen = copy.copy(self)
         chosen._last_bend = None
         for name in self.arrays:
@@ -272,11 +256,6 @@ class LinearModel(Problem):
         A = self.A
         return type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape, copy=False)
 
-    def gradient_flops(self) -> int:
-        A = self.A
-        entries = SPARSE_SLOWER * A.nnz if is_sparse(A) else self.N * (A.shape[1] + self.intercept)
-        return self.width * (4 * int(entries) + LOSS_FLOPS * self.N)
-
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         """Work on the rows' side where rows are fewer than columns: same eigenvalue, less memory.
 
@@ -287,24 +266,13 @@ class LinearModel(Problem):
         root = self.xp.sqrt(self._shares(self.bend(self.scores(x))))
         return lambda v: root * (self.A @ (self._transposed @ (root * v))) + self.l2 * v, self.N
 
-    def curvature_bound(self) -> float | None:
-        """Return slope_bound times the largest eigenvalue of A^T A / N, plus l2."""
-        if self.slope_bound is None:
-            return None
-        return self.slope_bound * self._gram_eigenvalue()[0] + self.l2
-
-    def _paper_bound(self) -> tuple[float, int]:
-        """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""
-        top, calls = self._gram_eigenvalue()
-        return top + self.l2, calls
-
     def _gram_eigenvalue(self) -> tuple[float, int]:
-        """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
         if self.weights is None and not self.intercept:
             return gram_eigenvalue(self.A)
 
-        def product(v: np.ndarray) -> np.ndarray:
-            there = self.xp.asarray(v, dtype=self.dtype)
-            return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))
+        return largest_eigenvalue(self.gram_product, self.n, np.asarray(self.b[:1]).dtype)
 
-        return largest_eigenvalue(product, self.n, np.asarray(self.b[:1]).dtype)
+    def gram_product(self, v: np.ndarray) -> np.ndarray:
+        """Return A^T A / N times v, of rows with their weights and the ones."""
+        there = self.xp.asarray(v, dtype=self.dtype)
+        return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))

@@ -144,7 +144,6 @@ class Softmax(LinearModel):
         return self._bordered(H, bent) if self.intercept else H
 
     def shared_hessian(self, x: Array) -> Array:
-        """Return the mean of the classes' own blocks of the Hessian."""
         p = self._bent(x)
         H = self._block(self._weighted(self.xp.mean(p * (1 - p), axis=1)) / self.N)
         own = self._penalty(0 * x + 1)[:: self.classes]
@@ -158,10 +157,9 @@ class Softmax(LinearModel):
             diagonal = self.xp.concat([diagonal, self.xp.sum(bent, axis=0)[None, :]])
         return self.xp.reshape(diagonal, (-1,)) + self._penalty(0 * x + 1)
 
-    def unseen_curvature(self, x: Array) -> np.ndarray:
+    def largest_bend(self, x: Array) -> float:
         p = self._bent(x)
-        top = float(self.xp.max(self._weighted(p * (1 - p)))) / self.N
-        return top * np.repeat(self._largest_squares(), self.classes)
+        return float(self.xp.max(self._weighted(p * (1 - p)))) / self.N
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         return lambda v: self.hvp(x, v), self.n

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
-from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
-from ode2opt.problems.softmax import Softmax
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.by_class import by_classes
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.newton import NEWTON
@@ -29,10 +28,10 @@ def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stag
     calls as well as seconds.
     """
     problem, costs = run.problem, Costs(run.problem, frugal)
-    if isinstance(problem, Softmax) and problem.A.shape[1] < LARGEST_DENSE_HESSIAN:
-        yield by_classes(costs)
-        warm = True
-    if isinstance(problem, LinearModel):
+    if isinstance(problem, RowModel):
+        if problem.width > 1 and problem.columns < LARGEST_DENSE_HESSIAN:
+            yield by_classes(costs)
+            warm = True
         dense = problem.n <= LARGEST_DENSE_HESSIAN and problem.N > problem.n
         yield from whitening(run, costs, warm) if dense else [NEWTON]
     elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():

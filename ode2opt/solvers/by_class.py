@@ -11,8 +11,7 @@ import math
 
 import numpy as np
 
-from ode2opt.problems.gram import gram_flops
-from ode2opt.problems.softmax import Softmax
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import lbfgs
@@ -24,12 +23,12 @@ from ode2opt.solvers.whitening import SOONEST
 def by_class(run: Run, here: Here) -> None:
     """Minimise from an evaluated point; leaves by Stop or HandOver."""
     problem = run.problem
-    assert isinstance(problem, Softmax)
+    assert isinstance(problem, RowModel)
     run.tell("L-BFGS in the metric that the classes share")
-    run.charge(1 + gram_flops(problem.A) / problem.gradient_flops())
+    run.charge(1 + problem.gram_flops() / problem.gradient_flops())
     x = problem.xp.asarray(here.x, dtype=problem.dtype)
     factor = Factor(np.asarray(problem.shared_hessian(x), dtype=np.float64))
-    lbfgs(run, here, lambda g: factor(g.reshape(-1, problem.classes)).ravel())
+    lbfgs(run, here, lambda g: factor(g.reshape(-1, problem.width)).ravel())
 
 
 def by_classes(costs: Costs) -> Stage:

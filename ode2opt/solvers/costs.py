@@ -7,12 +7,10 @@ so that the same problem is always solved in the same way.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ode2opt.problems._arrays import is_sparse
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
-from ode2opt.problems.gram import gram_seconds
-from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.row_model import RowModel
 
 NANO = 1e-9
 CACHED = 1 << 19  # entries of a matrix that stays in the cache
@@ -24,7 +22,6 @@ CUBE, SQUARE, SOLVE = 0.015, 6.0, 0.7
 EVALUATION, FORMING = 60e-6, 100e-6  # seconds that do not depend on size
 FEWEST = 4  # rows of the first level, in columns
 GROWTH = 4  # of the rows, from level to level
-LARGEST_SAMPLE = 4  # the part of the rows that a sample may have
 NEWTON_STEPS = 7  # on all rows, about
 FIRST_STEPS, LEVEL_STEPS = 30, 4  # of L-BFGS on the first level, and on each of the next, about
 PRODUCTS = 60  # Hessian products that a Newton step by conjugate gradients takes, about
@@ -39,31 +36,29 @@ class Costs:
     def __init__(self, problem: Problem, frugal: bool = False) -> None:
         self.frugal = frugal
         self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
-        self.matrix: Any = None
-        if isinstance(problem, LinearModel):
-            self.matrix, self.width, self.grams = problem.A, problem.width, problem.grams()
+        self.model = problem if isinstance(problem, RowModel) else None
 
     def _share(self, m: int | None) -> float:
         return 1.0 if m is None else m / self.rows
 
     def evaluation(self, m: int | None = None) -> float:
         """Value and gradient, with what a step of L-BFGS costs beside them."""
-        share, A = self._share(m), self.matrix
+        share, model = self._share(m), self.model
         own = 40 * self.n  # two products with the corrections
-        if A is None:
+        if model is None:
             return EVALUATION + NANO * (own + 0.5 * self.problem.gradient_flops())
-        entries = share * (A.nnz if is_sparse(A) else self.rows * self.n / self.width)
+        entries = share * (model.entries() if model.sparse else self.rows * self.n / model.width)
         each = CACHED_ENTRY if entries < CACHED else ENTRY
-        if is_sparse(A):
+        if model.sparse:
             each = SPARSE_ENTRY
-        each *= 1 + FURTHER * (self.width - 1)
-        return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows * self.width)
+        each *= 1 + FURTHER * (model.width - 1)
+        return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows * model.width)
 
     def metric(self, m: int | None = None) -> float:
         """A Hessian, formed and factorised."""
         forming = NANO * SQUARE * self.n**2
-        if self.matrix is not None:
-            forming = self._share(m) * self.grams * gram_seconds(self.matrix)
+        if self.model is not None:
+            forming = self._share(m) * self.model.grams() * self.model.gram_seconds()
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
             forming = self.n * self.evaluation()
         return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)
@@ -98,7 +93,7 @@ class Plan(NamedTuple):
         return self.price + self.steps
 
 
-def plans(costs: Costs, norm: float, tol: float) -> tuple[Plan, Plan]:
+def plans(costs: Costs, model: RowModel, norm: float, tol: float) -> tuple[Plan, Plan]:
     """Return the cheapest plans: with solutions on some rows before, and of a single metric.
 
     In the metric of k n rows the spectrum is about that of Marchenko and Pastur, so that the error
@@ -107,26 +102,26 @@ def plans(costs: Costs, norm: float, tol: float) -> tuple[Plan, Plan]:
     levels: list[Plan] = []
     single: list[Plan] = []
     spent = 0.0
-    for m in sizes(costs.rows, costs.n):
+    for m in sizes(model):
         steps = LEVEL_STEPS if levels else FIRST_STEPS
         spent += steps * costs.evaluation(m) / costs.in_metric() + costs.price(m)
-        left = math.log(max(10.0, norm / tol * math.sqrt(costs.n / m)))
-        least = 10.0 if m == costs.rows else 1.5
-        after = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / costs.n)))
+        left = math.log(max(10.0, norm / tol * math.sqrt(model.n / m)))
+        least = 10.0 if m == model.N else 1.5
+        after = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / model.n)))
         levels.append(Plan(m, spent, after))
         single.append(Plan(m, costs.price(m), after))
     return min(levels, key=lambda plan: plan.total), min(single, key=lambda plan: plan.total)
 
 
-def sizes(rows: int, n: int) -> list[int]:
-    """Return the rows of the levels, the last having all."""
-    found = [more(0, rows, n)]
-    while found[-1] < rows:
-        found.append(more(found[-1], rows, n))
-    return found
+def sizes(model: RowModel, most: float = math.inf) -> list[int]:
+    """Return the rows of the levels up to ``most``, the last of all having every row."""
+    found = [more(0, model)]
+    while found[-1] < model.N:
+        found.append(more(found[-1], model))
+    return [size for size in found if size <= most]
 
 
-def more(m: int, rows: int, n: int) -> int:
-    """Return the rows of the level after ``m``: a sample is copied, so it has a quarter at most."""
-    larger = GROWTH * m or FEWEST * n
-    return larger if larger <= rows / LARGEST_SAMPLE else rows
+def more(m: int, model: RowModel) -> int:
+    """Return the rows of the level after ``m``: as many as may be copied, or all."""
+    larger = GROWTH * m or FEWEST * model.n
+    return larger if larger <= model.largest_sample() else model.N

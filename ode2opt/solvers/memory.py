@@ -133,7 +133,7 @@ class Memory:
 
     def about(self, problem: Problem) -> Known:
         """Return what is known for a problem; one of another size or kind is refused."""
-        kind, n, known = type(problem).__name__, problem.n, self.known
+        kind, n, known = problem.kind, problem.n, self.known
         if known is None:
             return Known(kind, n)
         if (kind, n) != (known.kind, known.n):

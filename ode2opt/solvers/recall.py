@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.auto import planned
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lbfgs import Product, lbfgs
@@ -87,7 +87,7 @@ class Recall:
         Then problems have changed so much that the mean solution is no longer to be trusted.
         """
         problem = self.run.problem
-        if not isinstance(problem, LinearModel) or np.any(x):
+        if not isinstance(problem, RowModel) or np.any(x):
             return False
         return here.value > problem.value_at_zero()
 
@@ -189,7 +189,7 @@ class Recall:
     def _open(self, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         """Return the curvature that a problem's rows leave open, by variable."""
         problem = self.run.problem
-        if isinstance(problem, LinearModel):
+        if isinstance(problem, RowModel):
             return problem.unseen_curvature(problem.xp.asarray(x, dtype=problem.dtype))
         return np.full(problem.n, FLOOR * (float(diagonal.max()) or 1.0))
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
@@ -41,8 +41,8 @@ RENEWED = "L-BFGS in metrics"
 def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
     """Yield the stages: the levels, or L-BFGS where these are dear; then larger metrics."""
     problem = run.problem
-    assert isinstance(problem, LinearModel)
-    levels, single = plans(costs, run.norm, run.tol)
+    assert isinstance(problem, RowModel)
+    levels, single = plans(costs, problem, run.norm, run.tol)
     steps, most = (1, levels.total) if problem.quadratic else (NEWTON_STEPS, SMALL)
     if costs.price() <= most and steps * (1 + costs.price()) <= levels.total:
         yield NEWTON
@@ -52,7 +52,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
     if not warm and levels.price <= CHEAP:
         m = levels.rows
         yield Stage("metric-lbfgs", partial(work.begin, m), work.slow(m))
-        m = more(m, problem.N, problem.n)
+        m = more(m, problem)
     elif not warm:
         watch = Slow(CLEARLY * single.total, max(SOONEST, math.ceil(single.price)))
         yield Stage("lbfgs", unaided.go, watch)
@@ -64,7 +64,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
         watch, before = work.slow(m, left), run.k
         yield Stage("metric-lbfgs", partial(work.renew, m), watch)
         left -= run.k - before
-        m = more(m, problem.N, problem.n)
+        m = more(m, problem)
         if watch.lost or left <= 0:
             watch = Slow(costs.price(m) + work.after, math.ceil(2 * rival))
             yield Stage("lbfgs", unaided.go, watch)
@@ -90,22 +90,21 @@ class _Plain:
 class _Whitening:
     """The work of the stages; ``failed`` where a metric's directions led nowhere."""
 
-    def __init__(self, run: Run, problem: LinearModel, costs: Costs) -> None:
+    def __init__(self, run: Run, problem: RowModel, costs: Costs) -> None:
         self.run, self.problem, self.costs = run, problem, costs
         self.failed, self.after = False, AFTER
         self.rng = np.random.default_rng(SEED)
 
     def slow(self, m: int, rival: float = math.inf) -> Slow:
         """Watch L-BFGS in the metric of m rows, beside a rival; the next one has more."""
-        price = self.costs.price(more(m, self.problem.N, self.problem.n))
+        price = self.costs.price(more(m, self.problem))
         self.after *= 2
         return Slow(price + self.after, max(SOONEST, math.ceil(price / 2)), rival)
 
     def begin(self, m: int, run: Run, here: Here) -> None:
         """Solve on up to m rows, then go on with all rows in the metric found."""
-        index, x, factor = self._draw(m), here.x, None
-        for size in (size for size in sizes(self.problem.N, self.problem.n) if size <= m):
-            part = self._part(index[:size])
+        x, factor = here.x, None
+        for part in self._levels(sizes(self.problem, m)):
             x = self._solved(part, x, factor)
             run.check_time()
             factor = self._metric(part, x)
@@ -122,7 +121,7 @@ class _Whitening:
         run.tell(f"{RENEWED} of up to {_rows(m, self.problem.N)}")
         if m == self.problem.N:
             self._lbfgs(here, Factor(run.hessian(here.x)))
-        self._lbfgs(here, self._metric(self._part(self._draw(m)), here.x))
+        self._lbfgs(here, self._metric(self._levels([m])[0], here.x))
 
     def _lbfgs(self, here: Here, factor: Factor) -> None:
         try:
@@ -131,10 +130,7 @@ class _Whitening:
             self.failed = end.reason == NO_DECREASE
             raise
 
-    def _part(self, index: np.ndarray) -> LinearModel:
-        return self.problem.subset(np.sort(index))
-
-    def _metric(self, part: LinearModel, x: np.ndarray) -> Factor:
+    def _metric(self, part: RowModel, x: np.ndarray) -> Factor:
         """Return the metric of a sample: its Hessian and what one more row could add to it."""
         self.run.charge(part.hessian_flops() / part.gradient_flops() * part.N / self.problem.N)
         point = _as(part, x)
@@ -143,16 +139,30 @@ class _Whitening:
             H[np.diag_indices(part.n)] += UNSEEN * part.unseen_curvature(point)
         return Factor(H)
 
-    def _draw(self, m: int) -> np.ndarray:
+    def _levels(self, sizes: list[int]) -> list[RowModel]:
+        """Return problems of so many rows, each with those of the one before.
+
+        A smaller one is taken from the next larger, so that the problem is asked once.
+        """
+        index, last = self._draw(sizes[-1])
+        levels: list[RowModel] = [last]
+        for size in reversed(sizes[:-1]):
+            rows = np.sort(index[: levels[-1].N])
+            levels.append(levels[-1].subset(np.searchsorted(rows, np.sort(index[:size]))))
+        return levels[::-1]
+
+    def _draw(self, m: int) -> tuple[np.ndarray, RowModel]:
         """Return m rows at random; with labels of more than one kind, if these can be had."""
         for _ in range(DRAWS):
             index = self.rng.choice(self.problem.N, m, replace=False)
-            labels = np.asarray(self.problem.b[index])
-            if np.any(labels != labels[0]):
+            if m == self.problem.N:
+                return index, self.problem
+            found = self.problem.subset(np.sort(index))
+            if np.any(found.b != found.b[0]):
                 break
-        return index
+        return index, found
 
-    def _solved(self, part: LinearModel, x: np.ndarray, factor: Factor | None) -> np.ndarray:
+    def _solved(self, part: RowModel, x: np.ndarray, factor: Factor | None) -> np.ndarray:
         """Return the solution on some rows, as exact as they are worth."""
         self.run.charge(part.N / self.problem.N)
         error = NOISE * part.gradient_error(_as(part, x))
@@ -166,8 +176,8 @@ class _Whitening:
         return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
 
 
-def _as(part: LinearModel, x: np.ndarray) -> np.ndarray:
-    return np.asarray(x, dtype=part.b.dtype)
+def _as(part: RowModel, x: np.ndarray) -> np.ndarray:
+    return part.xp.asarray(x, dtype=part.dtype)
 
 
 def _rows(m: int, N: int) -> str:

@@ -1,0 +1,114 @@
+"""A linear model on rows, wherever these are: what solvers ask of it beside derivatives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
+from ode2opt.problems.gram import SPARSE_SLOWER
+
+if TYPE_CHECKING:
+    from ode2opt.problems.linear_model import LinearModel
+
+LOSS_FLOPS = 20  # of one row's slope, about
+SAMPLED = 4  # the rows by those that a sample may have: it is copied
+
+
+class RowModel(Problem):
+    """The weighted mean of loss(a_i . x, b_i) over N rows, plus l2/2 |x|^2."""
+
+    N: int
+    columns: int
+    """Of the matrix; the intercept has none."""
+    sparse: bool
+    """Whether only the entries of the matrix that are not zero are kept."""
+    l2: float
+    intercept: bool
+    cheap_diagonal = True
+    width = 1
+    """How many scores a row has; where there are several, ``shared_hessian`` is asked for."""
+    quadratic = False
+    """Whether the loss is a square, so that one Newton step is all."""
+    slope_bound: float | None = None
+    """The largest second derivative of the loss, where it has one."""
+
+    @abstractmethod
+    def subset(self, index: np.ndarray) -> LinearModel:
+        """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix)."""
+
+    @abstractmethod
+    def entries(self) -> int:
+        """Return how many entries of the matrix are kept."""
+
+    @abstractmethod
+    def gram_flops(self) -> int:
+        """Return about how many operations A^T W A takes."""
+
+    @abstractmethod
+    def gram_seconds(self) -> float:
+        """Return about how long A^T W A takes on one core."""
+
+    @abstractmethod
+    def value_at_zero(self) -> float:
+        """Return f(0), for which the matrix is not needed."""
+
+    @abstractmethod
+    def gradient_error(self, x: Array) -> float:
+        """Return the sampling error of the gradient: the rows taken as drawn at random."""
+
+    @abstractmethod
+    def largest_bend(self, x: Array) -> float:
+        """Return the largest part that a row has in the mean of second derivatives at ``x``."""
+
+    @abstractmethod
+    def largest_squares(self) -> np.ndarray:
+        """Return the square of each column's largest entry, then 1 for an intercept."""
+
+    @abstractmethod
+    def _gram_eigenvalue(self) -> tuple[float, int]:
+        """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
+
+    def shared_hessian(self, x: Array) -> Array:
+        """Return the mean of the scores' own blocks of the Hessian."""
+        raise NotImplementedError(f"{type(self).__name__} has {self.width} scores a row")
+
+    def largest_sample(self) -> int:
+        """Return how many rows may be copied."""
+        return self.N // SAMPLED
+
+    def grams(self) -> int:
+        """Return how many matrices A^T W A the Hessian is made of."""
+        return self.width * (self.width + 1) // 2
+
+    def hessian_flops(self) -> int:
+        return self.grams() * self.gram_flops()
+
+    def gradient_flops(self) -> int:
+        entries = self.entries()
+        entries = SPARSE_SLOWER * entries if self.sparse else entries + self.intercept * self.N
+        return self.width * (4 * entries + LOSS_FLOPS * self.N)
+
+    def unseen_curvature(self, x: Array) -> np.ndarray:
+        """Return for each variable the curvature that a row could add: what N rows leave open.
+
+        Columns of zeros are given what the others have in the mean.
+        """
+        squares = self.largest_squares()
+        seen = squares > 0
+        squares[~seen] = squares[seen].mean() if seen.any() else 1.0
+        return self.largest_bend(x) * np.repeat(squares, self.width)
+
+    def curvature_bound(self) -> float | None:
+        """Return slope_bound times the largest eigenvalue of A^T A / N, plus l2."""
+        if self.slope_bound is None:
+            return None
+        return self.slope_bound * self._gram_eigenvalue()[0] + self.l2
+
+    def _paper_bound(self) -> tuple[float, int]:
+        """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""
+        top, calls = self._gram_eigenvalue()
+        return top + self.l2, calls
