@@ -66,14 +66,21 @@ class LinearModel(RowModel):
     def _set(self, A: Array, b: Array) -> None:
         self.A, self.b = A, b
         self.N = self.rows = A.shape[0]
-        self.columns, self.sparse = A.shape[1], is_sparse(A)
-        self.n = self.columns + self.intercept
+        self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
-        if self.sparse:
+        if is_sparse(A):
             self._sparse_transposed = A.T
 
     def check_targets(self) -> None:
         """Refuse targets that the loss is not made for."""
+
+    @property
+    def columns(self) -> int:
+        return int(self.A.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        return is_sparse(self.A)
 
     @property
     def _transposed(self) -> Array:

@@ -22,10 +22,6 @@ class RowModel(Problem):
     """The weighted mean of loss(a_i . x, b_i) over N rows, plus l2/2 |x|^2."""
 
     N: int
-    columns: int
-    """Of the matrix; the intercept has none."""
-    sparse: bool
-    """Whether only the entries of the matrix that are not zero are kept."""
     l2: float
     intercept: bool
     cheap_diagonal = True
@@ -35,6 +31,16 @@ class RowModel(Problem):
     """Whether the loss is a square, so that one Newton step is all."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Those of the matrix; the intercept has none."""
+
+    @property
+    @abstractmethod
+    def sparse(self) -> bool:
+        """Whether only the entries of the matrix that are not zero are kept."""
 
     @abstractmethod
     def subset(self, index: np.ndarray) -> LinearModel:
