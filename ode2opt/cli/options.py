@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.errors import InputError
 from ode2opt.terminal import downloads
 
 
@@ -45,7 +45,6 @@ def _named_json(text: str | None) -> str | None:
     return text if text is None else str(text) if text == "-" else str(named(text))
 
 
-METHOD_SUFFIX = ".safetensors"
 PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber or squaredhinge"
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
 DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
@@ -116,14 +115,11 @@ def load_methods(given: list[str]) -> dict[str, Any]:
 
 
 def load_method(name: str) -> Any:
-    """Return a built-in method's name as it is, or the method of a file."""
-    from ode2opt.solvers import METHODS, Method
+    """Return a built-in method's name as it is, or the method of a file or of a learned one."""
+    from ode2opt.solvers import METHODS
+    from ode2opt.solvers.library import by_name_or_file
 
-    if name in METHODS:
-        return name
-    if not Path(name).exists() and Path(name).suffix != METHOD_SUFFIX:
-        raise unknown_name("method", name, METHODS)
-    return Method.load(name)
+    return name if name in METHODS else by_name_or_file(name)
 
 
 def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:

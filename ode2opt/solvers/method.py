@@ -159,6 +159,10 @@ class Method:
 
     def save(self, path: str | Path) -> None:
         """Write the file; a crash or a full disk leaves what was there."""
+        save_tensors(path, _KEY, *self.described())
+
+    def described(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return the arrays of the method's file by name, and the description beside them."""
         arrays: dict[str, np.ndarray] = {}
         if self.schedule is not None:
             arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
@@ -177,7 +181,7 @@ class Method:
             statistics=dict(self.statistics),
             **{key: getattr(self, key) for key in _PLAIN},
         )
-        save_tensors(path, _KEY, arrays, asdict(header))
+        return arrays, asdict(header)
 
     @classmethod
     def load(cls, path: str | Path) -> Method:

@@ -25,9 +25,10 @@ from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.library import by_name
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method import Method
-from ode2opt.solvers.methods import BuiltIn, Policy, built_in, follow, in_stages
+from ode2opt.solvers.methods import BuiltIn, Policy, follow, in_stages
 from ode2opt.solvers.recall import Recall
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
@@ -62,7 +63,8 @@ def solve(
             only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
-        method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method`, or a
+        method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method` or the
+            name of one that comes with the package (``ode2opt methods list``), or a
             :class:`Schedule`, which is taken as it is. "auto" plans from the problem: Newton,
             L-BFGS in a metric made of some of its rows, or plain L-BFGS.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
@@ -86,7 +88,6 @@ def solve(
         >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))
     """
     task = _as_problem(problem, x0, fun, jac)
-    policy = _policy(handover, method)
     if memory is not None and (method != "auto" or not isinstance(memory, Memory)):
         raise InputError("memory must be an ode2opt.Memory, and goes with the method 'auto' only.")
     if callback is not None and not callable(callback):
@@ -95,7 +96,8 @@ def solve(
         raise InputError(
             f"method must be a name, a Method or a Schedule, not {type(method).__name__}."
         )
-    chosen = built_in(method) if isinstance(method, str) else method
+    chosen = by_name(method) if isinstance(method, str) else method
+    policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
     run = Run(
@@ -251,7 +253,7 @@ class _Remembering:
         return self.answer
 
 
-def _policy(handover: str | Guard | Relay, method: str | Schedule | Method) -> Policy:
+def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> Policy:
     if handover == "guard" and isinstance(method, Method):
         return method.guard
     if isinstance(handover, Guard | Relay):

@@ -15,6 +15,7 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array, epsilon
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
+from ode2opt.solvers.library import learned_names
 
 THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 """Solvers of scikit-learn's that are not here."""
@@ -88,7 +89,9 @@ def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
         )
     if Path(solver).suffix or Path(solver).exists():
         return Method.load(Path(solver))
-    raise unknown_name("solver", str(solver), METHODS)
+    if solver in learned_names():
+        return str(solver)
+    raise unknown_name("solver", str(solver), [*METHODS, *learned_names()])
 
 
 def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:

@@ -1,0 +1,147 @@
+"""ode2opt methods list | show | export."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import JsonOption, load_method, named
+from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
+from ode2opt.terminal import check_writable, facts_table, out, plain, say, write_json
+
+methods_app = typer.Typer(no_args_is_help=True, help="List, describe and export learned methods.")
+app.add_typer(methods_app, name="methods")
+
+MethodArgument = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="a name of 'ode2opt methods list', or a file")
+]
+
+
+class Format(StrEnum):
+    """What a method can be written as."""
+
+    c = "c"
+    json = "json"
+    csv = "csv"
+
+
+@methods_app.command("list", epilog="Example: [bold]ode2opt methods list[/bold]")
+def methods_list(json_file: JsonOption = None) -> None:
+    """List the learned methods that come with the package."""
+    from ode2opt.solvers.library import by_name, learned_names
+
+    check_writable(json_file)
+    rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]
+    if json_file != "-":
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for name in rows[0] if rows else ("name",):
+            table.add_column(name.replace("_", " "), no_wrap=name == "name")
+        for row in rows:
+            table.add_row(*(plain(_short(value)) for value in row.values()))
+        out.print(table)
+        say("Calls: mean oracle calls on fresh test problems when the method was made.")
+    write_json(rows, json_file)
+
+
+@methods_app.command("show", epilog="Example: [bold]ode2opt methods show logistic-a5a[/bold]")
+def methods_show(name: MethodArgument, json_file: JsonOption = None) -> None:
+    """Describe a learned method: what it does, where it comes from, what was measured."""
+    check_writable(json_file)
+    method = _learned(name)
+    arrays, about = method.described()
+    if json_file != "-":
+        facts = _summary(method) | {
+            "scale": method.scale if method.family_scale is None else f"{method.family_scale:.6g}",
+            "metric": "none" if method.metric is None else repr(method.metric),
+            "start": "0" if method.start is None else "learned",
+            "guard": f"{method.guard.words(method.metric is not None)} takes over",
+            "arrays": ", ".join(f"{key} {values.shape}" for key, values in arrays.items()),
+        }
+        out.print(facts_table(facts | _flat(about), name))
+    shapes = {key: list(values.shape) for key, values in arrays.items()}
+    write_json(about | {"arrays": shapes}, json_file)
+
+
+@methods_app.command(
+    "export",
+    epilog="Example: [bold]ode2opt methods export method.safetensors --format c[/bold] writes a "
+    "header and an example program",
+)
+def methods_export(
+    name: MethodArgument,
+    form: Annotated[Format, typer.Option("--format", help="c: a header and an example program.")],
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="By default in this folder, under the method's name.",
+            show_default=False,
+            parser=named,
+        ),
+    ] = None,
+) -> None:
+    """Write a learned method's table for another language."""
+    from ode2opt.integrations import export
+
+    stem = Path(name).stem if file is None else file.stem
+    method = _learned(name)
+    if form is Format.c:
+        header, example = export.to_c(method, stem).items()
+        target = Path(header[0]) if file is None else file
+        texts = {target: header[1], target.with_name(example[0]): example[1]}
+        texts = {path: text.replace(header[0], target.name) for path, text in texts.items()}
+    elif form is Format.json:
+        texts = {file or Path(f"{stem}.json"): export.to_json(method)}
+    else:
+        texts = {file or Path(f"{stem}.csv"): export.to_csv(method)}
+    for path in texts:
+        check_writable(path)
+    for path, text in texts.items():
+        _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, lambda stream: stream.write(text.encode()))
+    say(f"Written: {path}")
+
+
+def _learned(name: str) -> Any:
+    method = load_method(name)
+    if isinstance(method, str):
+        raise InputError(f"{name} is built in and has no file: see 'ode2opt methods list'.")
+    return method
+
+
+def _summary(method: Any) -> dict[str, Any]:
+    """Return what a method is, in a line, and the calls it took beside those of L-BFGS."""
+    fresh = method.statistics.get("fresh")
+    calls = fresh.get("calls", {}) if isinstance(fresh, dict) else {}
+    return {
+        "family": method.family,
+        "tol": method.tol,
+        "method": method.words,
+        "variables": method.metric.n if method.metric is not None else None,
+        "calls": calls.get("method"),
+        "lbfgs_calls": calls.get("lbfgs"),
+    }
+
+
+def _short(value: Any) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _flat(about: dict[str, Any]) -> dict[str, str]:
+    """Return provenance, certificate and statistics with a line for each of their fields."""
+    return {
+        f"{part}: {key}": str(value)
+        for part in ("provenance", "certificate", "statistics")
+        for key, value in about[part].items()
+    }

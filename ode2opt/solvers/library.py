@@ -1,0 +1,35 @@
+"""Methods by name: the built-in ones, and the learned ones that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ode2opt.errors import unknown_name
+from ode2opt.solvers.method import Method
+from ode2opt.solvers.methods import METHODS, BuiltIn, built_in
+
+SUFFIX = ".safetensors"
+FOLDER = Path(__file__).parents[1] / "learned"
+"""The files of the learned methods; its README.md says where they come from."""
+
+
+def learned_names() -> list[str]:
+    """Return the names of the learned methods that come with the package."""
+    return sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def by_name(name: str) -> BuiltIn | Method:
+    """Return a built-in method, or a learned one as "logistic-a5a"."""
+    if name in METHODS or name.endswith(SUFFIX):
+        return built_in(name)
+    known = learned_names()
+    if name not in known:
+        raise unknown_name("method", name, [*METHODS, *known])
+    return Method.load(FOLDER / f"{name}{SUFFIX}")
+
+
+def by_name_or_file(name: str) -> BuiltIn | Method:
+    """Return a method by its name, or that of a file."""
+    if Path(name).suffix == SUFFIX or (Path(name).exists() and name not in METHODS):
+        return Method.load(name)
+    return by_name(name)
