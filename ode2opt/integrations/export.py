@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +52,6 @@ def to_csv(method: Method) -> str:
 
 def _words(method: Method, name: str) -> dict[str, str]:
     """Return what the templates' placeholders stand for."""
-    from ode2opt import __version__
-
     lower = "ode2opt_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     upper, metric = lower.upper(), method.metric
     n = metric.n if metric is not None else 0 if method.start is None else len(method.start)
@@ -63,7 +62,7 @@ def _words(method: Method, name: str) -> dict[str, str]:
     return {
         "WORDS": _comment(method.words),
         "FAMILY": _comment(method.family),
-        "VERSION": __version__,
+        "VERSION": version("ode2opt"),
         "UPPER": upper,
         "LOWER": lower,
         "FILE": f"{lower}.h",
