@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class LinearModel(RowModel):
         offset: what is added to each row's score.
     """
 
-    arrays = ("A", "b", "weights", "offset")
+    arrays: tuple[str, ...] = ("A", "b", "weights", "offset")
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
     _sparse_transposed: Array = None
@@ -250,6 +251,13 @@ class LinearModel(RowModel):
                 setattr(chosen, name, values if is_sparse(values) else np.asarray(values))
         chosen._set(chosen.A, chosen.b)
         return chosen
+
+    def penalised(self, l2: float) -> Self:
+        """Return the problem with another penalty; the arrays are shared."""
+        other = copy.copy(self)
+        other.l2 = as_ridge(l2)
+        vars(other).pop("_start", None)
+        return other
 
     def hessian_diagonal(self, x: Array) -> Array:
         bent = self._bent(x)

@@ -26,7 +26,7 @@ class RowModel(Problem):
     intercept: bool
     cheap_diagonal = True
     width = 1
-    """How many scores a row has; where there are several, ``shared_hessian`` is asked for."""
+    """How many scores a row has; where there are several, ``class_hessians`` are asked for."""
     quadratic = False
     """Whether the loss is a square, so that one Newton step is all."""
     slope_bound: float | None = None
@@ -78,8 +78,8 @@ class RowModel(Problem):
     def _gram_eigenvalue(self) -> tuple[float, int]:
         """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
 
-    def shared_hessian(self, x: Array) -> Array:
-        """Return the mean of the scores' own blocks of the Hessian."""
+    def class_hessians(self, x: Array, each: bool = True) -> Array:
+        """Return the scores' own blocks of the Hessian, one after the other, or their mean."""
         raise NotImplementedError(f"{type(self).__name__} has {self.width} scores a row")
 
     def largest_sample(self) -> int:

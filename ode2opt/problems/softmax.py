@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_count
+from ode2opt.problems._arrays import Array, Namespace, as_count
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
@@ -30,6 +30,7 @@ class Softmax(LinearModel):
         >>> coefficients = solve(problem).x.reshape(-1, problem.classes)
     """
 
+    arrays = (*LinearModel.arrays, "_chosen")
     slope_bound = 0.5  # of diag(p) - p pᵀ
 
     def __init__(
@@ -68,8 +69,15 @@ class Softmax(LinearModel):
     def _pull(self, r: Array) -> Array:
         g = self._transposed @ r
         if self.intercept:
-            g = self.xp.concat([g, self.xp.sum(r, axis=0)[None, :]])
+            g = self.xp.concat([g, (self._ones(self.N) @ r)[None, :]])
         return self.xp.reshape(g, (-1,))
+
+    def _over_classes(self, values: Array) -> Array:
+        """Return the sum of each row; a product is several times quicker than a sum of few."""
+        return values @ self._ones(self.classes)
+
+    def _ones(self, count: int) -> Array:
+        return self.xp.ones(count, dtype=self.dtype)
 
     def _weighted(self, values: Array) -> Array:
         if self.weights is None:
@@ -81,14 +89,14 @@ class Softmax(LinearModel):
 
     def _normalised(self, z: Array) -> tuple[Array, Array]:
         """Return probabilities, and the logarithm of the sum of exponentials, row by row."""
-        top = self.xp.max(z, axis=1)
+        top = _largest(self.xp, z)
         e = self.xp.exp(z - top[:, None])
-        total = self.xp.sum(e, axis=1)
+        total = self._over_classes(e)
         e /= total[:, None]
         return e, self.xp.log(total) + top
 
     def loss(self, z: Array) -> Array:
-        return self._normalised(z)[1] - self.xp.sum(self._chosen * z, axis=1)
+        return self._normalised(z)[1] - self._over_classes(self._chosen * z)
 
     def slope(self, z: Array) -> Array:
         return self._normalised(z)[0] - self._chosen
@@ -96,7 +104,7 @@ class Softmax(LinearModel):
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
         p, total = self._normalised(z)
         p -= self._chosen
-        return total - self.xp.sum(self._chosen * z, axis=1), p
+        return total - self._over_classes(self._chosen * z), p
 
     def bend(self, z: Array) -> Array:
         """Return the probabilities, of which the second derivatives are made."""
@@ -107,7 +115,7 @@ class Softmax(LinearModel):
 
     def _bent_product(self, p: Array, s: Array) -> Array:
         """Return (diag(p) - p pᵀ) s, row by row, as the rows' part of the mean."""
-        inner = self.xp.sum(p * s, axis=1)
+        inner = self._over_classes(p * s)
         return self._weighted(p * (s - inner[:, None])) / self.N
 
     def hvp(self, x: Array, v: Array) -> Array:
@@ -143,11 +151,13 @@ class Softmax(LinearModel):
         H = weighted_gram(self.A, bent)
         return self._bordered(H, bent) if self.intercept else H
 
-    def shared_hessian(self, x: Array) -> Array:
+    def class_hessians(self, x: Array, each: bool = True) -> Array:
         p = self._bent(x)
-        H = self._block(self._weighted(self.xp.mean(p * (1 - p), axis=1)) / self.N)
-        own = self._penalty(0 * x + 1)[:: self.classes]
-        return H + own[:, None] * self.xp.eye(len(own), dtype=self.dtype)
+        own = p * (1 - p)
+        columns = own.T if each else self.xp.mean(own, axis=1)[None, :]
+        blocks = [self._block(self._weighted(bent) / self.N) for bent in columns]
+        penalty = self._penalty(0 * x + 1)[:: self.classes]
+        return self.xp.stack(blocks) + penalty[:, None] * self.xp.eye(len(penalty), dtype=x.dtype)
 
     def hessian_diagonal(self, x: Array) -> Array:
         p = self._bent(x)
@@ -163,3 +173,8 @@ class Softmax(LinearModel):
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         return lambda v: self.hvp(x, v), self.n
+
+
+def _largest(xp: Namespace, z: Array) -> Array:
+    """Return the largest entry of each row; of NumPy's by columns, several times as quick."""
+    return np.max(z.T.copy(), axis=0) if isinstance(z, np.ndarray) else xp.max(z, axis=1)

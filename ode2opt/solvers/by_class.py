@@ -1,13 +1,14 @@
-"""L-BFGS for several classes, in the metric that their scores share (docs/mathematics.md, 14).
+"""L-BFGS for several classes, in the metric of their own scores (docs/mathematics.md, section 14).
 
-The Hessian of a softmax has a block for each pair of classes. The mean of its diagonal blocks is
-one matrix of the columns' size: it knows how columns go together, which is what slows L-BFGS down,
-and costs K (K + 1) / 2 times less than the whole Hessian of K classes.
+The Hessian of a softmax has a block for each pair of classes. The diagonal ones are of the columns'
+size: they know how columns go together, which is what slows L-BFGS down, and cost (K + 1) / 2 times
+less than the whole Hessian of K classes. Where that is dear, one matrix does for all: their mean.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -19,19 +20,43 @@ from ode2opt.solvers.run import Here, Run
 from ode2opt.solvers.supervisor import Slow, Stage
 from ode2opt.solvers.whitening import SOONEST
 
+EACH = 12.0  # evaluations that the metrics of all classes may cost; else they share one
 
-def by_class(run: Run, here: Here) -> None:
+
+class ClassMetric:
+    """g -> M g, M the inverse of the classes' own blocks of the Hessian, or of their mean.
+
+    ``solves`` is for how many it is made. At zero all blocks are alike.
+    """
+
+    def __init__(self, run: Run, x: np.ndarray, costs: Costs, solves: int = 1) -> None:
+        problem = run.problem
+        assert isinstance(problem, RowModel)
+        self.classes = problem.width
+        price = self.classes * problem.gram_seconds() / costs.evaluation()
+        each = price <= EACH * solves and bool(np.any(x))
+        self.words = "the metrics of its classes" if each else "the metric that the classes share"
+        count = self.classes if each else 1
+        run.charge(1 + count * problem.gram_flops() / problem.gradient_flops())
+        there = problem.xp.asarray(x, dtype=problem.dtype)
+        blocks = np.asarray(problem.class_hessians(there, each), dtype=np.float64)
+        self.inverses = np.stack([Factor(block).inverse() for block in blocks])
+
+    def __call__(self, g: np.ndarray) -> np.ndarray:
+        """Return M g."""
+        by_class = g.reshape(-1, self.classes).T[:, :, None]
+        return (self.inverses @ by_class)[:, :, 0].T.ravel()
+
+
+def by_class(costs: Costs, run: Run, here: Here) -> None:
     """Minimise from an evaluated point; leaves by Stop or HandOver."""
-    problem = run.problem
-    assert isinstance(problem, RowModel)
-    run.tell("L-BFGS in the metric that the classes share")
-    run.charge(1 + problem.gram_flops() / problem.gradient_flops())
-    x = problem.xp.asarray(here.x, dtype=problem.dtype)
-    factor = Factor(np.asarray(problem.shared_hessian(x), dtype=np.float64))
-    lbfgs(run, here, lambda g: factor(g.reshape(-1, problem.width)).ravel())
+    metric = ClassMetric(run, here.x, costs)
+    run.tell(f"L-BFGS in {metric.words}")
+    lbfgs(run, here, metric)
 
 
 def by_classes(costs: Costs) -> Stage:
     """Return the stage: given up where what is left is dearer than the whole Hessian."""
     price = costs.price()
-    return Stage("metric-lbfgs", by_class, Slow(price, max(SOONEST, math.ceil(price / 2))))
+    watch = Slow(price, max(SOONEST, math.ceil(price / 2)))
+    return Stage("metric-lbfgs", partial(by_class, costs), watch)

@@ -93,9 +93,12 @@ class Plan(NamedTuple):
         return self.price + self.steps
 
 
-def plans(costs: Costs, model: RowModel, norm: float, tol: float) -> tuple[Plan, Plan]:
+def plans(
+    costs: Costs, model: RowModel, norm: float, tol: float, solves: int = 1
+) -> tuple[Plan, Plan]:
     """Return the cheapest plans: with solutions on some rows before, and of a single metric.
 
+    A single metric may serve several solves, which share its price.
     In the metric of k n rows the spectrum is about that of Marchenko and Pastur, so that the error
     falls by the root of k a step; a solution on m rows leaves a gradient that falls with its root.
     """
@@ -109,7 +112,7 @@ def plans(costs: Costs, model: RowModel, norm: float, tol: float) -> tuple[Plan,
         least = 10.0 if m == model.N else 1.5
         after = 1 + left / math.log(max(least, 0.8 * math.sqrt(m / model.n)))
         levels.append(Plan(m, spent, after))
-        single.append(Plan(m, costs.price(m), after))
+        single.append(Plan(m, costs.price(m) / solves, after))
     return min(levels, key=lambda plan: plan.total), min(single, key=lambda plan: plan.total)
 
 

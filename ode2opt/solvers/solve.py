@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -109,20 +109,38 @@ def solve(
         history=history,
         callback=callback,
     )
+    if memory is None:
+        return minimised(run, x0, chosen, policy)
+    recall = Recall(memory, run)
     with np.errstate(over="ignore", invalid="ignore"):
-        if memory is None:
-            return _result(run, _minimise(run, x0, chosen, policy))
-        recall = Recall(memory, run)
         status = _minimise(run, x0, recall, policy)
         with suppress(KeyboardInterrupt):  # the solution is worth more than what can be learned
             recall.learn()
         return _result(run, status)
 
 
+class Way(Protocol):
+    """A way of its own to minimise, as a memory has."""
+
+    def minimise(self, x: Array, given: bool) -> None:
+        """Minimise from ``x``, which may have been given; leaves by Stop."""
+
+
+def minimised(
+    run: Run,
+    x0: Array | Start | None,
+    method: BuiltIn | Schedule | Method | Way,
+    policy: Policy = None,
+) -> Result:
+    """Run the method until it stops; the problem, x0 and the run's limits are valid."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _result(run, _minimise(run, x0, method, policy))
+
+
 def _minimise(
     run: Run,
     x0: Array | Start | None,
-    method: BuiltIn | Schedule | Method | Recall,
+    method: BuiltIn | Schedule | Method | Way,
     policy: Policy,
 ) -> Status:
     """Run the method until it stops, and say why it did."""
@@ -132,13 +150,13 @@ def _minimise(
         if isinstance(method, Schedule):
             run.tell(f"EIGAC with a given schedule of {len(method)} iterations")
             follow(Eigac(run, method, x), policy)
-        elif isinstance(method, Recall):
-            method.minimise(x, given=x0 is not None)
         elif isinstance(method, Method):
             _follow_learned(run, x, method, policy)
-        else:
+        elif isinstance(method, BuiltIn):
             L = _step_constant(run, start) if method.needs_scale else math.nan
             method.minimise(run, x, L, policy)
+        else:
+            method.minimise(x, given=x0 is not None)
     except Stop as stop:
         return stop.status
     except KeyboardInterrupt:
@@ -172,7 +190,7 @@ def _follow_learned(run: Run, x: Array, method: Method, policy: Policy) -> None:
         follow(eigac, policy)
 
 
-def _first_point(run: Run, method: BuiltIn | Schedule | Method | Recall) -> Array:
+def _first_point(run: Run, method: BuiltIn | Schedule | Method | Way) -> Array:
     """Return the learned start where the method has one, else 0."""
     problem = run.problem
     if isinstance(method, Method) and method.start is not None:

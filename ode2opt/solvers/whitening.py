@@ -47,7 +47,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
     if costs.price() <= most and steps * (1 + costs.price()) <= levels.total:
         yield NEWTON
         return
-    work, unaided, rival = _Whitening(run, problem, costs), _Plain(problem.n), math.inf
+    work, unaided, rival = Whitening(run, problem, costs), _Plain(problem.n), math.inf
     m = single.rows
     if not warm and levels.price <= CHEAP:
         m = levels.rows
@@ -87,7 +87,7 @@ class _Plain:
             raise
 
 
-class _Whitening:
+class Whitening:
     """The work of the stages; ``failed`` where a metric's directions led nowhere."""
 
     def __init__(self, run: Run, problem: RowModel, costs: Costs) -> None:
@@ -119,9 +119,13 @@ class _Whitening:
         if run.words and run.words[-1].startswith(RENEWED):
             run.words.pop()
         run.tell(f"{RENEWED} of up to {_rows(m, self.problem.N)}")
+        self._lbfgs(here, self.metric(m, here.x))
+
+    def metric(self, m: int, x: np.ndarray) -> Factor:
+        """Return the metric of m rows at a point."""
         if m == self.problem.N:
-            self._lbfgs(here, Factor(run.hessian(here.x)))
-        self._lbfgs(here, self._metric(self._levels([m])[0], here.x))
+            return Factor(self.run.hessian(x))
+        return self._metric(self._levels([m])[0], x)
 
     def _lbfgs(self, here: Here, factor: Factor) -> None:
         try:

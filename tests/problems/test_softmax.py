@@ -68,8 +68,10 @@ def test_derivatives_are_those_of_the_value(form):
     np.testing.assert_allclose(H @ v, problem.hvp(x, v), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(np.diag(H), problem.hessian_diagonal(x), rtol=1e-12)
     blocks = H.reshape(-1, CLASSES, H.shape[0] // CLASSES, CLASSES)
-    shared = np.mean([blocks[:, k, :, k] for k in range(CLASSES)], axis=0)
-    np.testing.assert_allclose(problem.shared_hessian(x), shared, rtol=1e-10, atol=1e-15)
+    own = np.stack([blocks[:, k, :, k] for k in range(CLASSES)])
+    np.testing.assert_allclose(problem.class_hessians(x), own, rtol=1e-10, atol=1e-15)
+    shared = problem.class_hessians(x, each=False)
+    np.testing.assert_allclose(shared, own.mean(axis=0)[None], rtol=1e-10, atol=1e-15)
     here, there = problem.at(x), problem.at(x + 1e-3 * v)
     expected = (problem.gradient(there.x) - problem.gradient(here.x)) / 1e-3
     np.testing.assert_allclose(problem.mean_hvp(here, there, v), expected, rtol=1e-6, atol=1e-9)

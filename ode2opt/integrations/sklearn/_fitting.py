@@ -53,15 +53,19 @@ class Fitting:
         self, problem: Problem, x0: Array = None, *, tol: float, max_iter: int, verbose: int = 0
     ) -> Result:
         """Solve, and warn where the tolerance was not met."""
-        name = type(self).__name__
         result = solve(
             problem,
             x0,
             method=_chosen(self.solver),
             memory=self.memory,
-            tol=max(tol, epsilon(problem.xp, problem.dtype)),
+            tol=reachable(tol, problem),
             max_iter=max_iter,
         )
+        return self._told(result, tol, verbose)
+
+    def _told(self, result: Result, tol: float, verbose: int) -> Result:
+        """Say how a fit went, and warn where the tolerance was not met."""
+        name = type(self).__name__
         if verbose:
             print(
                 f"[{name}] {result.method}: {result.iterations} iterations, gradient norm "
@@ -73,9 +77,14 @@ class Fitting:
                 f"{result.grad_norm:.2e} after {result.iterations} iterations, tol is {tol:g}; "
                 f"raise max_iter, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return result
+
+
+def reachable(tol: float, problem: Problem) -> float:
+    """Return a tolerance that the problem's precision can reach."""
+    return max(tol, epsilon(problem.xp, problem.dtype))
 
 
 def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:

@@ -1,4 +1,4 @@
-"""Logistic regression with C by cross-validation: near-equal problems that share a memory."""
+"""Logistic regression with C by cross-validation: paths of near-equal problems, led by one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn import linear_model
+from joblib import effective_n_jobs
+from sklearn import config_context, linear_model
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import StrOptions
@@ -23,6 +25,7 @@ from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     inverse_weight,
     product,
+    reachable,
     total_weight,
 )
 from ode2opt.integrations.sklearn.logistic import (
@@ -35,7 +38,9 @@ from ode2opt.integrations.sklearn.logistic import (
     variables,
 )
 from ode2opt.problems._arrays import Array
+from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers import Memory, Method
+from ode2opt.solvers.path import Guide, Path
 
 WARN = StrOptions({"warn"})
 
@@ -52,15 +57,16 @@ class Rows(NamedTuple):
 class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     """:class:`LogisticRegression` with the best C; see the namesake in scikit-learn.
 
-    For every fold the values of C are gone through from strong to weak penalties, each fit from the
-    last one's solution; all of them share one :class:`Memory`. With ``n_jobs`` folds run in
-    processes, each with a memory of its own.
+    For every fold the values of C are gone through from strong to weak penalties. With the solver
+    "auto" the first fold leads: its steps from C to C and its metrics are shared by the folds that
+    follow (docs/mathematics.md, section 14). With ``n_jobs`` the folds are dealt out to processes,
+    each of which has a leader of its own.
 
     Args:
         Cs: the values of C, or how many between 1e-4 and 1e4.
         cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
             behaviour, without the warning.
-        memory: a :class:`Memory` to use and keep; by default there is a new one for each fit.
+        memory: a :class:`Memory` that all fits take from and leave to, instead of a leader.
         fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
             :class:`LogisticRegression`.
         l1_ratios, penalty, dual: refused where they ask for L1, elastic net or the dual.
@@ -138,32 +144,56 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         many = isinstance(self.Cs, Integral)
         Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
         model, scorer = self._model(), _knowing(self._get_scorer(), self.classes_)
-        run = delayed(_path)
+        judges = [_Judge(scorer, _check_method_params(X, routed[1], test)) for _, test in folds]
+        run = delayed(_paths)
         found = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="processes")(
-            run(model, rows, train, test, Cs, scorer, _check_method_params(X, routed[1], test))
-            for train, test in folds
+            run(model, rows, [folds[i] for i in part], Cs, [judges[i] for i in part])
+            for part in np.array_split(np.arange(len(folds)), self._processes(len(folds)))
         )
-        paths, scores, n_iter = (np.stack(parts) for parts in zip(*found, strict=True))
+        paths, scores, n_iter = (
+            np.concatenate(parts) for parts in zip(*(part[:3] for part in found), strict=True)
+        )
         best = scores.sum(axis=0).argmax() if self.refit else scores.argmax(axis=1)
         each = np.broadcast_to(best, len(folds))
         mean = paths[np.arange(len(folds)), each].mean(axis=0)
         if self.refit:
-            mean, _ = _fitted(model, rows, Cs[best], mean)
+            mean = self._refit(model, rows, Cs, int(best), mean, found[0][3])
         self.coef_, self.intercept_ = coefficients(self, model.width, mean)
         self.Cs_ = Cs
         self._keep(paths, scores, n_iter, float(np.mean(Cs[each])), l1_ratios)
         return self
 
+    def _processes(self, folds: int) -> int:
+        """Return into how many parts the folds are dealt out."""
+        return min(folds, effective_n_jobs(self.n_jobs))
+
+    def _refit(
+        self,
+        model: LogisticRegression,
+        rows: Rows,
+        Cs: np.ndarray,
+        best: int,
+        mean: np.ndarray,
+        guide: Guide | None,
+    ) -> np.ndarray:
+        """Return the variables of a fit to all rows, from the mean of the folds' solutions."""
+        problem = _problem(model, rows).penalised(_l2(rows, Cs[best]))
+        limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
+        if guide is None:
+            return np.asarray(model._minimise(problem, mean, **limits, verbose=model.verbose).x)
+        k = int(np.argsort(Cs).tolist().index(best))
+        result, _ = guide.solve(problem, k, mean, **limits)
+        return np.asarray(model._told(result, model.tol, model.verbose).x)
+
     def _model(self) -> LogisticRegression:
-        """Return the estimator that stands for one fit; all share its memory."""
-        auto = isinstance(self.solver, str) and self.solver == "auto"
+        """Return the estimator that stands for one fit."""
         model = LogisticRegression(
             fit_intercept=self.fit_intercept,
             tol=self.tol,
             max_iter=self.max_iter,
             solver=self.solver,
             verbose=max(0, self.verbose - 1),
-            memory=Memory() if auto and self.memory is None else self.memory,
+            memory=self.memory,
         )
         model.classes_ = self.classes_
         model.width = 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -198,39 +228,92 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         self.coefs_paths_ = {name: shaped[..., k] for k, name in enumerate(names)}
 
 
-def _fitted(model: LogisticRegression, rows: Rows, C: float, x0: Array) -> tuple[np.ndarray, int]:
-    """Return the variables of one fit, and its iterations."""
-    l2 = inverse_weight(C, total_weight(rows.weights, rows.X))
-    problem = log_loss(model, rows.X, rows.labels, rows.weights, l2)
-    result = model._minimise(
-        problem, x0, tol=model.tol, max_iter=model.max_iter, verbose=model.verbose
-    )
-    return np.asarray(result.x), result.iterations
+class _Judge(NamedTuple):
+    """A scorer with what goes to it beside the rows of one fold."""
+
+    scorer: Any
+    params: dict[str, Any]
+
+    def __call__(self, model: LogisticRegression, rows: Rows, first: bool) -> float:
+        """Return the score of a model; what scikit-learn checks of rows is checked at first."""
+        if first:
+            return float(self.scorer(model, rows.X, rows.y, **self.params))
+        if self._is_accuracy():
+            right = _predicted(model, rows.X) == rows.labels
+            return float(np.average(right, weights=self.params.get("sample_weight")))
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            return float(self.scorer(model, rows.X, rows.y, **self.params))
+
+    def _is_accuracy(self) -> bool:
+        """Whether this is scikit-learn's accuracy, whose checks take longer than small fits."""
+        given = getattr(self.scorer, "_kwargs", None)
+        same = getattr(self.scorer, "_score_func", None) is accuracy_score
+        return same and given == {} and set(self.params) <= {"sample_weight"}
+
+
+def _predicted(model: LogisticRegression, X: Array) -> np.ndarray:
+    """Return the classes of rows, counted from 0."""
+    scores = X @ model.coef_.T + model.intercept_
+    return np.argmax(scores, axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+
+
+def _l2(rows: Rows, C: float) -> float:
+    return inverse_weight(C, total_weight(rows.weights, rows.X))
+
+
+def _problem(model: LogisticRegression, rows: Rows) -> LinearModel:
+    """Return the problem of some rows, without a penalty."""
+    return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
+
+
+def _paths(
+    model: LogisticRegression,
+    rows: Rows,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    Cs: np.ndarray,
+    judges: list[_Judge],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Guide | None]:
+    """Return variables, scores and iterations for all folds and values of C, and the guide."""
+    auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
+    guide = Guide(len(folds)) if auto else None
+    found = [
+        _path(model, rows, fold, Cs, judge, guide)
+        for fold, judge in zip(folds, judges, strict=True)
+    ]
+    paths, scores, n_iter = (np.stack(parts) for parts in zip(*found, strict=True))
+    return paths, scores, n_iter, guide
 
 
 def _path(
     model: LogisticRegression,
     rows: Rows,
-    train: np.ndarray,
-    test: np.ndarray,
+    fold: tuple[np.ndarray, np.ndarray],
     Cs: np.ndarray,
-    scorer: Any,
-    score_params: dict[str, Any],
+    judge: _Judge,
+    guide: Guide | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, score and iterations for every C of one fold, from strong to weak."""
+    train, test = fold
     weights = None if rows.weights is None else rows.weights[train]
     part = Rows(rows.X[train], rows.y[train], rows.labels[train], weights)
-    X, y = rows.X[test], rows.y[test]
-    found: dict[int, np.ndarray] = {}
+    unseen = Rows(rows.X[test], rows.y[test], rows.labels[test], None)
+    problem = _problem(model, part)
+    path = None if guide is None else Path(guide)
+    limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
+    judged, x = copy.copy(model), None
+    found = np.zeros((len(Cs), problem.n), dtype=rows.X.dtype)
     scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
-    x: np.ndarray | None = None
-    judged = copy.copy(model)
-    for i in np.argsort(Cs):
-        x, n_iter[i] = _fitted(model, part, Cs[i], x)
+    for k, i in enumerate(np.argsort(Cs)):
+        now = problem.penalised(_l2(part, Cs[i]))
+        if path is None:
+            result = model._minimise(now, x, **limits, verbose=model.verbose)
+        else:
+            result = model._told(path.solve(now, **limits), model.tol, model.verbose)
+        x, n_iter[i] = np.asarray(result.x), result.iterations
         judged.coef_, judged.intercept_ = coefficients(model, model.width, x)
         found[i] = variables(model, judged.coef_, judged.intercept_)
-        scores[i] = scorer(judged, X, y, **score_params)
-    return np.stack([found[i] for i in range(len(Cs))]), scores, n_iter
+        scores[i] = judge(judged, unseen, first=k == 0)
+    return found, scores, n_iter
 
 
 def _knowing(scorer: Any, classes: np.ndarray) -> Any:
