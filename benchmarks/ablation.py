@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from ode2opt import Family, Method, learn
-from ode2opt.learning import Options
-from ode2opt.learning.instant import plain_instant
-from ode2opt.learning.references import References
+from ode2opt.learning import SequenceOptions
+from ode2opt.learning.sequence.instant import plain_instant
+from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 SPLIT, INSTANCES = "shuffled", 50
@@ -23,7 +23,8 @@ CELLS = (("logistic", "a5a"), ("lpp", "phishing"))
 
 def instant_of_one(family: Family) -> Method:
     """Return the instant method of a single solved problem."""
-    return plain_instant(References(family, Options(target="sequence", steps=0), problems=1))[-1]
+    known = SolvedBeforehand(family, SequenceOptions(steps=0), problems=1)
+    return plain_instant(known)[-1]
 
 
 def sequence(family: Family, **options: Any) -> Method:

@@ -21,12 +21,13 @@ import scipy.sparse
 from ode2opt import Family, Problem
 from ode2opt.dynamics import Global
 from ode2opt.dynamics.jaxed import double
-from ode2opt.learning import Options
-from ode2opt.learning.flow_target import FlowTarget
-from ode2opt.learning.references import References
-from ode2opt.learning.sequence_target import SequenceTarget
+from ode2opt.learning import FlowOptions, SequenceOptions
+from ode2opt.learning.flow.target import FlowTarget
+from ode2opt.learning.protocol import TRAINING
+from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
+from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.learning.stopm import StoPM
-from ode2opt.learning.target import TRAINING
 
 EPS, ROUNDS = 1e-4, 15
 
@@ -51,7 +52,7 @@ def seconds_of(work: Callable[[], Any]) -> float:
 @double
 def flow() -> float:
     """Print the ratio of a step of the flow's target and its parts; return the ratio."""
-    options = Options(tol=EPS, batch=1)
+    options = FlowOptions(tol=EPS, batch=1)
     target = FlowTarget(family(), options)
     problem = target.problem(TRAINING, 0)
     one = target.of(problem, TRAINING, 0)
@@ -78,9 +79,10 @@ def flow() -> float:
 @double
 def sequence() -> float:
     """Print the ratio of a step of the sequence's target, in its metric; return it."""
-    options = Options(target="sequence", tol=EPS, batch=1)
+    options = SequenceOptions(tol=EPS, batch=1)
     source = family()
-    target = SequenceTarget(source, options, "spectral", "start", References(source, options))
+    known = SolvedBeforehand(source, options)
+    target = SequenceTarget(source, options, Way("spectral", "start"), known)
     problem = target.problem(TRAINING, 0)
     one = target.of(problem, TRAINING, 0)
     stopm = StoPM(target.start, target.learnable, options, target.rules)

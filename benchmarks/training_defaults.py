@@ -17,10 +17,10 @@ from typing import Any
 from unittest.mock import patch
 
 from ode2opt import Family, Method, learn
-from ode2opt.learning import known, targets
-from ode2opt.learning.beside import solve_one
-from ode2opt.learning.handing_over import mean_calls
-from ode2opt.learning.references import PROBLEMS, References
+from ode2opt.learning.sequence import restarts
+from ode2opt.learning.sequence.handing_over import mean_calls
+from ode2opt.learning.sequence.solved_beforehand import PROBLEMS, SolvedBeforehand
+from ode2opt.learning.validation import solve_one
 from ode2opt.problems import load_dataset
 
 SPLIT, INSTANCES, SEED, TOL = "shuffled", 60, 0, 3e-4
@@ -34,14 +34,14 @@ class Setting:
 
     options: dict[str, Any] = field(default_factory=dict)
     problems: int = PROBLEMS
-    warm_up: float = targets.WARM_UP
+    warm_up: float = restarts.WARM_UP
 
     def learned(self, family: Family) -> Method:
         """Learn with it."""
-        solved = partial(References, problems=self.problems)
+        solved = partial(SolvedBeforehand, problems=self.problems)
         with (
-            patch.object(known, "References", solved),
-            patch.object(targets, "WARM_UP", self.warm_up),
+            patch.object(restarts, "SolvedBeforehand", solved),
+            patch.object(restarts, "WARM_UP", self.warm_up),
         ):
             return learn(family, target="sequence", tol=TOL, **self.options)
 

@@ -169,7 +169,9 @@ def live_training(
                 last = f"{step.validation.complexity:.1f} (best {step.best:.1f}{mark})"
             T, P, Q = (_short(line[name]) for name in ("stopping_time", "P", "Q"))
             seen = f"T {T}  P {P}  Q {Q}  validation {last}"
-            progress.update(task, completed=line["step"] + 1, seen=seen)
+            if "restart" in line:
+                seen = f"beginning {line['restart']}  " + seen
+            progress.update(task, completed=step.done, total=step.steps, seen=seen)
 
         yield show, lambda text: progress.update(task, seen=text)
 

@@ -119,32 +119,6 @@ def test_what_is_wrong_is_said_in_one_sentence(trained, run_cli, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_the_commands_choices_and_defaults_are_the_librarys():
-    import inspect
-
-    from ode2opt.cli import train as command
-    from ode2opt.dynamics.coefficients.neural import ACTIVATIONS
-    from ode2opt.learning import Options, options
-
-    given = inspect.signature(command.train).parameters
-    for name, field in Options.__dataclass_fields__.items():
-        default = getattr(given[name].default, "value", given[name].default)
-        assert default == field.default, name
-    for choices, known in (
-        (command.Target, options.TARGETS),
-        (command.Kind, options.LEARNABLE),
-        (command.Activation, ACTIVATIONS),
-        (command.Optimizer, options.OPTIMIZERS),
-        (command.Decay, options.DECAYS),
-        (command.ScaleChoice, options.SCALES),
-        (command.MetricChoice, options.METRICS),
-        (command.ReferenceChoice, options.REFERENCES),
-        (command.StartChoice, options.STARTS),
-        (command.CurvatureChoice, options.ESTIMATORS),
-    ):
-        assert {choice.value for choice in choices} == set(known)
-
-
 @pytest.fixture(scope="module")
 def fast(tmp_path_factory):
     """A learned sequence with a start of its own."""

@@ -1,4 +1,4 @@
-"""ode2opt train."""
+"""ode2opt train: its options are those of the targets, and where its data and results are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.from_options import Shown, choice_of, options_of, with_options
 from ode2opt.cli.options import (
     DatasetArgument,
     InterceptOption,
@@ -24,6 +25,8 @@ from ode2opt.cli.options import (
     named,
 )
 from ode2opt.errors import needing
+from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
+from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
 from ode2opt.terminal import (
     check_writable,
     facts_table,
@@ -35,86 +38,45 @@ from ode2opt.terminal import (
 )
 
 RUNS = Path("runs")
+RESULT = "The result"
 
-
-class Target(StrEnum):
-    """Whose stopping time is minimised."""
-
-    flow = "flow"
-    sequence = "sequence"
-
-
-class MetricChoice(StrEnum):
-    """Metrics of a sequence."""
-
-    auto = "auto"
-    none = "none"
-    diagonal = "diagonal"
-    spectral = "spectral"
-    lowrank = "lowrank"
-
-
-class ReferenceChoice(StrEnum):
-    """Where a metric looks at curvature."""
-
-    auto = "auto"
-    start = "start"
-    path = "path"
-
-
-class StartChoice(StrEnum):
-    """Where a sequence starts."""
-
-    paper = "paper"
-    learned = "learned"
-
-
-class Kind(StrEnum):
-    """Kinds of coefficients that can be learned."""
-
-    feasible = "feasible"
-    spline = "spline"
-    polynomial = "polynomial"
-    neural = "neural"
-
-
-class Activation(StrEnum):
-    """Activations of neural coefficients."""
-
-    softplus = "softplus"
-    elu = "elu"
-    relu = "relu"
-
-
-class Optimizer(StrEnum):
-    """Optimisers."""
-
-    adam = "adam"
-    adamw = "adamw"
-    sgd = "sgd"
-
-
-class Decay(StrEnum):
-    """How the step size falls."""
-
-    constant = "constant"
-    cosine = "cosine"
-    exponential = "exponential"
-
-
-class ScaleChoice(StrEnum):
-    """What the coefficients are divided by."""
-
-    instance = "instance"
-    family = "family"
-
-
-class CurvatureChoice(StrEnum):
-    """Curvature estimators."""
-
-    power = "power"
-    global_ = "global"
-    l0l1 = "l0l1"
+Target = choice_of("Target", TARGETS)
+TargetOption: Any = Annotated[Target, typer.Option(help="Whose stopping time is minimised.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="RUN_DIR",
+        help="By default runs/PROBLEM-DATASET.",
+        show_default=False,
+        parser=named,
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit.")
+]
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Begin with a memory, as solve leaves it: a sequence in its metric.",
+        show_default=False,
+    ),
+]
+OWN = options_of(TARGETS)
+OTHERS = [
+    Shown("target", TargetOption, Target(DEFAULT), FIRST),
+    Shown("out_dir", OutOption, None, FIRST),
+    Shown("resume", ResumeOption, False, FIRST),
+    Shown("split", SplitOption, None, PROBLEMS),
+    Shown("size", SizeOption, None, PROBLEMS),
+    Shown("p", PowerOption, 4, PROBLEMS),
+    Shown("l2", RidgeOption, 0.0, PROBLEMS),
+    Shown("intercept", InterceptOption, False, PROBLEMS),
+    Shown("label", LabelOption, None, PROBLEMS),
+    Shown("memory", MemoryOption, None, LEARNED),
+    Shown("json_file", JsonOption, None, RESULT),
+]
 
 
 @app.command(
@@ -122,129 +84,21 @@ class CurvatureChoice(StrEnum):
     "[bold]ode2opt bench logistic a5a --method runs/a5a/method.safetensors[/bold]. The fast one: "
     "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]"
 )
+@with_options(
+    [*OTHERS, *OWN],
+    [FIRST, PROBLEMS, LEARNED, *PANELS, UPDATES, JUDGING, RESULT],
+    {"ctx": typer.Context, "problem": ProblemArgument, "dataset": DatasetArgument},
+)
 def train(
+    *,
     ctx: typer.Context,
-    problem: ProblemArgument,
-    dataset: DatasetArgument,
-    target: Annotated[Target, typer.Option(help="Whose stopping time is minimised.")] = Target.flow,
-    metric: Annotated[
-        MetricChoice | None,
-        typer.Option(help="Of a sequence: auto chooses on training problems.", show_default="auto"),
-    ] = None,
-    reference: Annotated[
-        ReferenceChoice, typer.Option(help="Where the metric looks at curvature.")
-    ] = ReferenceChoice.auto,
-    start: Annotated[
-        StartChoice, typer.Option(help="Of a sequence: the paper's, or learned from solutions.")
-    ] = StartChoice.paper,
-    memory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Begin with a memory, as solve leaves it: a sequence in its metric.",
-            show_default=False,
-        ),
-    ] = None,
-    knots: Annotated[int, typer.Option(help="Of the spline of a sequence.")] = 9,
-    coefficients: Annotated[
-        Kind | None,
-        typer.Option(
-            help="The kind of coefficients.", show_default="feasible; spline for a sequence"
-        ),
-    ] = None,
-    activation: Annotated[
-        Activation, typer.Option(help="Of neural coefficients.")
-    ] = Activation.softplus,
-    split: SplitOption = None,
-    size: SizeOption = None,
-    tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            help="Updates of the parameters; with 0 a sequence is an instant method, in seconds.",
-            show_default="150; 100 for a sequence",
-        ),
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Problems a step.", show_default="2; 8 for a sequence")
-    ] = None,
-    out_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="RUN_DIR",
-            help="By default runs/PROBLEM-DATASET.",
-            show_default=False,
-            parser=named,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Drives which problems are drawn.")] = 0,
-    blocks: Annotated[
-        bool, typer.Option(help="Every second problem of rows that follow each other.")
-    ] = True,
-    optimizer: Annotated[Optimizer, typer.Option(help="sgd is the paper's.")] = Optimizer.adam,
-    lr: Annotated[
-        float | None,
-        typer.Option(
-            help="Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.05 for a "
-            "sequence.",
-            show_default=False,
-        ),
-    ] = None,
-    momentum: Annotated[float, typer.Option(help="Of sgd.")] = 0.9,
-    decay: Annotated[Decay, typer.Option(help="How the step size falls.")] = Decay.cosine,
-    clip: Annotated[float, typer.Option(help="Largest norm of a problem's gradient.")] = 3.0,
-    penalty: Annotated[
-        float | None,
-        typer.Option(help="The coefficient rho of P + Q.", show_default="10; 0.1 for a sequence"),
-    ] = None,
-    penalty_growth: Annotated[
-        float, typer.Option(help="Its growth while validation finds a violation; 1 keeps it.")
-    ] = 1.1,
-    margin: Annotated[
-        float, typer.Option(help="Of linear stability, in a sequence's penalty P.")
-    ] = 0.0,
-    alpha: Annotated[float, typer.Option(help="The damping, at the start.")] = 6.0,
-    learn_alpha: Annotated[
-        bool, typer.Option("--learn-alpha", help="Learn the damping, too.")
-    ] = False,
-    h: Annotated[float, typer.Option("--h", help="Step of the discretisation.")] = 0.04,
-    t0: Annotated[float, typer.Option(help="Its first time.")] = 1.0,
-    C: Annotated[float, typer.Option("--C", help="Default coefficients to start from.")] = 2.0,
-    kappa: Annotated[float, typer.Option(help="Of Theorem 1, in (0, 1].")] = 1.0,
-    lam: Annotated[
-        float | None, typer.Option(help="Of Theorem 1; alpha - 1 by default.", show_default=False)
-    ] = None,
-    scale: Annotated[
-        ScaleChoice | None,
-        typer.Option(
-            help="Divide by each instance's curvature, or by the family's.",
-            show_default="instance; family for a sequence",
-        ),
-    ] = None,
-    estimator: Annotated[
-        CurvatureChoice, typer.Option(help="How the curvature along the way is found.")
-    ] = CurvatureChoice.power,
-    safety: Annotated[float, typer.Option(help="Factor on that curvature in training.")] = 1.2,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            help="Iterations until a problem is given up.", show_default="600; 150 for a sequence"
-        ),
-    ] = None,
-    validate_every: Annotated[int, typer.Option(help="Steps between validations.")] = 10,
-    validation: Annotated[int, typer.Option(help="Held-out training problems.")] = 8,
-    patience: Annotated[
-        int, typer.Option(help="Validations without progress until training stops.")
-    ] = 8,
-    p: PowerOption = 4,
-    l2: RidgeOption = 0.0,
-    intercept: InterceptOption = False,
-    label: LabelOption = None,
-    json_file: JsonOption = None,
+    problem: str,
+    dataset: str,
+    out_dir: Path | None,
+    resume: bool,
+    memory: Path | None,
+    json_file: str | None,
+    **rest: Any,
 ) -> None:
     """Learn a method for the problems of a dataset by StoPM.
 
@@ -257,26 +111,17 @@ def train(
     from ode2opt import Memory
 
     with needing("learn"):
-        from ode2opt.learning import Options, beside
-        from ode2opt.learning.run_directory import read_config
-        from ode2opt.learning.training import begun
+        from ode2opt.learning import comparison
+        from ode2opt.learning.begin import begun, options_for
 
     check_writable(json_file)
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
-    given = {name: _plain(ctx.params[name]) for name in Options.__dataclass_fields__}
-    if resume:
-        stored = read_config(folder).get("options", {})
-        explicit = {name for name in given if _was_given(ctx, name)}
-        given = {
-            name: given[name] if name in explicit else stored.get(name, given[name])
-            for name in given
-        }
-    if memory is not None and not _was_given(ctx, "target"):
-        given["target"] = Target.sequence.value
-    options = Options(**given)
+    names = ("target", *(one.name for one in OWN))
+    given = {name: _plain(rest[name]) for name in names if _was_given(ctx, name)}
+    options = options_for(given, memory is not None, folder if resume else None)
     known = None if memory is None else Memory.load(memory)
-    model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, label, model)
+    model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
+    family = load_family(problem, dataset, rest["split"], rest["size"], rest["label"], model)
     with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
         try:
             training = begun(family, options, folder, resume, note, known)
@@ -286,13 +131,13 @@ def train(
         try:
             method = training.run(callback)
         except KeyboardInterrupt:
-            done = training.progress.step
-            fail(f"Interrupted after {done} of {options.steps} steps; add --resume to go on.", 1)
+            done = training.position.done
+            fail(f"Interrupted after {done} of {training.steps} steps; add --resume to go on.", 1)
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         for sentence in method.certificate["verdict"]:
             say(sentence)
-        say(beside.words(method.statistics["fresh"]))
+        say(comparison.words(method.statistics["fresh"]))
     write_json({"run": str(folder), "horizon": method.horizon} | dict(method.statistics), json_file)
 
 

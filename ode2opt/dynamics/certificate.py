@@ -30,10 +30,9 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.sequence import Numbers, sequence
 from ode2opt.dynamics.worst_cases import WorstCase
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count, as_positive
+from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems.base import Problem
 
-Array = Any
 STRICT = 1e-6  # a margin below this is no margin
 COLD_STEPS, CERTAIN_STEPS = 200, 50
 FINER = 4  # times the flow is checked at, an iteration

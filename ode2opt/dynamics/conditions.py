@@ -6,18 +6,15 @@ margin is positive where its condition holds with room, zero on the edge, negati
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from ode2opt.dynamics.coefficients import Coefficients, Curves
-from ode2opt.dynamics.coefficients.base import check_times
+from ode2opt.dynamics.default import ROUNDING, check_pair, check_times
 from ode2opt.errors import InputError
-
-Array = Any
-ROUNDING = 1e-9
-
+from ode2opt.problems._arrays import Array
 
 # The flow: convergence and growth ---------------------------------------------------------------
 
@@ -148,16 +145,6 @@ def _checked(coefficients: Coefficients, t: Array) -> Curves:
                 f"{name} is negative at t = {where:.4g}: the theory needs {name} >= 0."
             )
     return curves
-
-
-def check_pair(kappa: float, lam: float, alpha: float) -> None:
-    """Refuse kappa outside (0, 1] and lam outside (0, alpha - 1]."""
-    if not alpha > 1:
-        raise InputError(f"alpha is {alpha:g}: it must be above 1.")
-    if not 0 < kappa <= 1:
-        raise InputError(f"kappa is {kappa:g}: it must lie in (0, 1].")
-    if not 0 < lam <= (alpha - 1) * (1 + ROUNDING):
-        raise InputError(f"lam is {lam:g}: it must lie in (0, alpha - 1] = (0, {alpha - 1:g}].")
 
 
 # The sequence: stability and contraction --------------------------------------------------------

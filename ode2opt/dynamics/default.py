@@ -1,6 +1,6 @@
-"""Default coefficients: beta = (C/h - C alpha/(2t))/L, gamma = beta/h.
+"""Default coefficients: beta = (C/h - C alpha/(2t))/L, gamma = beta/h, and the ranges of numbers.
 
-See docs/mathematics.md, section 8.
+See docs/mathematics.md, sections 3 and 8. Nothing here needs JAX.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError
 
 ALPHA, H, T0 = 6.0, 0.04, 1.0
+ACTIVATIONS = ("softplus", "elu", "relu")  # of neural coefficients
+ROUNDING = 1e-9
 LONGEST = 100_000
 """The longest schedule of default coefficients; beyond it the guard's fallback does better."""
 
@@ -44,3 +47,23 @@ class DefaultCoefficients:
         """Return ``K`` iterations for curvature ``L``."""
         curves = (self.beta, self.gamma, self.dbeta)
         return Schedule.from_coefficients(self.alpha, *curves, h=self.h, t0=self.t0, K=K).scaled(L)
+
+
+def check_times(alpha: float, h: float, t0: float) -> None:
+    """Refuse alpha <= 1, h <= 0 and t0 <= alpha h."""
+    if not alpha > 1:
+        raise InputError(f"alpha is {alpha:g}: it must be above 1.")
+    if not h > 0:
+        raise InputError(f"h is {h:g}: the step must be positive.")
+    if not t0 > alpha * h:
+        raise InputError(f"t0 = {t0:g} must exceed alpha h = {alpha * h:g}.")
+
+
+def check_pair(kappa: float, lam: float, alpha: float) -> None:
+    """Refuse kappa outside (0, 1] and lam outside (0, alpha - 1]."""
+    if not alpha > 1:
+        raise InputError(f"alpha is {alpha:g}: it must be above 1.")
+    if not 0 < kappa <= 1:
+        raise InputError(f"kappa is {kappa:g}: it must lie in (0, 1].")
+    if not 0 < lam <= (alpha - 1) * (1 + ROUNDING):
+        raise InputError(f"lam is {lam:g}: it must lie in (0, alpha - 1] = (0, {alpha - 1:g}].")

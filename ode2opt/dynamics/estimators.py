@@ -16,9 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
-
-Array = Any
 
 
 def as_double(value: Array) -> Array:

@@ -21,10 +21,8 @@ from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.default import T0
 from ode2opt.dynamics.jaxed import double, refuse_single_precision, to_jax
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import as_positive
+from ode2opt.problems._arrays import Array, as_positive
 from ode2opt.problems.base import Problem
-
-Array = Any
 
 SOLVERS: dict[str, Any] = {
     "tsit5": diffrax.Tsit5,

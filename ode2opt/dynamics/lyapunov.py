@@ -5,15 +5,14 @@ See docs/mathematics.md, section 3.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.flows import State
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
-
-Array = Any
 
 
 class Pair(NamedTuple):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
-Array = Any
 Numbers = tuple[Array, Array, Array]
 
 

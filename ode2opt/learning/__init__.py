@@ -1,8 +1,49 @@
-"""Choosing coefficients: stopping time, penalties, StoPM, checkpoints and logs (needs JAX)."""
+"""Choosing coefficients: two targets, ``flow`` and ``sequence``, and the training that both share.
 
+Options need no JAX; the rest needs it (the extra ``learn``) and is loaded when it is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ode2opt.errors import needing
+from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.options import Options
-from ode2opt.learning.run import Step
-from ode2opt.learning.stopping_time import Rules, StoppingTime, stopping_time
-from ode2opt.learning.training import Training, learn
+from ode2opt.learning.registry import make_options
+from ode2opt.learning.sequence.options import SequenceOptions
 
-__all__ = ["Options", "Rules", "Step", "StoppingTime", "Training", "learn", "stopping_time"]
+if TYPE_CHECKING:
+    from ode2opt.learning.begin import learn
+    from ode2opt.learning.flow.objective import Rules, stopping_time
+    from ode2opt.learning.protocol import StoppingTime
+    from ode2opt.learning.run import Step
+    from ode2opt.learning.training import Training
+
+_LAZY = {
+    "begin": ("learn",),
+    "flow.objective": ("Rules", "stopping_time"),
+    "protocol": ("StoppingTime",),
+    "run": ("Step",),
+    "training": ("Training",),
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = [
+    "FlowOptions",
+    "Options",
+    "Rules",
+    "SequenceOptions",
+    "Step",
+    "StoppingTime",
+    "Training",
+    "learn",
+    "make_options",
+    "stopping_time",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ode2opt.learning' has no attribute '{name}'")
+    with needing("learn"):
+        return getattr(import_module(f"ode2opt.learning.{_HOME[name]}"), name)

@@ -1,212 +1,170 @@
-"""What a training run is made with: every option, its default and its limits."""
+"""Options of a training run: what both targets read, and how an option is declared.
+
+An option is one field of a dataclass: its default, what it means, what it may be, and where the
+help of ``ode2opt train`` shows it. Documentation, checks and command line are made from that.
+Nothing here needs JAX.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Collection
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
 
-from ode2opt.dynamics.coefficients import Coefficients, Feasible, Neural, Polynomial, Spline
-from ode2opt.dynamics.coefficients.base import check_times
-from ode2opt.dynamics.coefficients.neural import ACTIVATIONS
-from ode2opt.dynamics.conditions import check_pair
-from ode2opt.dynamics.default import ALPHA, T0, DefaultCoefficients, H
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import as_count, as_number, as_positive
+from ode2opt.problems._arrays import as_count, as_number
 
-TARGETS = ("flow", "sequence")
-METRICS = ("auto", "none", "diagonal", "spectral", "lowrank")
-REFERENCES = ("auto", "start", "path")
-STARTS = ("paper", "learned")
-SCALES = ("instance", "family")
-OPTIMIZERS = ("sgd", "adam", "adamw")
+OPTIMIZERS = ("adam", "adamw", "sgd")
 DECAYS = ("constant", "cosine", "exponential")
-ESTIMATORS = ("power", "global", "l0l1")
 
-LEARNABLE: dict[str, Callable[[Options], Coefficients]] = {
-    "feasible": lambda o: Feasible(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
-    "spline": lambda o: Spline(o.alpha, t0=o.t0, t1=o.t1),
-    "polynomial": lambda o: Polynomial(o.alpha, t0=o.t0, t1=o.t1),
-    "neural": lambda o: Neural(o.alpha, activation=o.activation, seed=o.seed, t1=o.t1),
-}
-"""Kinds of coefficients that can be learned: the options make an empty one."""
-
-BY_TARGET: dict[str, dict[str, Any]] = {
-    "flow": {
-        "coefficients": "feasible", "steps": 150, "batch": 2, "penalty": 10.0, "horizon": 600,
-        "scale": "instance", "metric": "none",
-    },
-    "sequence": {
-        "coefficients": "spline", "steps": 100, "batch": 8, "penalty": 0.1, "horizon": 150,
-        "scale": "family", "metric": "auto",
-    },
-}  # fmt: skip
-"""Defaults that depend on the target."""
-
-OWN: dict[str, tuple[str, ...]] = {
-    "flow": (
-        "alpha", "learn_alpha", "h", "t0", "C", "kappa", "lam", "estimator", "safety", "activation",
-    ),
-    "sequence": ("knots", "margin", "reference", "start"),
-}  # fmt: skip
-"""Options that one target alone reads: with the other they are refused."""
-
-CHOICES: dict[str, Collection[str]] = {
-    "coefficients": LEARNABLE, "metric": METRICS, "reference": REFERENCES, "start": STARTS,
-    "activation": ACTIVATIONS, "optimizer": OPTIMIZERS, "decay": DECAYS, "scale": SCALES,
-    "estimator": ESTIMATORS,
-}  # fmt: skip
+FIRST = "The five that matter"
+PROBLEMS = "The problems"
+LEARNED = "What is learned"
+UPDATES = "The updates of the parameters"
+JUDGING = "Validation"
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of :func:`ode2opt.learn`; the defaults serve all problems of the paper.
+class Range(NamedTuple):
+    """Which numbers an option may be, from ``low`` to ``high``; ``ends`` says which are outside."""
 
-    Where the default is None it depends on the target (``BY_TARGET``).
+    low: float
+    high: float = math.inf
+    ends: str = "[)"
+    whole: bool = False
 
-    Attributes:
-        target: whose stopping time is minimised: the flow's, or that of the guarded sequence.
-        coefficients: feasible, spline, polynomial or neural; a sequence has a spline.
-        metric: of a sequence: none, diagonal, spectral, lowrank, or auto, by training problems.
-        reference: where the metric looks at curvature: start, path or auto.
-        start: of a sequence: the paper's start point, or one learned from solutions.
-        knots: of the spline of a sequence.
-        margin: how far from the edge of linear stability a sequence's penalty begins.
-        activation: of the neural ones: softplus, elu or relu.
-        tol: the gradient norm to reach.
-        steps: updates of the parameters; 0 is a sequence's instant method, without a table.
-        batch: problems a step.
-        seed: drives which problems are drawn.
-        blocks: make every second training and validation problem of rows that follow each other,
-            so that what is learned holds for sub-populations of an ordered file as well.
-        optimizer: adam, adamw, or sgd with momentum as in the paper.
-        lr: its step size; by default 3e-2, but 1e-3 for neural coefficients and for sgd.
-        momentum: of sgd.
-        decay: how the step size falls: constant, cosine or exponential (to a hundredth).
-        clip: the largest norm of one problem's gradient.
-        penalty: the coefficient rho of P + Q.
-        penalty_growth: its growth at each validation that finds a violation; 1 keeps it.
-        alpha, learn_alpha: the damping at the start, and whether it is learned.
-        h, t0: step and first time of the discretisation.
-        C: the default coefficients to start from.
-        kappa, lam: the pair of Theorem 1; lam is alpha - 1 by default.
-        scale: divide by each instance's curvature at the start, or by one number for the family.
-        estimator: curvature along the way by power, global or l0l1.
-        safety: the factor by which training takes it to be larger.
-        horizon: iterations after which a problem counts as not reached.
-        validate_every: steps between validations.
-        validation: held-out problems of the training split.
-        patience: validations without progress after which training stops early.
-    """
-
-    target: str = "flow"
-    coefficients: str = None  # type: ignore[assignment]
-    metric: str = None  # type: ignore[assignment]
-    reference: str = "auto"
-    start: str = "paper"
-    knots: int = 9
-    margin: float = 0.0
-    activation: str = "softplus"
-    tol: float = 3e-4
-    steps: int = None  # type: ignore[assignment]
-    batch: int = None  # type: ignore[assignment]
-    seed: int = 0
-    blocks: bool = True
-    optimizer: str = "adam"
-    lr: float | None = None
-    momentum: float = 0.9
-    decay: str = "cosine"
-    clip: float = 3.0
-    penalty: float = None  # type: ignore[assignment]
-    penalty_growth: float = 1.1
-    alpha: float = ALPHA
-    learn_alpha: bool = False
-    h: float = H
-    t0: float = T0
-    C: float = 2.0
-    kappa: float = 1.0
-    lam: float | None = None
-    scale: str = None  # type: ignore[assignment]
-    estimator: str = "power"
-    safety: float = 1.2
-    horizon: int = None  # type: ignore[assignment]
-    validate_every: int = 10
-    validation: int = 8
-    patience: int = 8
-
-    def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise unknown_name("target", str(self.target), TARGETS)
-        for name, default in BY_TARGET[self.target].items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, default)
-        for name, known in CHOICES.items():
-            if (value := getattr(self, name)) not in known:
-                raise unknown_name(name, str(value), known)
-        self._check_numbers()
-        self._check_target()
-
-    def _check_numbers(self) -> None:
-        as_count(self.steps, "steps", least=0 if self.target == "sequence" else 1)
-        for name in ("batch", "horizon", "validate_every", "validation", "patience"):
-            as_count(getattr(self, name), name)
-        as_count(self.seed, "seed", least=0)
-        as_count(self.knots, "knots", least=2)
-        for name in ("tol", "clip", "C", "h", "t0"):
-            as_positive(getattr(self, name), name)
-        if self.lr is not None:
-            as_positive(self.lr, "lr")
-        for name in ("momentum", "margin"):
-            if not 0 <= as_number(value := getattr(self, name), name) < 1:
-                raise InputError(f"{name} is {value:g}: it must be at least 0 and below 1.")
-        for name in ("penalty_growth", "safety"):
-            if not 1 <= as_number(value := getattr(self, name), name) < math.inf:
-                raise InputError(f"{name} is {value:g}: it must be at least 1, and finite.")
-        check_times(as_number(self.alpha, "alpha"), self.h, self.t0)
-        check_pair(self.kappa, self.alpha - 1 if self.lam is None else self.lam, self.alpha)
-
-    def _check_target(self) -> None:
-        """Refuse options that the other target alone has."""
-        for target in set(TARGETS) - {self.target}:
-            for name in OWN[target]:
-                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
-                    raise InputError(
-                        f"{name} is for --target {target}; a {self.target} does not use it."
-                    )
-        if self.target == "flow":
-            as_positive(self.penalty, "penalty")
-            if self.metric != "none":
-                raise InputError("metric is for --target sequence; a flow has none.")
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a number outside, naming it and the range."""
+        if self.whole:
+            as_count(value, name, least=int(self.low))
             return
-        if not 0 <= as_number(self.penalty, "penalty") < math.inf:
-            raise InputError(f"penalty is {self.penalty:g}: it must be at least 0, and finite.")
-        if self.coefficients != "spline" or self.scale != "family":
-            raise InputError(
-                "A sequence is learned as a spline with the scale family; "
-                "other coefficients and scales are for --target flow."
-            )
+        number = as_number(value, name)
+        above = self.low < number if self.ends[0] == "(" else self.low <= number
+        below = number < self.high if self.ends[1] == ")" else number <= self.high
+        if not (above and below):
+            raise InputError(f"{name} is {number:g}: it must be {self.words}.")
 
     @property
-    def t1(self) -> float:
-        """The time of the horizon."""
-        return self.t0 + self.h * self.horizon
+    def words(self) -> str:
+        """The range as a sentence has it."""
+        if self == POSITIVE:
+            return "a positive number"
+        low = f"{'above' if self.ends[0] == '(' else 'at least'} {self.low:g}"
+        if self.high == math.inf:
+            return f"{low}, and finite"
+        return f"{low} and {'below' if self.ends[1] == ')' else 'at most'} {self.high:g}"
+
+
+POSITIVE = Range(0, ends="()")
+SHARE = Range(0, 1)
+COUNT = Range(1, whole=True)
+
+
+class About(NamedTuple):
+    """What an option says of itself.
+
+    Attributes:
+        help: what it is, in one line.
+        panel: the group of ``ode2opt train --help`` that shows it.
+        choices: what it may be, of a name.
+        range: what it may be, of a number.
+    """
+
+    help: str
+    panel: str
+    choices: Collection[str] | None = None
+    range: Range | None = None
+
+
+def option(
+    default: Any,
+    help: str,
+    panel: str,
+    *,
+    choices: Collection[str] | None = None,
+    range: Range | None = None,
+) -> Any:
+    """Declare an option as a field of a dataclass; see :class:`About`."""
+    return _field(default, About(help, panel, choices, range))
+
+
+def again(name: str, default: Any, **changes: Any) -> Any:
+    """Declare an option of :class:`Options` with a target's own default, and other changes."""
+    return _field(default, declared(Options)[name]._replace(**changes))
+
+
+def _field(default: Any, about: About) -> Any:
+    return field(default=default, metadata={"about": about})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a run of either target is made with; a target's own options are in its subclass.
+
+    Attributes:
+        target: the target's name.
+        panel: where the help of ``ode2opt train`` shows its own options.
+    """
+
+    target: ClassVar[str]
+    panel: ClassVar[str]
+
+    tol: float = option(3e-4, "Gradient norm to reach.", FIRST, range=POSITIVE)
+    steps: int = option(
+        MISSING,
+        "Updates of the parameters; with 0 a sequence is an instant method, in seconds.",
+        FIRST,
+        range=COUNT,
+    )
+    coefficients: str = option(MISSING, "The kind of coefficients.", LEARNED)
+    scale: str = option(
+        MISSING, "Divide by each instance's curvature, or by the family's.", LEARNED
+    )
+    batch: int = option(MISSING, "Problems a step.", PROBLEMS, range=COUNT)
+    horizon: int = option(MISSING, "Iterations until a problem is given up.", PROBLEMS, range=COUNT)
+    seed: int = option(0, "Drives which problems are drawn.", PROBLEMS, range=Range(0, whole=True))
+    blocks: bool = option(True, "Every second problem of rows that follow each other.", PROBLEMS)
+    optimizer: str = option("adam", "sgd is the paper's.", UPDATES, choices=OPTIMIZERS)
+    lr: float | None = option(
+        None,
+        "Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.05 for a sequence.",
+        UPDATES,
+        range=POSITIVE,
+    )
+    momentum: float = option(0.9, "Of sgd.", UPDATES, range=SHARE)
+    decay: str = option("cosine", "How the step size falls.", UPDATES, choices=DECAYS)
+    clip: float = option(3.0, "Largest norm of a problem's gradient.", UPDATES, range=POSITIVE)
+    penalty: float = option(MISSING, "The coefficient rho of P + Q.", UPDATES, range=POSITIVE)
+    penalty_growth: float = option(
+        1.1, "Its growth while validation finds a violation; 1 keeps it.", UPDATES, range=Range(1)
+    )
+    validate_every: int = option(10, "Steps between validations.", JUDGING, range=COUNT)
+    validation: int = option(8, "Held-out training problems.", JUDGING, range=COUNT)
+    patience: int = option(
+        8, "Validations without progress until training stops.", JUDGING, range=COUNT
+    )
+
+    def __post_init__(self) -> None:
+        for name, about in declared(type(self)).items():
+            value = getattr(self, name)
+            if about.choices is not None and value not in about.choices:
+                raise unknown_name(name, str(value), about.choices)
+            if about.range is not None and value is not None:
+                about.range.check(name, value)
 
     @property
     def learning_rate(self) -> float:
-        """The step size: as given, or what suits optimiser and coefficients."""
-        if self.lr is not None:
-            return self.lr
-        if self.target == "sequence":
-            return 5e-2
-        return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
+        """The step size: as given, or what suits optimiser and target."""
+        return self._rate() if self.lr is None else self.lr
 
-    def first_coefficients(self) -> Coefficients:
-        """Return the coefficients to start from, close to the default ones."""
-        default = DefaultCoefficients(self.C, self.alpha, self.h, self.t0)
-        blank = LEARNABLE[self.coefficients](self)
-        return blank.fit_to(default.beta, default.gamma, t0=self.t0, t1=self.t1)
+    def _rate(self) -> float:
+        raise NotImplementedError
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
+        """Return plain values for JSON, the target's name among them."""
+        return {"target": self.target} | asdict(self)
+
+
+def declared(kind: type[Options]) -> dict[str, About]:
+    """Return what the options of a target say of themselves, by name."""
+    return {each.name: each.metadata["about"] for each in fields(kind)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,15 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.learning import beside
+from ode2opt.learning import comparison
 from ode2opt.learning.options import Options
-from ode2opt.learning.remembered import summary
-from ode2opt.learning.run_directory import Progress, RunDirectory
+from ode2opt.learning.run_directory import LAYOUT, Position, RunDirectory
 from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
@@ -27,41 +27,56 @@ TESTED = 20  # fresh test problems for the statistics in the file
 TIMES = 3  # each is solved, the fastest counts
 NOTHING_FOLLOWED = {"P": None, "Q": None}
 
+Own = TypeVar("Own", bound=Options)
+Note = Callable[[str], None]
+
 
 @dataclass(frozen=True)
 class Step:
     """What a callback sees after each step; a true answer ends training.
 
-    ``line`` is the step's line of metrics.jsonl; ``best`` the best complexity so far.
+    Attributes:
+        line: the step's line of metrics.jsonl; that of a restart has its number.
+        validation: what was found on held-out problems, if it was their turn.
+        best: the best complexity so far.
+        done: the steps so far, those of restarts included.
+        steps: how many there will be at most.
     """
 
     line: dict[str, Any]
     validation: Validation | None
     best: float | None
+    done: int
     steps: int
 
 
 Callback = Callable[[Step], object]
 
 
-class Run(ABC):
-    """A run, from its start or from where it was broken off."""
+class Run(ABC, Generic[Own]):
+    """A run, from its start or from where it was broken off.
 
-    progress: Progress
+    Attributes:
+        position: how far it is.
+        steps: how many steps it has, restarts included.
+    """
+
+    position: Position
+    steps = 0
 
     def __init__(
         self,
         family: Family,
-        options: Options,
+        options: Own,
         out: str | Path | None,
         resume: bool,
-        note: Callable[[str], None] = lambda text: None,
+        note: Note = lambda text: None,
         memory: Memory | None = None,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
-        self._began, self._earlier = time.perf_counter(), 0.0
-        self.family, self.options = family, options
+        self._began = time.perf_counter()  # earlier, for a run that is resumed
+        self.family, self.options, self.note = family, options, note
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options, memory)
         self.going_on = False  # from a checkpoint
@@ -70,10 +85,10 @@ class Run(ABC):
         elif self.directory is not None:
             self.directory.begin(self.config)
         with self._setting_up(resume):
-            self._set_up(note, memory)
+            self._set_up(memory)
 
     @abstractmethod
-    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
+    def _set_up(self, memory: Memory | None) -> None:
         """Make ready what the run needs; ``note`` is told what takes long."""
 
     def run(self, callback: Callback | None = None) -> Method:
@@ -105,11 +120,6 @@ class Run(ABC):
                 self.directory.release()
             raise
 
-    @property
-    def _seconds(self) -> float:
-        """Seconds so far, set-up and earlier parts of a run that is resumed included."""
-        return self._earlier + time.perf_counter() - self._began
-
     def _measured(
         self,
         method: Method,
@@ -121,10 +131,11 @@ class Run(ABC):
         """Return the method with what it and its rivals need on fresh test problems."""
         every = {"method": method, **rivals}
         methods = {name: [each] * len(problems) for name, each in every.items()}
-        found = beside.solved(methods, problems, starts, self.options.tol, TIMES)
+        found = comparison.solved(methods, problems, starts, self.options.tol, TIMES)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(
-            statistics=dict(method.statistics) | {"test": tested, "fresh": beside.summary(found)}
+            statistics=dict(method.statistics)
+            | {"test": tested, "fresh": comparison.summary(found)}
         )
 
     def _finished(self, method: Method, certificate: Mapping[str, Any]) -> Method:
@@ -132,22 +143,19 @@ class Run(ABC):
         method = method.replace(
             certificate=certificate,
             provenance=self.config | {"finished": True},
-            statistics=dict(method.statistics) | {"seconds": self._seconds},
+            statistics=dict(method.statistics) | {"seconds": time.perf_counter() - self._began},
         )
-        self._keep(method)
-        return method
-
-    def _keep(self, method: Method) -> None:
         if self.directory is not None:
-            with self.directory.writing():
-                method.save(self.directory.method)
+            self.directory.keep(method)
+        return method
 
 
 def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:
     """Return what a run is made with: options, data, memory, the versions of the packages."""
     packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
-    remembered = {} if memory is None else {"memory": summary(memory)}
+    remembered = {} if memory is None else {"memory": _about_memory(memory)}
     return remembered | {
+        "layout": LAYOUT,
         "options": options.as_dict(),
         "family": {
             "name": family.name, "split": family.split, "size": family.size,
@@ -155,3 +163,14 @@ def configuration(family: Family, options: Options, memory: Memory | None = None
         },
         "versions": {name: version(name) for name in packages},
     }  # fmt: skip
+
+
+def _about_memory(memory: Memory) -> dict[str, Any]:
+    """Return what tells a memory from others."""
+    method = memory.method()
+    metric = method.metric
+    parts = [] if metric is None else [metric.scale, metric.V, metric.stretch]
+    digest = hashlib.sha256()
+    for array in (method.start, *parts):
+        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return dict(method.provenance["memory"]) | {"hash": digest.hexdigest()}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -25,7 +26,7 @@ import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
-from ode2opt.learning.options import Options
+from ode2opt.learning.registry import read_options
 from ode2opt.locking import FolderLock
 from ode2opt.problems._arrays import as_count
 from ode2opt.schema import read
@@ -35,6 +36,7 @@ from ode2opt.storage import expect, finite, read_object, read_tensors, sweep, wr
 Tree = TypeVar("Tree")
 KEPT = 3  # checkpoints
 SECTIONS = ("options", "family", "versions")  # by which a configuration is known
+LAYOUT = 2  # of run directories: a target's own options, restarts among the steps
 
 
 @dataclass(frozen=True)
@@ -76,29 +78,29 @@ class MemoryAbout:
 class Config:
     """What config.json says."""
 
-    options: Options
+    layout: int
+    options: dict[str, Any]
     family: FamilyAbout
     versions: dict[str, str]
     memory: MemoryAbout | None = None
 
-
-@dataclass(frozen=True)
-class Choice:
-    """What choice.json says: which metric was chosen, and what each candidate cost."""
-
-    chosen: tuple[str, ...]
-    tried: Any
+    def __post_init__(self) -> None:
+        read_options(self.options)
 
 
 @dataclass(frozen=True)
-class Progress:
+class Position:
     """How far training is, beside its arrays.
 
-    ``best`` is what validation found of the best point so far, by the names of :class:`Found`;
-    ``stale`` counts validations without progress.
+    ``step`` counts within a stage and ``done`` over all of them; ``prices`` are those of the
+    restarts that are over, so that their number is the stage. ``best`` is what validation found of
+    the best point so far, by the names of :class:`Found`; ``stale`` counts validations without
+    progress.
     """
 
     step: int = 0
+    done: int = 0
+    prices: tuple[float, ...] = ()
     penalty: float = 0.0
     best: dict[str, Any] | None = None
     stale: int = 0
@@ -107,7 +109,7 @@ class Progress:
     metrics_bytes: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("step", "stale", "metrics_bytes"):
+        for name in ("step", "done", "stale", "metrics_bytes"):
             as_count(getattr(self, name), name, least=0)
         if self.best is not None:
             read(Found, self.best)
@@ -137,7 +139,7 @@ class RunDirectory:
 
     @property
     def choice(self) -> Path:
-        """Which metric was chosen, and among what."""
+        """Which restart was chosen, and among what."""
         return self.path / "choice.json"
 
     @property
@@ -220,6 +222,11 @@ class RunDirectory:
                 file.unlink(missing_ok=True)
             self.metrics.write_bytes(b"")
 
+    def keep(self, method: Method) -> None:
+        """Write the best method so far."""
+        with self.writing():
+            method.save(self.method)
+
     def _sweep(self) -> None:
         for folder in (self.path, self.checkpoints):
             sweep(folder)
@@ -256,18 +263,10 @@ class RunDirectory:
             )
 
     def save_choice(self, choice: dict[str, Any]) -> None:
-        """Keep which metric was chosen on training problems, and what each candidate cost."""
+        """Keep which restart was chosen on training problems, and what each cost."""
         text = json.dumps(choice, indent=1) + "\n"
         with self.writing():
             write_atomically(self.choice, lambda stream: stream.write(text.encode()))
-
-    def load_choice(self) -> dict[str, Any] | None:
-        """Return the choice, or None if there is none to be read."""
-        try:
-            found = read(Choice, read_object(self.choice))
-        except InputError:
-            return None
-        return asdict(found) if len(found.chosen) == 2 else None
 
     def add_metrics(self, line: dict[str, Any]) -> int:
         """Append one line; returns the length of the file."""
@@ -277,7 +276,7 @@ class RunDirectory:
             return stream.tell()
 
     @double
-    def save(self, progress: Progress, tree: Any) -> None:
+    def save(self, position: Position, tree: Any) -> None:
         """Write a checkpoint, then forget the oldest ones."""
         from safetensors.numpy import save
 
@@ -285,28 +284,31 @@ class RunDirectory:
         with self.writing():
             with self.metrics.open("rb") as stream:
                 os.fsync(stream.fileno())
-            blob = save(arrays, metadata={"progress": json.dumps(asdict(progress))})
-            path = self.checkpoints / f"step-{progress.step:06}.safetensors"
+            blob = save(arrays, metadata={"position": json.dumps(asdict(position))})
+            path = self.checkpoints / f"step-{position.done:06}.safetensors"
             write_atomically(path, lambda stream: stream.write(blob))
         for old in self._saved()[:-KEPT]:
             old.unlink(missing_ok=True)
 
     @double
-    def load(self, like: Tree) -> tuple[Progress, Tree]:
-        """Return the last checkpoint, its arrays in the places of ``like``; cuts the metrics."""
+    def load(self, like: Callable[[Position], Tree]) -> tuple[Position, Tree]:
+        """Return the last checkpoint, and cut the metrics.
+
+        ``like`` makes a tree of the kind that training has at a position, for the arrays.
+        """
         path = self._saved()[-1]
-        leaves, structure = jax.tree.flatten(like)
         try:
-            found, about = read_tensors(path, "progress", "checkpoint")
-            progress = read(Progress, about)
+            found, about = read_tensors(path, "position", "checkpoint")
+            position = read(Position, about)
+            leaves, structure = jax.tree.flatten(like(position))
             arrays = _in_places(found, leaves)
         except InputError as error:
             raise Ode2OptError(
                 f"The checkpoint {path} cannot be read ({error}): delete it to go on from the one "
                 f"before."
             ) from None
-        self._cut_metrics(progress.metrics_bytes)
-        return progress, jax.tree.unflatten(structure, arrays)
+        self._cut_metrics(position.metrics_bytes)
+        return position, jax.tree.unflatten(structure, arrays)
 
     def _cut_metrics(self, length: int) -> None:
         if not self.metrics.is_file() or self.metrics.stat().st_size < length:
@@ -367,6 +369,11 @@ def read_config(path: str | Path) -> dict[str, Any]:
     document = read_object(file)
     if not all(isinstance(document.get(name), dict) for name in SECTIONS):
         raise InputError(f"{file} is not of a run of ode2opt: name another folder.")
+    if document.get("layout") != LAYOUT:
+        raise InputError(
+            f"{path} is a run of an older layout, which cannot be gone on with: start anew, with "
+            f"another --out."
+        )
     try:
         return asdict(read(Config, document))
     except InputError as error:

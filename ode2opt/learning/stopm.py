@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,9 +18,9 @@ import optax
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.learning.options import Options
-from ode2opt.learning.stopping_time import StoppingTime
+from ode2opt.learning.protocol import One, StoppingRules, StoppingTime, Tree
+from ode2opt.problems._arrays import Array
 
-Array = Any
 FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
 
 
@@ -44,29 +44,36 @@ class Batch(NamedTuple):
     turns: tuple[float, ...]
 
 
-class StoPM:
+class StoPM(Generic[Tree, One]):
     """The training step for one set of options and rules.
 
     Args:
         start: a tree to learn, the coefficients of a flow or a sequence's table and filter.
         learnable: the same tree with True at each array that is learned.
         options: of training.
-        rules: ``stopping_time(tree, instance)`` and ``objective(found)`` say what is minimised.
+        rules: what is minimised.
     """
 
-    def __init__(self, start: Any, learnable: Any, options: Options, rules: Any) -> None:
+    def __init__(
+        self, start: Tree, learnable: Any, options: Options, rules: StoppingRules[Tree, One]
+    ) -> None:
         self.options, self.rules = options, rules
         self._optimizer = _optimizer(options)
-        start, self._rest = eqx.partition(start, learnable)
-        self.start = State(start, self._optimizer.init(start), options.penalty)
+        first, self._rest = eqx.partition(start, learnable)
+        self.start = self.start_from(first)
         self._pool = ThreadPoolExecutor(os.cpu_count())
 
-    def learned(self, state: State) -> Any:
+    def start_from(self, parameters: Any) -> State:
+        """Return the state that training starts with, from given parameters."""
+        return State(parameters, self._optimizer.init(parameters), self.options.penalty)
+
+    def learned(self, state: State) -> Tree:
         """Return the whole tree of a state."""
-        return eqx.combine(state.parameters, self._rest)
+        whole: Tree = eqx.combine(state.parameters, self._rest)
+        return whole
 
     @double
-    def step(self, state: State, instances: Sequence[Any]) -> tuple[State, Batch]:
+    def step(self, state: State, instances: Sequence[One]) -> tuple[State, Batch]:
         """Update the parameters on a batch.
 
         Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
@@ -83,7 +90,7 @@ class StoPM:
         return state, _summary([found for found, _ in seen], float(rho))
 
     @double
-    def _slope(self, state: State, one: Any, rho: Array) -> tuple[StoppingTime, Any]:
+    def _slope(self, state: State, one: One, rho: Array) -> tuple[StoppingTime, Any]:
         found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
@@ -92,7 +99,7 @@ class StoPM:
         return found, jax.tree.map(lambda part: shrink * part, slope)
 
     @double
-    def measure(self, state: State, one: Any, safety: float = 1.0) -> StoppingTime:
+    def measure(self, state: State, one: One, safety: float = 1.0) -> StoppingTime:
         """Return T, P and Q of one instance, P with a safety factor of its own."""
         rho = jnp.asarray(state.penalty)
         rules = self.rules.cautious(safety)
@@ -101,7 +108,7 @@ class StoPM:
 
 @eqx.filter_jit
 def _value_and_slope(
-    parameters: Any, rest: Any, one: Any, rho: Array, rules: Any
+    parameters: Any, rest: Any, one: One, rho: Array, rules: StoppingRules[Tree, One]
 ) -> tuple[StoppingTime, Any]:
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:
         found = rules.stopping_time(eqx.combine(parameters, rest), one)

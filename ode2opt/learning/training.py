@@ -1,27 +1,25 @@
-"""``ode2opt.learn``: from a family of problems to a method."""
+"""The training loop: restarts where there are some, then StoPM's steps, validated and kept."""
 
 from __future__ import annotations
 
 import math
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
-from ode2opt.learning.board import Board
-from ode2opt.learning.instant_run import InstantRun
 from ode2opt.learning.options import Options
-from ode2opt.learning.remembered import snapshot
-from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Run, Step
-from ode2opt.learning.run_directory import Progress, RunDirectory
+from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION, One, Plan, Tree
+from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Note, Run, Step
+from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stopm import Batch, State, StoPM
-from ode2opt.learning.target import TEST, VALIDATION, batch_numbers
-from ode2opt.learning.targets import target_of
+from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
@@ -32,114 +30,131 @@ REJECTED = 1.2  # in best complexities: from there training goes back to the bes
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
 
+Planner = Callable[[Family, Any, Memory | None, Note], Plan[Tree, One]]
 
-def learn(
-    family: Family,
-    *,
-    memory: Memory | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    callback: Callback | None = None,
-    **options: Any,
-) -> Method:
-    """Learn a method for a family of problems.
 
-    Args:
-        family: problems to learn from; see :class:`ode2opt.Family`.
-        memory: what is known already, of problems of the same kind and size: its metric becomes the
-            method's, its mean solution the start where it has proved better, and no problem is
-            solved beforehand. The target is then "sequence".
-        out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
-        resume: go on with the run in ``out``, bit for bit.
-        callback: called with a :class:`Step` after every step; a true answer ends training.
-        options: the fields of :class:`ode2opt.learning.Options`.
+class Training(Run[Options], Generic[Tree, One]):
+    """A run of StoPM, from its start or from its last checkpoint.
 
-    Returns:
-        The best feasible method by validation on held-out training problems.
-
-    Example:
-        >>> family = Family.from_dataset("logistic", "digits")
-        >>> method = learn(family, steps=50, out="runs/digits")
-        >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
+    It has stages: one for each restart, with a share of the steps, and the one that goes on with
+    the best of them to the end. A stage has its target, its StoPM and its validator; all of them
+    are logged, shown, checkpointed and resumed alike.
     """
-    if memory is not None:
-        options = {"target": "sequence"} | options
-    return begun(family, make_options(options), out, resume, memory=memory).run(callback)
 
-
-def begun(
-    family: Family,
-    options: Options,
-    out: str | Path | None,
-    resume: bool,
-    note: Callable[[str], None] = lambda text: None,
-    memory: Memory | None = None,
-) -> Run:
-    """Return a run that is ready to go; without steps it is that of an instant method."""
-    if memory is not None:
-        memory = snapshot(memory, options)
-    kind = Training if options.steps else InstantRun
-    return kind(family, options, out, resume, note, memory)
-
-
-def make_options(given: dict[str, Any]) -> Options:
-    """Return options from keywords, with a clear word about unknown ones."""
-    known = Options.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            raise InputError(f"learn() has no option {name}; it has {', '.join(known)}.")
-    return Options(**given)
-
-
-class Training(Run):
-    """A run of StoPM, from its start or from its last checkpoint."""
+    def __init__(
+        self,
+        family: Family,
+        options: Options,
+        out: str | Path | None,
+        resume: bool,
+        note: Note,
+        memory: Memory | None,
+        planner: Planner[Tree, One],
+    ) -> None:
+        self._planner = planner
+        self.warned = False
+        super().__init__(family, options, out, resume, note, memory)
 
     @double
-    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
-        options = self.options
-        self.target = target_of(self.family, options, memory, self.directory, note)
-        self.stopm = StoPM(self.target.start, self.target.learnable, options, self.target.rules)
-        self.state = self.stopm.start
-        self.best = self.state.parameters
-        self.progress = Progress(penalty=self.state.penalty)
+    def _set_up(self, memory: Memory | None) -> None:
+        self.plan = self._planner(self.family, self.options, memory, self.note)
+        self.steps = self.plan.beginning + self.options.steps
         if self.going_on:
             assert self.directory is not None
-            self._resume(self.directory)
-        self._earlier = self.progress.seconds
+            self.position, (parameters, moments, self.best) = self.directory.load(self._like)
+            self.state = State(parameters, moments, self.position.penalty)
+        else:
+            self.position = Position(penalty=self.options.penalty)
+            self._enter(self.position)
+            self.state = self.stopm.start
+            self.best = self.state.parameters
+        self._began -= self.position.seconds
         self._settle()
-        safety = min(CAUTION, options.safety)
-        self.validator = Validator(self.target, VALIDATION, options.validation, safety)
-        self.warned = False
 
-    def _resume(self, directory: RunDirectory) -> None:
-        like = (self.state.parameters, self.state.memory, self.best)
-        self.progress, (parameters, memory, self.best) = directory.load(like)
-        self.state = State(parameters, memory, self.progress.penalty)
+    def _like(self, position: Position) -> tuple[Any, Any, Any]:
+        """Return a tree like that of a position, whose stage is entered."""
+        self._enter(position)
+        start = self.stopm.start
+        return start.parameters, start.memory, start.parameters
+
+    @double
+    def _enter(self, position: Position) -> None:
+        """Make ready the stage of a position: its target, StoPM and validator."""
+        prices, restarts = position.prices, self.plan.restarts
+        if len(prices) > len(restarts):
+            raise InputError("it has more restarts than there are")
+        number, steps = int(np.argmin(prices)) if prices else 0, self.options.steps
+        if len(prices) < len(restarts):
+            number, steps = len(prices), self.plan.warm_up
+            self.note(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
+        self.target = self.plan.target(number)
+        self.stopm = StoPM(
+            self.target.start, self.target.learnable, replace(self.options, steps=steps),
+            self.target.rules,
+        )  # fmt: skip
+        self.validator = Validator(self.target, VALIDATION, self.options.validation, CAUTION)
+
+    @property
+    def _restart(self) -> int | None:
+        """The number of the restart that is under way, None in the last stage."""
+        number = len(self.position.prices)
+        return number if number < len(self.plan.restarts) else None
 
     def _run(self, callback: Callback | None) -> Method:
         """Train to the end, Ctrl-C, or the callback's word; returns the best method."""
-        board = Board(self.directory, self.progress.step)
+        board = TensorBoard(self.directory, self.position.done)
         try:
-            if self.progress.best is None:
-                self._first_validation()
-            while self.progress.step < self.options.steps and not self.progress.over:
-                line, validation = self._step()
-                board.add(line)
-                if callback is not None and callback(
-                    Step(line, validation, self._best_complexity, self.options.steps)
-                ):
+            for step in self._all_steps():
+                board.add(step.line, step.done)
+                if callback is not None and callback(step):
                     break
             else:
                 method = self._finish()
-                board.add_method(method, self.progress.step)
+                board.add_method(method, self.position.done)
                 return method
             self._checkpoint()
-            return self._method()
+            return self._so_far()
         except KeyboardInterrupt:
             self._checkpoint()
             raise
         finally:
             board.close()
+
+    def _all_steps(self) -> Iterator[Step]:
+        """Take step after step of all stages that are left."""
+        while self._restart is not None:
+            while self.position.step < self.plan.warm_up:
+                yield self._step()
+            self._next_stage(self._restart)
+        if self.position.best is None:
+            self._first_validation()
+        while self.position.step < self.options.steps and not self.position.over:
+            yield self._step()
+
+    @double
+    def _next_stage(self, number: int) -> None:
+        """Judge a restart on held-out problems; after the last go on from the best of them."""
+        learned, prices = self.stopm.learned(self.state), self.position.prices
+        price = self.plan.restarts[number].price(learned, self.validator.solved(learned))
+        if not prices or price < min(prices):
+            self.best = self.state.parameters
+        position = replace(self.position, step=0, prices=(*prices, price))
+        self._enter(position)
+        self.position = position
+        self.state = self.stopm.start
+        if self._restart is None:
+            self.state = self.stopm.start_from(self.best)
+            self._keep_choice()
+        self._settle()
+        self._checkpoint()
+
+    def _keep_choice(self) -> None:
+        """Tell which restart was chosen, and what each of them cost."""
+        about, prices = [one.about for one in self.plan.restarts], self.position.prices
+        tried = [{**one, "price": price} for one, price in zip(about, prices, strict=True)]
+        if self.directory is not None:
+            chosen = about[int(np.argmin(prices))]
+            self.directory.save_choice({"chosen": list(chosen.values()), "tried": tried})
 
     def _first_validation(self) -> None:
         """Judge the coefficients at the start; a family that cannot be learned is told here."""
@@ -155,33 +170,39 @@ class Training(Run):
         self._settle()
         self._checkpoint()
 
-    def _step(self) -> tuple[dict[str, Any], Validation | None]:
-        options, k = self.options, self.progress.step
-        instances = self.target.batch(k, options.batch)
-        penalty = self.state.penalty
+    def _step(self) -> Step:
+        """Update the parameters once; validate and checkpoint where it is time."""
+        options, target, k = self.options, self.target, self.position.step
+        numbers = range(k * options.batch, (k + 1) * options.batch)
+        instances = [target.of(target.problem(TRAINING, i), TRAINING, i) for i in numbers]
+        penalty, restart, validation = self.state.penalty, self._restart, None
         self.state, batch = self.stopm.step(self.state, instances)
-        self._warn_once(batch, batch_numbers(k, options.batch))
-        done, validation = k + 1, None
-        if done % options.validate_every == 0 or done == options.steps:
+        self._warn_once(batch, numbers)
+        last = options.steps if restart is None else self.plan.warm_up
+        due = (k + 1) % options.validate_every == 0 or k + 1 == last
+        if due and restart is None:
             validation = self.validator(self.stopm, self.state)
             self._judge(validation)
-        seconds = self._seconds
+        seconds = time.perf_counter() - self._began
         line = {
             "step": k, "stopping_time": batch.stopping_time, "P": batch.P, "Q": batch.Q,
             "loss": batch.loss, "validation": validation and validation.complexity,
             "feasible": validation and validation.feasible, "reached": batch.reached,
             "failed": batch.failed, "penalty": penalty, "seconds": round(seconds, 3),
-        }  # fmt: skip
+        } | ({} if restart is None else {"restart": restart + 1})  # fmt: skip
         length = 0 if self.directory is None else self.directory.add_metrics(line)
-        self.progress = replace(self.progress, step=done, seconds=seconds, metrics_bytes=length)
+        done = self.position.done + 1
+        self.position = replace(
+            self.position, step=k + 1, done=done, seconds=seconds, metrics_bytes=length
+        )
         self._settle()
-        if validation is not None:
+        if due:
             self._checkpoint()
-        return line, validation
+        return Step(line, validation, self._best_complexity, done, self.steps)
 
     def _judge(self, validation: Validation) -> None:
         """Keep the best point: feasible before infeasible, then the least complexity."""
-        old, new = self.progress, validation
+        old, new = self.position, validation
         before = (False, -math.inf)
         if old.best is not None:
             before = (old.best["feasible"], -old.best["complexity"])
@@ -190,7 +211,7 @@ class Training(Run):
         penalty = min(self.state.penalty * growth, LARGEST_PENALTY)
         self.state = self.state._replace(penalty=penalty)
         stale = 0 if better else old.stale + 1
-        self.progress = replace(
+        self.position = replace(
             old, penalty=penalty, stale=stale, over=stale >= self.options.patience
         )
         if not self.target.strict and new.complexity > REJECTED * (
@@ -199,8 +220,9 @@ class Training(Run):
             self.state = self.state._replace(parameters=self.best)
         if better:
             self.best = self.state.parameters
-            self.progress = replace(self.progress, best=new.statistics())
-            self._keep(self._method())
+            self.position = replace(self.position, best=new.statistics())
+            if self.directory is not None:
+                self.directory.keep(self._so_far())
 
     def _warn_once(self, batch: Batch, numbers: range) -> None:
         for number, turn in zip(numbers, batch.turns, strict=True):
@@ -215,37 +237,39 @@ class Training(Run):
 
     @property
     def _best_complexity(self) -> float | None:
-        return None if self.progress.best is None else self.progress.best["complexity"]
+        return None if self.position.best is None else self.position.best["complexity"]
 
     def _settle(self) -> None:
         """Note that a step is whole: an interruption inside the next one goes back to here."""
-        self.settled = (self.progress, (self.state.parameters, self.state.memory, self.best))
+        self.settled = (self.position, (self.state.parameters, self.state.memory, self.best))
 
     def _checkpoint(self) -> None:
         if self.directory is not None:
             self.directory.save(*self.settled)
 
-    def _best_learned(self) -> Any:
-        return self.stopm.learned(self.state._replace(parameters=self.best))
+    def _so_far(self) -> Method:
+        """Return the best point as a method, without certificate and test statistics.
 
-    def _method(self) -> Method:
-        """Return the best point as a method, without certificate and test statistics."""
-        found = self.progress.best
-        assert found is not None
-        return self.target.method(self._best_learned(), found["worst"]).replace(
+        Among restarts nothing is validated yet: it is where training is.
+        """
+        found, state = self.position.best, self.state._replace(parameters=self.best)
+        if found is None:
+            state = self.state
+            found = self.validator(self.stopm, state).statistics()
+        return self.target.method(self.stopm.learned(state), found["worst"]).replace(
             provenance=self.config | {"finished": False}, statistics={"validation": found}
         )
 
     def _finish(self) -> Method:
         """Certify the best point and measure it on fresh test problems."""
-        held_out, learned = self.validator, self._best_learned()
-        method = self.target.polished(learned, self._method())
+        held_out, best = self.validator, self.state._replace(parameters=self.best)
+        learned = self.stopm.learned(best)
+        method = self.target.polished(learned, self._so_far())
         certificate = self.target.certificate(
             learned, method, held_out.problems[:CERTIFIED], held_out.instances[:CERTIFIED]
         )
         fresh = Validator(self.target, TEST, TESTED)
         starts = [np.asarray(one.x0) for one in fresh.instances]
-        best = self.state._replace(parameters=self.best)
         violations = NOTHING_FOLLOWED if method.instant else fresh.followed(self.stopm, best)
         method = self._measured(
             method, self.target.rivals(method), fresh.problems, starts, violations

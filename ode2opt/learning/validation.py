@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
+from ode2opt.learning.protocol import One, StoppingTime, Target, Tree
 from ode2opt.learning.stopm import State, StoPM
-from ode2opt.learning.stopping_time import StoppingTime
-from ode2opt.learning.target import Target
-from ode2opt.solvers import Result
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
+from ode2opt.solvers import Method, Result, solve
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""
+MOST_ITERATIONS = 2_000
 
 
 @dataclass(frozen=True)
@@ -53,26 +55,32 @@ class Validation:
         return {name: getattr(self, name) for name in names}
 
 
-class Validator:
+class Validator(Generic[Tree, One]):
     """Problems of a stream, each with its instance.
 
     ``safety`` is the factor by which P takes the curvature to be larger than it is.
     """
 
-    def __init__(self, target: Target, stream: int, count: int, safety: float = 1.0) -> None:
+    def __init__(
+        self, target: Target[Tree, One], stream: int, count: int, safety: float = 1.0
+    ) -> None:
         self.target, self.safety = target, safety
         self.problems = [target.problem(stream, i) for i in range(count)]
         self.instances = [target.of(problem, stream, i) for i, problem in enumerate(self.problems)]
 
-    def __call__(self, stopm: StoPM, state: State) -> Validation:
+    def __call__(self, stopm: StoPM[Tree, One], state: State) -> Validation:
         """Solve by what a state has learned, and follow it."""
-        learned, pairs = stopm.learned(state), zip(self.problems, self.instances, strict=True)
-        results = [self.target.solve(learned, problem, one) for problem, one in pairs]
+        results = self.solved(stopm.learned(state))
         return Validation(
             **counted(results), **self.followed(stopm, state), strict=self.target.strict
         )
 
-    def followed(self, stopm: StoPM, state: State) -> dict[str, Any]:
+    def solved(self, learned: Tree) -> list[Result]:
+        """Solve each problem by the guarded sequence of what was learned."""
+        pairs = zip(self.problems, self.instances, strict=True)
+        return [self.target.solve(learned, problem, one) for problem, one in pairs]
+
+    def followed(self, stopm: StoPM[Tree, One], state: State) -> dict[str, Any]:
         """Return how many flows got there, and the largest violations on the way."""
         flows = [stopm.measure(state, one, self.safety) for one in self.instances]
         return {
@@ -80,6 +88,11 @@ class Validator:
             "P": _largest(flows, "P"),
             "Q": _largest(flows, "Q"),
         }
+
+
+def solve_one(method: str | Method, problem: Problem, x0: Array, tol: float) -> Result:
+    """Solve one problem as training and its comparisons do."""
+    return solve(problem, x0, method=method, tol=tol, max_iter=MOST_ITERATIONS, history=True)
 
 
 def counted(results: Sequence[Result]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
 from ode2opt.errors import InputError, Ode2OptError, unknown_name
-from ode2opt.learning.certificates import in_metric, no_table
-from ode2opt.learning.smoothness import fit_l0l1
+from ode2opt.learning.flow.smoothness import fit_l0l1
+from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
 from ode2opt.solvers import Method

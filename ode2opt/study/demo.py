@@ -43,8 +43,8 @@ def run_demo(
         testing: gives what is called after each test problem.
     """
     with needing("learn"):
-        from ode2opt.learning import Options
-        from ode2opt.learning.training import begun
+        from ode2opt.learning.begin import begun
+        from ode2opt.learning.registry import make_options
         from ode2opt.study.run_report import run_report
 
     family = demo_family()
@@ -52,7 +52,7 @@ def run_demo(
     with tempfile.TemporaryDirectory() as scratch:
         learned = {}
         for name, target in LEARNED.items():
-            options = Options(target=target, steps=STEPS, tol=TOL)
+            options = make_options({"target": target, "steps": STEPS, "tol": TOL})
             with training(f"learning a {target}") as (callback, note):
                 run = begun(family, options, Path(scratch) / target, False, note)
                 learned[name] = run.run(callback)

@@ -14,6 +14,7 @@ from ode2opt.solvers.method import Method
 
 Metrics = list[dict[str, Any]]
 NUMBERS = ("step", "seconds", "stopping_time", "loss", "validation", "P", "Q", "penalty")
+RESTART = "restart"  # has its number in the lines of one, and is None in others
 LEAST = 1e-30
 LEARNED_HERE = "method"  # how a method calls itself in its statistics
 
@@ -53,7 +54,7 @@ def read_metrics(file: Path) -> Metrics:
 
 
 def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
-    """Return a line with a number or None under each name that is shown."""
+    """Return a line with a number or None under each name that is shown, and the restart."""
     try:
         line = parse(text)
     except InputError as error:
@@ -62,12 +63,14 @@ def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
         if name not in line or not isinstance(line[name], int | float | None):
             found = shown(line.get(name, "missing"))
             raise InputError(f"{file} is damaged: {name} of line {number} is {found}.")
+    if type(restart := line.setdefault(RESTART, None)) not in (int, type(None)):
+        raise InputError(f"{file} is damaged: {RESTART} of line {number} is {shown(restart)}.")
     return line
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a method file says of a method beside others (:func:`beside.summary`)."""
+    """What a method file says of a method beside others (:func:`comparison.summary`)."""
 
     problems: int
     reached: dict[str, int]

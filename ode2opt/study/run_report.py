@@ -15,16 +15,15 @@ import numpy as np
 from ode2opt.dynamics.coefficients import Coefficients, restored
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, shown
-from ode2opt.learning import beside
-from ode2opt.learning.options import Options
+from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.learning.training import make_options
 from ode2opt.solvers.method import Formula, Method
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.run_files import (
     LEARNED_HERE,
+    RESTART,
     Compared,
     Metrics,
     compared,
@@ -35,7 +34,7 @@ from ode2opt.study.run_files import (
 from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
 
 LEARNED = "learned"  # how curves of what was learned are called
-RIVALS = {LEARNED_HERE: LEARNED, **beside.NAMES}
+RIVALS = {LEARNED_HERE: LEARNED, **comparison.NAMES}
 
 
 def run_report(
@@ -58,6 +57,8 @@ def run_report(
     directory = RunDirectory(run_dir)
     config = read_run(directory)
     method, metrics = Method.load(directory.method), read_metrics(directory.metrics)
+    restarts = [line for line in metrics if line[RESTART] is not None]
+    metrics = [line for line in metrics if line[RESTART] is None]
     options = make_options(config["options"])
     page = _begun_page(directory.method, method)
     _add_learned(page, method, options, metrics)
@@ -66,7 +67,7 @@ def run_report(
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)
     _add_coefficients(page, directory.method, method, options)
-    _add_training(page, metrics, options)
+    _add_training(page, restarts, metrics, options)
     _add_provenance(page, config)
     return page
 
@@ -79,7 +80,7 @@ def _begun_page(file: Path, method: Method) -> Page:
     fresh = compared(file, method, "fresh")
     if fresh is None:
         raise InputError(f"{file} is no valid method: its statistics are damaged.")
-    page = Page(title, beside.words(asdict(fresh)))
+    page = Page(title, comparison.words(asdict(fresh)))
     _add_bars(page, "Gradients to the tolerance", fresh, fresh.calls)
     milliseconds = {name: 1e3 * seconds for name, seconds in fresh.seconds.items()}
     _add_bars(page, "Milliseconds to the tolerance", fresh, milliseconds)
@@ -281,6 +282,8 @@ def _add_metric(page: Page, metric: Metric) -> None:
 
 
 def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options: Options) -> None:
+    if not isinstance(options, FlowOptions):
+        raise InputError(f"{file} has coefficients, which the run's {options.target} has not.")
     try:
         learned = restored(formula.kind, formula.settings, formula.parameters)
     except InputError as error:
@@ -337,10 +340,12 @@ _TRAINING = (
 )
 
 
-def _add_training(page: Page, metrics: Metrics, options: Options) -> None:
+def _add_training(page: Page, restarts: Metrics, metrics: Metrics, options: Options) -> None:
     if not options.steps:
         return
     page.add_heading("Training")
+    if restarts:
+        _add_restarts(page, restarts)
     if not metrics:
         page.add_text("No step is done yet.")
         return
@@ -354,6 +359,24 @@ def _add_training(page: Page, metrics: Metrics, options: Options) -> None:
     for title, names, y, caption in _TRAINING:
         curves = [_measured(metrics, name) for name in names]
         page.add_plot(title, curves, x="step", y=y, caption=caption)
+
+
+def _add_restarts(page: Page, restarts: Metrics) -> None:
+    by_number: dict[int, Metrics] = {}
+    for line in restarts:
+        by_number.setdefault(line[RESTART], []).append(line)
+    page.add_plot(
+        "Restarts",
+        [
+            curve._replace(name=f"beginning {number}")
+            for number, lines in by_number.items()
+            for curve in [_measured(lines, "stopping_time")]
+        ],
+        x="step",
+        y="t or iterations",
+        caption="Mean stopping time over a batch, for each way to begin; training goes on with the "
+        "one that costs least on held-out training problems (choice.json).",
+    )
 
 
 def _measured(metrics: Metrics, name: str) -> Curve:

@@ -8,7 +8,7 @@ import pytest
 
 from ode2opt import Family, InputError, Logistic, Lpp, Problem
 from ode2opt.dynamics import L0L1, Global, PowerIteration, to_jax
-from ode2opt.learning.smoothness import METHODS, fit_l0l1, scatter
+from ode2opt.learning.flow.smoothness import METHODS, fit_l0l1, scatter
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -97,10 +97,12 @@ def _memories(rng: Rng) -> Iterator[tuple[int, Memory]]:
 
 
 def _config() -> dict[str, Any]:
-    from ode2opt.learning import Options
+    from ode2opt.learning import FlowOptions
+    from ode2opt.learning.run_directory import LAYOUT
 
     return {
-        "options": Options(steps=20).as_dict(),
+        "layout": LAYOUT,
+        "options": FlowOptions(steps=20).as_dict(),
         "family": {"name": "logistic digits", "split": "paper", "size": 512, "hash": "0" * 64},
         "versions": {"ode2opt": "0.1.0", "numpy": "2.0"},
     }
@@ -116,12 +118,12 @@ def _checkpoint() -> bytes:
         "complexity": 12.5, "worst": 20, "reached": 8, "handovers": 0, "total": 8,
         "feasible": True,
     }  # fmt: skip
-    progress = {
-        "step": 10, "penalty": 10.0, "best": best, "stale": 1, "over": False, "seconds": 3.5,
-        "metrics_bytes": 0,
+    position = {
+        "step": 10, "done": 10, "prices": [12.5, 14.0], "penalty": 10.0, "best": best, "stale": 1,
+        "over": False, "seconds": 3.5, "metrics_bytes": 0,
     }  # fmt: skip
     arrays = {f"{i:04}": np.asarray(leaf) for i, leaf in enumerate(LEAVES)}
-    return save(arrays, metadata={"progress": json.dumps(progress)})
+    return save(arrays, metadata={"position": json.dumps(position)})
 
 
 def _tables(rng: Rng) -> Iterator[File]:
@@ -530,8 +532,8 @@ def _use_memory(path: Path) -> None:
 
 
 def _use_config(path: Path) -> None:
+    from ode2opt.learning.registry import make_options
     from ode2opt.learning.run_directory import read_config
-    from ode2opt.learning.training import make_options
 
     make_options(read_config(path.parent)["options"])
 
@@ -544,7 +546,7 @@ def _use_checkpoint(path: Path) -> None:
     run.metrics.write_bytes(b"")
     there = run.checkpoints / path.name
     there.write_bytes(path.read_bytes())
-    run.load(list(LEAVES))
+    run.load(lambda position: list(LEAVES))
 
 
 def _use_data(path: Path) -> None:

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from ode2opt import Memory, Method, Ode2OptError
 from ode2opt.dynamics import DefaultCoefficients
-from ode2opt.learning.run_directory import Progress, RunDirectory, read_config
+from ode2opt.learning.run_directory import Position, RunDirectory, read_config
 from ode2opt.problems import load_dataset, read_table, sources
 from ode2opt.terminal import facts_table
 
@@ -97,10 +97,10 @@ def test_numbers_that_numpy_does_not_have_are_refused_in_a_sentence(dtype, tmp_p
     run, like = RunDirectory(tmp_path), [np.ones(4)]
     run.checkpoints.mkdir()
     run.metrics.write_bytes(b"")
-    run.save(Progress(), like)
+    run.save(Position(), like)
     (path,) = run.checkpoints.iterdir()
     retyped(path, dtype, 4)
-    refusal(run.load, like)
+    refusal(run.load, lambda position: like)
 
 
 def test_a_long_message_is_cut_and_what_a_terminal_obeys_is_spelled_out(tmp_path):
@@ -157,15 +157,15 @@ def test_a_checkpoint_of_the_wrong_type_is_refused_in_a_sentence(change, tmp_pat
     run, like = RunDirectory(tmp_path), [np.ones(2)]
     run.checkpoints.mkdir()
     run.metrics.write_bytes(b"")
-    run.save(Progress(step=10), like)
-    assert run.load(like)[0].step == 10
+    run.save(Position(step=10, done=10), like)
+    assert run.load(lambda position: like)[0].step == 10
     (path,) = run.checkpoints.iterdir()
     with safe_open(path, framework="numpy") as file:
-        about = json.loads(file.metadata()["progress"])
+        about = json.loads(file.metadata()["position"])
     for arrays in ({"0000": np.ones(2)}, {"0000": np.ones(2, np.float32)}, {"0000": np.ones(3)}):
         text = json.dumps(about | (change if arrays["0000"].dtype == np.float64 else {}))
-        save_file(arrays, path, metadata={"progress": text})
-        assert "cannot be read" in refusal(run.load, like)
+        save_file(arrays, path, metadata={"position": text})
+        assert "cannot be read" in refusal(run.load, lambda position: like)
 
 
 # Data ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ode2opt import Method, Quadratic, Schedule
-from ode2opt.learning.handing_over import (
+from ode2opt.learning.sequence.handing_over import (
     Choice,
     best_choice,
     choices,

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, learn, solve
-from ode2opt.learning import Options, instant_run, spectrum, targets
-from ode2opt.learning.beside import calls_of, solved, summary, words
-from ode2opt.learning.handing_over import mean_calls
-from ode2opt.learning.held_out import HeldOut
-from ode2opt.learning.instant import instant, plain_instant
-from ode2opt.learning.references import References
-from ode2opt.learning.sequence_target import SequenceTarget
+from ode2opt.learning import make_options
+from ode2opt.learning.comparison import calls_of, solved, summary, words
+from ode2opt.learning.sequence import instant_run, restarts, spectrum
+from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.handing_over import mean_calls
+from ode2opt.learning.sequence.held_out import HeldOut
+from ode2opt.learning.sequence.instant import instant, plain_instant
+from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
+from ode2opt.learning.sequence.target import SequenceTarget
 
 OPTIONS = {"target": "sequence", "steps": 0, "tol": 1e-3, "validation": 3}
 
@@ -31,7 +33,7 @@ def family(**options):
 
 @pytest.fixture(scope="module")
 def known():
-    return References(family(), Options(**OPTIONS))
+    return SolvedBeforehand(family(), make_options(OPTIONS))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_a_fold_does_not_know_its_own_rows():
     A[:, 3] = 0.0
     A[200:300, 3] = 1.0  # what only the third of four folds knows
     there = Family.from_arrays("logistic", A, b, size=50, test=(A, b), l2=1e-6)
-    methods = plain_instant(References(there, Options(**OPTIONS | {"metric": "diagonal"})))
+    methods = plain_instant(SolvedBeforehand(there, make_options(OPTIONS | {"metric": "diagonal"})))
     stretch = [method.metric.scale[3] / method.metric.scale.min() for method in methods]
     assert stretch[2] > 20
     assert max(stretch[:2] + stretch[3:]) < 5
@@ -83,7 +85,7 @@ def test_no_steps_make_a_finished_method_without_training(monkeypatch):
     def refused(*args, **options):
         raise AssertionError("a sequence was begun")
 
-    monkeypatch.setattr(targets, "target_of", refused)
+    monkeypatch.setattr(restarts, "sequence_plan", refused)
     monkeypatch.setattr(SequenceTarget, "__init__", refused)
     began = time.perf_counter()
     method = learn(family(), **OPTIONS)
@@ -124,7 +126,7 @@ def test_it_needs_far_fewer_calls_than_lbfgs_as_its_statistics_say(made):
 
 
 def test_with_a_learned_start_the_metric_looks_there():
-    learned = References(family(), Options(**OPTIONS | {"start": "learned"}))
+    learned = SolvedBeforehand(family(), make_options(OPTIONS | {"start": "learned"}))
     assert all(np.array_equal(one.x0, learned.starts[-1]) for one in learned.solved[-1])
     method = plain_instant(learned)[-1]
     np.testing.assert_array_equal(method.start, learned.starts[-1])
@@ -133,7 +135,10 @@ def test_with_a_learned_start_the_metric_looks_there():
         calls_of(solve(problem, x0, method=one, tol=1e-3))
         for x0, one in (
             (None, method),
-            (problem.start().x0, plain_instant(References(family(), Options(**OPTIONS)))[-1]),
+            (
+                problem.start().x0,
+                plain_instant(SolvedBeforehand(family(), make_options(OPTIONS)))[-1],
+            ),
         )
     ]
     assert calls[0] < calls[1]
@@ -147,7 +152,7 @@ def test_a_metric_that_harms_is_not_taken():
         A[100 * fold : 100 * (fold + 1), 2 * fold : 2 * fold + 2] *= 100
     b = (A @ rng.standard_normal(8) + 0.3 * rng.standard_normal(400) > 0).astype(float)
     apart = Family.from_arrays("logistic", A, b, size=50, test=(A, b), l2=1e-3)
-    known = References(apart, Options(**OPTIONS | {"validation": 8}))
+    known = SolvedBeforehand(apart, make_options(OPTIONS | {"validation": 8}))
     held_out = HeldOut(known)
     found = instant(known, held_out)
     whole = mean_calls(held_out.solved(plain_instant(known)))
@@ -157,15 +162,17 @@ def test_a_metric_that_harms_is_not_taken():
 
 @pytest.fixture(scope="module")
 def target():
-    options = Options(**OPTIONS | {"steps": 10, "horizon": 60})
-    return SequenceTarget(family(), options, "spectral", "path", References(family(), options))
+    options = make_options(OPTIONS | {"steps": 10, "horizon": 60})
+    return SequenceTarget(
+        family(), options, Way("spectral", "path"), SolvedBeforehand(family(), options)
+    )
 
 
 @pytest.mark.parametrize(("worth", "kept"), [(True, "table"), (False, "instant")])
 def test_training_has_to_beat_the_instant_method(target, monkeypatch, worth, kept):
-    monkeypatch.setattr("ode2opt.learning.sequence_target.earned", lambda *args: worth)
+    monkeypatch.setattr("ode2opt.learning.sequence.target.earned", lambda *args: worth)
     monkeypatch.setattr(
-        "ode2opt.learning.sequence_target.best_choice",
+        "ode2opt.learning.sequence.target.best_choice",
         lambda tried, solved, *rest: (tried[0], solved(tried[0])),
     )
     method = target.polished(target.start, target.method(target.start, 20))
@@ -190,7 +197,7 @@ def test_broken_off_it_can_be_gone_on_with(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     folder = tmp_path / "run"
-    monkeypatch.setattr("ode2opt.learning.known.References", interrupted)
+    monkeypatch.setattr("ode2opt.learning.sequence.restarts.SolvedBeforehand", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(family(), out=folder, **OPTIONS)
     assert not folder.exists()

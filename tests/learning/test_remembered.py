@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Memory, Method, learn, solve
-from ode2opt.learning import Options, spectrum
-from ode2opt.learning.beside import calls_of
-from ode2opt.learning.remembered import Remembered
-from ode2opt.learning.sequence_target import SequenceTarget
-from ode2opt.learning.targets import target_of
+from ode2opt.learning import make_options
+from ode2opt.learning.begin import begun
+from ode2opt.learning.comparison import calls_of
+from ode2opt.learning.sequence import spectrum
+from ode2opt.learning.sequence.remembered import Remembered
+from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.solvers.metric import Metric
 
 OPTIONS = {"steps": 0, "tol": 1e-4, "validation": 3}
@@ -57,7 +58,7 @@ def test_the_metric_is_the_memorys_and_nothing_is_solved_for_it(memory, monkeypa
     def refused(*args, **options):
         raise AssertionError("problems were solved to learn from")
 
-    monkeypatch.setattr("ode2opt.learning.known.References", refused)
+    monkeypatch.setattr("ode2opt.learning.sequence.restarts.SolvedBeforehand", refused)
     method = learn(family(), memory=memory, **OPTIONS)
     assert method.instant
     assert memory.known.looks
@@ -97,8 +98,9 @@ def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, start
 
 def test_a_table_is_learned_in_that_metric(memory):
     settings = OPTIONS | {"target": "sequence", "steps": 2, "batch": 2, "horizon": 30}
-    target = target_of(family(), Options(**settings), memory, None, lambda text: None)
-    method = target.method(target.start, 20)
+    run = begun(family(), make_options(settings), None, False, memory=memory)
+    method = run.run(lambda step: "restart" not in step.line)
+    assert run.position.done == 2
     assert len(set(method.schedule.a)) > 2  # it has learned: no longer one step for all
     M, expected = square(method.metric), np.linalg.inv(memory.known.damped())
     np.testing.assert_allclose(M / M[0, 0], expected / expected[0, 0], rtol=1e-6)
@@ -110,10 +112,10 @@ def test_a_memory_without_metric_gives_a_method_without(memory):
     bare = changed(memory, looks=0, hessian=None, floor=None, inverse=None)
     method = learn(family(), memory=bare, **OPTIONS)
     assert method.metric is None
-    options = Options(target="sequence", **OPTIONS | {"steps": 3})
+    options = make_options({"target": "sequence", **OPTIONS, "steps": 3})
     known = Remembered(family(), options, bare)
-    (restart,) = known.restarts()
-    target = SequenceTarget(family(), options, *restart, known)
+    (way,) = known.ways()
+    target = SequenceTarget(family(), options, way, known)
     assert target.method(target.start, 5).metric is None
 
 

@@ -10,11 +10,17 @@ import pytest
 
 from ode2opt import Family, InputError, Logistic, Lpp, Method, Quadratic, Schedule, learn, solve
 from ode2opt.dynamics import double, to_jax
-from ode2opt.learning import Options
-from ode2opt.learning.references import References
-from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules, sequence_time
-from ode2opt.learning.sequence_target import SequenceTarget
-from ode2opt.learning.spectrum import (
+from ode2opt.learning import SequenceOptions, make_options
+from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.objective import (
+    Learned,
+    MetricInstance,
+    SequenceRules,
+    SplineTable,
+    sequence_time,
+)
+from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
+from ode2opt.learning.sequence.spectrum import (
     METRICS,
     Filter,
     Look,
@@ -24,7 +30,7 @@ from ode2opt.learning.spectrum import (
     nystrom,
     whitened,
 )
-from ode2opt.learning.table import SplineTable
+from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.problems.family import Fold
 from ode2opt.study.certification import certify
 
@@ -198,7 +204,7 @@ def test_spectra_are_cross_fitted():
     A[:, 3] = 0.0
     A[200:300, 3] = 1.0
     there = Family.from_arrays("logistic", A, b, size=50, test=(A, b), l2=1e-6)
-    spectra = References(there, Options(target="sequence", tol=1e-2)).spectra("diagonal", "start")
+    spectra = SolvedBeforehand(there, SequenceOptions(tol=1e-2)).spectra("diagonal", "start")
     depths = [float(spectrum.rest[3]) for spectrum in spectra]
     assert depths[2] > 3
     assert max(depths[:2] + depths[3:]) < 2
@@ -234,12 +240,10 @@ def test_the_choice_of_the_metric_is_kept(trained):
 
 
 def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypatch):
-    from ode2opt.learning import targets
-
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(targets, "_begin", interrupted)
+    monkeypatch.setattr(SolvedBeforehand, "ways", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(family(), out=tmp_path / "run", **SHORT)
     assert not (tmp_path / "run").exists()
@@ -294,8 +298,9 @@ def test_a_sequence_resumes_bit_for_bit(trained, tmp_path):
 
 
 def target_for(metric, **options):
-    options = Options(**SHORT | options)
-    return SequenceTarget(family(), options, metric, "start", References(family(), options))
+    options = make_options(SHORT | options)
+    way = Way(metric, "start")
+    return SequenceTarget(family(), options, way, SolvedBeforehand(family(), options))
 
 
 @pytest.mark.parametrize("start", ["paper", "learned"])
@@ -349,4 +354,4 @@ def test_a_learned_start_is_near_the_solutions():
 )
 def test_options_that_do_not_fit_are_refused(options, sentence):
     with pytest.raises(InputError, match=sentence):
-        Options(**options)
+        make_options(options)

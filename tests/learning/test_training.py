@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Problem, learn, solve
-from ode2opt.learning import Options, Training
+from ode2opt.learning import make_options
+from ode2opt.learning.begin import begun
 
 SHORT = {
     "coefficients": "spline", "steps": 6, "validate_every": 2, "validation": 2, "horizon": 80,
@@ -96,7 +97,7 @@ def test_ctrl_c_keeps_what_was_earned(unbroken, tmp_path):
 
 
 def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp_path):
-    training = Training(small(), Options(**SHORT), tmp_path / "run", False)
+    training = begun(small(), make_options(SHORT), tmp_path / "run", False)
     real, calls = training.validator, []
 
     def interrupted(stopm, state):
@@ -116,13 +117,13 @@ def test_an_interruption_before_the_first_step_does_not_judge_the_start_twice(tm
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    training = Training(small(), Options(**SHORT), tmp_path / "run", False)
+    training = begun(small(), make_options(SHORT), tmp_path / "run", False)
     training.stopm.step = interrupted
     with pytest.raises(KeyboardInterrupt):
         training.run()
-    again = Training(small(), Options(**SHORT), tmp_path / "run", True)
+    again = begun(small(), make_options(SHORT), tmp_path / "run", True)
     again.run(lambda step: True)
-    assert (again.progress.step, again.progress.stale) == (1, 0)
+    assert (again.position.step, again.position.stale) == (1, 0)
 
 
 def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
@@ -248,7 +249,7 @@ def test_wrong_options_are_named(options, said):
     ],
 )  # fmt: skip
 def test_every_way_of_training_makes_a_method(options):
-    training = Training(small(), Options(**SHORT | {"steps": 2} | options), None, False)
+    training = begun(small(), make_options(SHORT | {"steps": 2} | options), None, False)
     before = training.stopm.learned(training.state).parameters()
     method = training.run()
     after = training.stopm.learned(training.state).parameters()

@@ -257,7 +257,7 @@ def test_an_interrupted_study_goes_on_to_the_same_numbers(
     step = Training._step
 
     def interrupted(self):
-        if self.progress.step == 2:
+        if self.position.step == 2:
             monkeypatch.setattr(Training, "_step", step)
             signal.raise_signal(signal.SIGINT)
         return step(self)

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ode2opt.dynamics.default import check_times
 from ode2opt.dynamics.jaxed import double
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count
+from ode2opt.problems._arrays import Array, as_count
 
-Array = Any
 Curve = Callable[[Array], Array]
 FIT_POINTS = 400
 
@@ -131,16 +131,6 @@ def _curves(coefficients: Coefficients, t: Array) -> tuple[Array, ...]:
 @eqx.filter_jit
 def _numbers(coefficients: Coefficients, t: Array, h: Array) -> tuple[Array, Array, Array]:
     return coefficients.numbers(t, h)
-
-
-def check_times(alpha: float, h: float, t0: float) -> None:
-    """Refuse alpha <= 1, h <= 0 and t0 <= alpha h."""
-    if not alpha > 1:
-        raise InputError(f"alpha is {alpha:g}: it must be above 1.")
-    if not h > 0:
-        raise InputError(f"h is {h:g}: the step must be positive.")
-    if not t0 > alpha * h:
-        raise InputError(f"t0 = {t0:g} must exceed alpha h = {alpha * h:g}.")
 
 
 def as_alpha(alpha: Array) -> np.ndarray:

@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
 
 
 class Default(Coefficients):

@@ -13,16 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.dynamics.coefficients.base import (
-    Array,
     Coefficients,
     Curve,
     as_alpha,
-    check_times,
     samples,
 )
 from ode2opt.dynamics.coefficients.log_time import KNOTS, SplineCurve
-from ode2opt.dynamics.default import ALPHA, H
+from ode2opt.dynamics.default import ALPHA, H, check_times
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
 
 MARGIN = 0.97
 EDGE = 1e-6  # how close a fit comes to the ends of the interval for s

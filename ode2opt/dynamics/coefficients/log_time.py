@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
 from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
 
 KNOTS = 9
 DEGREE = 6

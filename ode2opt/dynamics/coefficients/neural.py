@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Array, Coefficients, Curve, as_alpha, samples
-from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
+from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.default import ACTIVATIONS, ALPHA, DefaultCoefficients, H
 from ode2opt.errors import unknown_name
+from ode2opt.problems._arrays import Array
 
 WIDTH = 50
 SHARPNESS = 20.0
-ACTIVATIONS = {
+_FUNCTIONS = {
     "softplus": lambda z: jax.nn.softplus(SHARPNESS * z) / SHARPNESS,
     "elu": jax.nn.elu,
     "relu": jax.nn.relu,
@@ -50,7 +51,7 @@ class Network(eqx.Module):
 
     def hidden(self, t: Array) -> Array:
         """Return the last hidden layer at time ``t``."""
-        s = ACTIVATIONS[self.activation]
+        s = _FUNCTIONS[self.activation]
         return s(self.W2 @ s(self.W1 * t + self.b1) + self.b2)
 
     def __call__(self, t: Array) -> Array:

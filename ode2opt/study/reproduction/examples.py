@@ -12,7 +12,7 @@ from ode2opt.dynamics.conditions import contraction as contraction_of
 from ode2opt.dynamics.default import DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.learning import learn
-from ode2opt.learning.smoothness import scatter
+from ode2opt.learning.flow.smoothness import scatter
 from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers import Method, Progress, Relay, Result, solve

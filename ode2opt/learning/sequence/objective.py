@@ -1,6 +1,6 @@
-"""Stopping time of the guarded discrete sequence, differentiated through the iteration.
+"""A sequence as it is learned, and its stopping time, differentiated through the iteration.
 
-docs/mathematics.md, section 13. The walk ends at T: what comes after is not paid for, and each step
+docs/mathematics.md, section 13. The loop ends at T: what comes after is not paid for, and each step
 is done again on the way back instead of being kept.
 """
 
@@ -11,17 +11,52 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ode2opt.learning.spectrum import Filter, Spectrum, Squares, apply, filtered
-from ode2opt.learning.stopping_time import StoppingTime
-from ode2opt.learning.table import SplineTable
-from ode2opt.learning.walk import walk
+from ode2opt.learning.differentiable_loop import loop
+from ode2opt.learning.protocol import StoppingTime
+from ode2opt.learning.sequence.spectrum import Filter, Spectrum, Squares, apply, filtered
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
-Array = Any
 LEAST_DROP = 1e-3  # of the log of the gradient norm, in the step that crosses the tolerance
 ROUNDING = 1e-9
 TINY = 1e-300
+FIRST_STEP = 0.7  # times the inverse curvature along the first gradient
+FIRST_RATIO = 1.0
+FIRST_ALPHA, FIRST_AGE = 6.0, 10.0
+
+
+class SplineTable(eqx.Module):
+    """(a_k, c_k, d_k) with log a and c/a linear in log k between knots, d_k = alpha/(k + age).
+
+    c/a lies in (d, 1) and d in (0, 1), so the order d a <= c <= a (docs/mathematics.md, section
+    4) holds whatever is learned; d is that of the inertial system with t0 = age h.
+    """
+
+    log_a: Array
+    ratio: Array
+    log_alpha: Array
+    log_age: Array
+    K: int = eqx.field(static=True)
+
+    def __init__(self, knots: int, K: int) -> None:
+        self.log_a = jnp.full(knots, float(np.log(FIRST_STEP)))
+        self.ratio = jnp.full(knots, FIRST_RATIO)
+        self.log_alpha = jnp.log(jnp.asarray(FIRST_ALPHA))
+        self.log_age = jnp.log(jnp.asarray(FIRST_AGE))
+        self.K = K
+
+    def __call__(self) -> tuple[Array, Array, Array]:
+        """Return the rows a, c, d for curvature 1."""
+        k = jnp.arange(self.K)
+        knots = np.linspace(0.0, np.log(self.K), len(self.log_a))
+        at = jnp.log1p(k)
+        alpha = jnp.exp(self.log_alpha)
+        d = alpha / (k + alpha + jnp.exp(self.log_age))
+        a = jnp.exp(jnp.interp(at, knots, self.log_a))
+        share = jax.nn.sigmoid(jnp.interp(at, knots, self.ratio))
+        return a, a * (d + (1 - d) * share), d
 
 
 class Learned(eqx.Module):
@@ -105,12 +140,12 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
     mg = apply(spectrum, squares, g)
     a, c, d = learned.table()
     a, c = a / rules.scale, c / rules.scale
-    a, c, d = (jnp.append(row, row[-1]) for row in (a, c, d))  # walk's last row
+    a, c, d = (jnp.append(row, row[-1]) for row in (a, c, d))  # the loop's last row
     begin, end = _log_norm(g), jnp.log(rules.tol)
     limits = _Limits(end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
     zero = jnp.zeros(())
     start = _State(x0, a[0] * mg, g, mg, begin, begin + 1.0, zero, squares)
-    state, i, _ = walk(_step, start, (a, c, d), limits)
+    state, i, _ = loop(_step, start, (a, c, d), limits)
     reached = state.log_norm <= end
     drop = jnp.maximum(state.log_before - state.log_norm, LEAST_DROP)
     left = (state.log_norm - end) / jnp.maximum(begin - end, LEAST_DROP)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ode2opt.learning.background import Background
-from ode2opt.learning.handing_over import best_choice, instant_choices
-from ode2opt.learning.held_out import Folded, HeldOut
+from ode2opt.learning.sequence.background import Background
+from ode2opt.learning.sequence.handing_over import best_choice, instant_choices
+from ode2opt.learning.sequence.held_out import Folded, HeldOut
 from ode2opt.solvers import Guard, Method, Result
 
 

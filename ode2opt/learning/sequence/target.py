@@ -16,10 +16,9 @@ from ode2opt.dynamics.certificate import Certificate, certify, uncertified
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
-from ode2opt.learning.background import Background
-from ode2opt.learning.beside import RIVALS, solve_one
-from ode2opt.learning.certificates import in_metric, no_table
-from ode2opt.learning.handing_over import (
+from ode2opt.learning.comparison import RIVALS
+from ode2opt.learning.sequence.background import Background, Way
+from ode2opt.learning.sequence.handing_over import (
     Choice,
     best_choice,
     beyond,
@@ -28,35 +27,43 @@ from ode2opt.learning.handing_over import (
     envelope,
     mean_calls,
 )
-from ode2opt.learning.held_out import HeldOut
-from ode2opt.learning.instant import Instant, instant
-from ode2opt.learning.options import Options
-from ode2opt.learning.sequence import Learned, MetricInstance, SequenceRules
-from ode2opt.learning.spectrum import Filter, Spectrum, filtered, metric_of
-from ode2opt.learning.table import SplineTable
-from ode2opt.learning.target import Target
-from ode2opt.learning.validation import statistics
+from ode2opt.learning.sequence.held_out import HeldOut
+from ode2opt.learning.sequence.in_metric import in_metric, no_table
+from ode2opt.learning.sequence.instant import Instant, instant
+from ode2opt.learning.sequence.objective import (
+    Learned,
+    MetricInstance,
+    SequenceRules,
+    SplineTable,
+)
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.spectrum import Filter, Spectrum, filtered, metric_of
+from ode2opt.learning.validation import solve_one, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Guard, Method, Result
 from ode2opt.solvers.metric import Metric
 
 GUARD = Guard(fallback="metric-lbfgs")
+TABLES = {"spline": SplineTable}
+"""What a table is made by, for the option ``coefficients``."""
 
 
-class SequenceTarget(Target):
+class SequenceTarget:
     """A table of three numbers an iteration, and a filter of the family's spectrum."""
 
     strict = False
 
     def __init__(
-        self, family: Family, options: Options, metric: str, reference: str, known: Background
+        self, family: Family, options: SequenceOptions, way: Way, known: Background
     ) -> None:
-        self.family, self.options, self.metric, self.known = family, options, metric, known
-        self.spectra = known.spectra(metric, reference)
+        self.family, self.options, self.known = family, options, known
+        self.metric = way.metric
+        self.spectra = known.spectra(*way)
         first = Filter.whole() if known.settled else Filter()
         self.scale = known.scale(self._metric(first, self.spectra[-1]))
-        self.start = Learned(SplineTable(options.knots, options.horizon), first)
+        table = TABLES[options.coefficients](options.knots, options.horizon)
+        self.start = Learned(table, first)
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
         if known.settled:
             self.learnable = eqx.tree_at(lambda tree: tree.filter.logits, self.learnable, False)
@@ -149,7 +156,7 @@ class SequenceTarget(Target):
             schedule=_schedule(learned.table),
             family=self.family.name,
             tol=self.options.tol,
-            scale="family",
+            scale=self.options.scale,
             family_scale=self.scale,
             metric=self._metric(learned.filter, spectrum),
             guard=GUARD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -13,10 +13,11 @@ import numpy as np
 
 from ode2opt.dynamics.certificate import certify
 from ode2opt.dynamics.coefficients import Coefficients, kind_of
-from ode2opt.learning.instances import Instance, Source
-from ode2opt.learning.options import Options
-from ode2opt.learning.stopping_time import Rules
-from ode2opt.learning.target import Target
+from ode2opt.learning.comparison import RIVALS
+from ode2opt.learning.flow.instances import FlowInstance, Source
+from ode2opt.learning.flow.objective import Rules
+from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.protocol import Plan
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Method, Result, solve
@@ -25,12 +26,12 @@ from ode2opt.solvers.method import Formula
 BEYOND = 1.25  # the method's horizon, in worst validation complexities
 
 
-class FlowTarget(Target):
+class FlowTarget:
     """Coefficients of the inertial system; the sequence follows its flow."""
 
     strict = True
 
-    def __init__(self, family: Family, options: Options) -> None:
+    def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
         self.source = Source(family, options)
         self.rules = Rules(
@@ -46,10 +47,10 @@ class FlowTarget(Target):
     def problem(self, stream: int, i: int) -> Problem:
         return self.source.problem(stream, i)
 
-    def of(self, problem: Problem, stream: int, i: int) -> Instance:
+    def of(self, problem: Problem, stream: int, i: int) -> FlowInstance:
         return self.source.of(problem)
 
-    def solve(self, learned: Coefficients, problem: Problem, one: Instance) -> Result:
+    def solve(self, learned: Coefficients, problem: Problem, one: FlowInstance) -> Result:
         options = self.options
         schedule = learned.schedule(options.h, options.t0, options.horizon)
         return solve(
@@ -71,12 +72,18 @@ class FlowTarget(Target):
             ),
         )
 
+    def polished(self, learned: Coefficients, method: Method) -> Method:
+        return method
+
+    def rivals(self, method: Method) -> dict[str, str | Method]:
+        return RIVALS
+
     def certificate(
         self,
         learned: Coefficients,
         method: Method,
         problems: Sequence[Problem],
-        instances: Sequence[Instance],
+        instances: Sequence[FlowInstance],
     ) -> dict[str, Any]:
         found = certify(
             learned, problems, name=kind_of(learned), K=method.horizon,
@@ -85,3 +92,10 @@ class FlowTarget(Target):
             starts=[np.asarray(one.x0) for one in instances],
         )  # fmt: skip
         return found.summary() | {"verdict": found.words()}
+
+
+def flow_plan(
+    family: Family, options: FlowOptions, memory: object, note: Callable[[str], None]
+) -> Plan[Coefficients, FlowInstance]:
+    """Return how a flow is begun: at once, and without a memory."""
+    return Plan(lambda number: FlowTarget(family, options))

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.learning.validation import solve_one
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
-from ode2opt.solvers import Method, Result, solve
+from ode2opt.solvers import Method, Result
 from ode2opt.threads import one_thread
 
 RIVALS: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
-MOST_ITERATIONS = 2_000
 ALIKE = 1.05  # a ratio up to which numbers count as the same
 
 
@@ -39,11 +39,6 @@ def solved(
                 tries = [solve_one(each[i], problem, x0, tol) for _ in range(times)]
                 found[name].append(min(tries, key=_seconds_of))
     return found
-
-
-def solve_one(method: str | Method, problem: Problem, x0: Array, tol: float) -> Result:
-    """Solve one problem as training and its comparisons do."""
-    return solve(problem, x0, method=method, tol=tol, max_iter=MOST_ITERATIONS, history=True)
 
 
 def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:

@@ -7,16 +7,12 @@ training problems, as always.
 
 from __future__ import annotations
 
-import hashlib
 from copy import copy
-from typing import Any
-
-import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.learning.background import STREAM, Background, Restart, Solved
-from ode2opt.learning.options import Options
-from ode2opt.learning.spectrum import Spectrum, spectrum_of
+from ode2opt.learning.sequence.background import STREAM, Background, Solved, Way
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.spectrum import Spectrum, spectrum_of
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory
 from ode2opt.solvers.metric import Metric
@@ -29,7 +25,7 @@ class Remembered(Background):
 
     settled = True
 
-    def __init__(self, family: Family, options: Options, memory: Memory) -> None:
+    def __init__(self, family: Family, options: SequenceOptions, memory: Memory) -> None:
         super().__init__(family, options)
         problems = [family.sample([options.seed, STREAM, i]) for i in range(PROBLEMS)]
         *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
@@ -42,8 +38,8 @@ class Remembered(Background):
             [Solved(one, self.start(one, self.folds), method.start) for one in problems]
         ] * (self.folds + 1)
 
-    def restarts(self) -> list[Restart]:
-        return [Restart("none" if self._metric is None else self._metric.kind, "memory")]
+    def ways(self) -> list[Way]:
+        return [Way("none" if self._metric is None else self._metric.kind, "memory")]
 
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
         return [spectrum_of(self._metric, self.n)] * (self.folds + 1)
@@ -52,23 +48,10 @@ class Remembered(Background):
         return [self._metric] * (self.folds + 1)
 
 
-def snapshot(memory: Memory, options: Options) -> Memory:
+def snapshot(memory: Memory, options: SequenceOptions) -> Memory:
     """Return the memory as it is now; options that speak of another metric are refused."""
-    if options.target != "sequence":
-        raise InputError("A memory is for --target sequence.")
     if options.metric != "auto" or options.reference != "auto":
         raise InputError("The metric is the memory's: leave metric and reference out.")
     memory = copy(memory)
     memory.method()  # refused where nothing was learned
     return memory
-
-
-def summary(memory: Memory) -> dict[str, Any]:
-    """Return what tells a memory from others, for a run's configuration."""
-    method = memory.method()
-    metric = method.metric
-    parts = [] if metric is None else [metric.scale, metric.V, metric.stretch]
-    digest = hashlib.sha256()
-    for array in (method.start, *parts):
-        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-    return dict(method.provenance["memory"]) | {"hash": digest.hexdigest()}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ode2opt.learning.background import Background
-from ode2opt.learning.beside import RIVALS, solved, summary
-from ode2opt.learning.handing_over import overhead_of
-from ode2opt.learning.target import VALIDATION
+from ode2opt.learning.comparison import RIVALS, solved, summary
+from ode2opt.learning.protocol import VALIDATION
+from ode2opt.learning.sequence.background import Background
+from ode2opt.learning.sequence.handing_over import overhead_of
 from ode2opt.solvers import Method, Result
 
 FRESH = 3  # times the problems of a validation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,17 +10,16 @@ import numpy as np
 from ode2opt.dynamics.estimators import Estimator, Global, PowerIteration
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.errors import Ode2OptError
-from ode2opt.learning.options import Options
-from ode2opt.learning.smoothness import fit_l0l1
-from ode2opt.learning.target import TEST, VALIDATION
+from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.flow.smoothness import fit_l0l1
+from ode2opt.learning.protocol import TEST, VALIDATION
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.family import Family
 
-Array = Any
 
-
-class Instance(NamedTuple):
+class FlowInstance(NamedTuple):
     """A problem to follow the flow on."""
 
     problem: Problem
@@ -31,7 +30,7 @@ class Instance(NamedTuple):
 class Source:
     """Draws instances of a family: the same for the same seed, stream and number."""
 
-    def __init__(self, family: Family, options: Options) -> None:
+    def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
         self.family_scale: float | None = None
         if options.scale == "family":
@@ -48,7 +47,7 @@ class Source:
         return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
 
     @double
-    def of(self, problem: Problem) -> Instance:
+    def of(self, problem: Problem) -> FlowInstance:
         """Return a problem as an instance."""
         x0 = problem.start().x0
         scale = self.family_scale
@@ -57,7 +56,7 @@ class Source:
         if not np.isfinite(scale) or scale < 0:
             raise Ode2OptError(f"A problem of {self.family.name} has the curvature {scale}.")
         x0 = jnp.asarray(np.asarray(x0), dtype=jnp.float64)
-        return Instance(to_jax(problem), x0, jnp.asarray(scale or 1.0, dtype=jnp.float64))
+        return FlowInstance(to_jax(problem), x0, jnp.asarray(scale or 1.0, dtype=jnp.float64))
 
     def estimator(self) -> Estimator:
         """Return the curvature estimator of the options, fitted where it has constants."""

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ode2opt.learning.beside import RIVALS
-from ode2opt.learning.certificates import no_table
-from ode2opt.learning.held_out import HeldOut
-from ode2opt.learning.instant import instant
-from ode2opt.learning.known import known_of
+from ode2opt.learning.comparison import RIVALS
+from ode2opt.learning.protocol import TEST
 from ode2opt.learning.run import TESTED, Callback, Run
-from ode2opt.learning.run_directory import Progress
-from ode2opt.learning.target import TEST
+from ode2opt.learning.run_directory import Position
+from ode2opt.learning.sequence.held_out import HeldOut
+from ode2opt.learning.sequence.in_metric import no_table
+from ode2opt.learning.sequence.instant import instant
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.restarts import known_of
 from ode2opt.learning.validation import statistics
 from ode2opt.solvers import Memory, Method
 
 
-class InstantRun(Run):
+class InstantRun(Run[SequenceOptions]):
     """Makes the instant method, and measures it as training would."""
 
-    def _set_up(self, note: Callable[[str], None], memory: Memory | None) -> None:
-        self.progress = Progress()
-        self.known = known_of(self.family, self.options, memory, note)
+    def _set_up(self, memory: Memory | None) -> None:
+        self.position = Position()
+        self.known = known_of(self.family, self.options, memory, self.note)
 
     def _run(self, callback: Callback | None) -> Method:
         """Make the method; there is no step, so nothing is called."""

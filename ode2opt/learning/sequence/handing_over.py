@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.learning.background import OVERHEAD
-from ode2opt.learning.beside import calls_of
+from ode2opt.learning.comparison import calls_of
+from ode2opt.learning.sequence.background import OVERHEAD
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Guard, Method, Result
 

@@ -9,18 +9,18 @@ direction becomes a steep one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.lowrank import EXTRA, RANK, nystrom
 from ode2opt.solvers.metric import Metric
 
-Array = Any
 FLOOR = 1e-3  # of the largest part: what lies far below it is not stretched any further
 DEEPEST = 7  # decades below the top that the filter tells apart
 WHITE = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening

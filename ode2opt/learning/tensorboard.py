@@ -17,7 +17,7 @@ from ode2opt.solvers.method import Formula, Method
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
 
 
-class Board:
+class TensorBoard:
     """An event file in a run directory; without one, nothing.
 
     It is written here and now, not by a thread: a full disk is told like that of other files.
@@ -38,15 +38,16 @@ class Board:
         if step:  # later ones of a run that was broken off are not shown
             self._write(step=step, session_log=SessionLog(status=SessionLog.START))
 
-    def add(self, line: dict[str, Any]) -> None:
-        """Write the scalars of one line of metrics."""
+    def add(self, line: dict[str, Any], done: int) -> None:
+        """Write the scalars of one line of metrics, after so many steps of all stages."""
         if self._directory is None:
             return
         from tensorboardX.summary import scalar
 
+        stage = f"restart-{line['restart']}/" if "restart" in line else ""
         for name in SCALARS:
             if line[name] is not None:
-                self._write(step=line["step"], summary=scalar(name, line[name]))
+                self._write(step=done - 1, summary=scalar(stage + name, line[name]))
         if line["validation"] is not None:
             with self._directory.writing():
                 self._records.flush()

@@ -13,10 +13,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.learning.background import OVERHEAD, STREAM, Background, Restart, Solved
-from ode2opt.learning.beside import solve_one
-from ode2opt.learning.options import Options
-from ode2opt.learning.spectrum import METRICS, Look, Spectrum, basis_for, metric_of, whitened
+from ode2opt.learning.sequence.background import OVERHEAD, STREAM, Background, Solved, Way
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.spectrum import (
+    METRICS,
+    Look,
+    Spectrum,
+    basis_for,
+    metric_of,
+    whitened,
+)
+from ode2opt.learning.validation import solve_one
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers.metric import Metric
@@ -29,10 +36,10 @@ LOOKS: dict[str, Callable[[Solved], Look]] = {"start": Solved.at_start, "path": 
 """Where the curvature is looked at, by the name of the option ``reference``."""
 
 
-class References(Background):
+class SolvedBeforehand(Background):
     """Solved problems for each fold, drawn from the rows outside it, and last for all rows."""
 
-    def __init__(self, family: Family, options: Options, problems: int = PROBLEMS) -> None:
+    def __init__(self, family: Family, options: SequenceOptions, problems: int = PROBLEMS) -> None:
         super().__init__(family, options)
         self.solved = [self._solved(fold, problems) for fold in range(self.folds + 1)]
         self._check()
@@ -41,7 +48,7 @@ class References(Background):
             pairs = zip(self.solved, starts, strict=True)
             self.solved = [[one._replace(x0=start) for one in fold] for fold, start in pairs]
 
-    def restarts(self) -> list[Restart]:
+    def ways(self) -> list[Way]:
         options, problem = self.options, self.solved[-1][0].problem
         looks = list(LOOKS) if options.reference == "auto" else [options.reference]
         kinds = [options.metric]
@@ -50,7 +57,7 @@ class References(Background):
             if 2 * problem.n**2 > OVERHEAD + problem.gradient_flops():  # a basis may cost too much
                 kinds.append("diagonal")
         return [
-            Restart(kind, look)
+            Way(kind, look)
             for kind in kinds
             for look in (looks[:1] if kind in ("none", "diagonal") else looks)
         ]

@@ -13,11 +13,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-Array = Any
+from ode2opt.problems._arrays import Array
+
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Array]]
 
 
-def walk(step: Step, state: Any, rows: Any, constants: Any) -> tuple[Any, Array, Array]:
+def loop(step: Step, state: Any, rows: Any, constants: Any) -> tuple[Any, Array, Array]:
     """Step from row to row until it is over.
 
     Args:
@@ -31,11 +32,11 @@ def walk(step: Step, state: Any, rows: Any, constants: Any) -> tuple[Any, Array,
         The last state, its row, and whether the step asked to stop (False: the rows ran out).
         Differentiable in ``state`` and ``rows``, in reverse mode, once.
     """
-    return _walk((state, rows), constants, step)
+    return _loop((state, rows), constants, step)
 
 
 @eqx.filter_custom_vjp
-def _walk(variables: Any, constants: Any, step: Step) -> tuple[Any, Array, Array]:
+def _loop(variables: Any, constants: Any, step: Step) -> tuple[Any, Array, Array]:
     return _forward(variables, constants, step)[0]
 
 
@@ -90,8 +91,8 @@ def _bwd(
     return pull, table
 
 
-_walk.def_fwd(_fwd)
-_walk.def_bwd(_bwd)
+_loop.def_fwd(_fwd)
+_loop.def_bwd(_bwd)
 
 
 def row_of(table: Any, i: Array) -> Any:

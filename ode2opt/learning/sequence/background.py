@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.learning.options import Options
-from ode2opt.learning.spectrum import Look, Spectrum
-from ode2opt.learning.target import TEST
+from ode2opt.learning.protocol import TEST
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.spectrum import Look, Spectrum
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Method
@@ -21,7 +21,7 @@ STREAM = 3  # of seeds, beside those of training, validation and test
 OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
 
 
-class Restart(NamedTuple):
+class Way(NamedTuple):
     """One way to begin a sequence: a metric, and where it looks at curvature."""
 
     metric: str
@@ -67,12 +67,12 @@ class Background(ABC):
     starts: Sequence[np.ndarray] | None = None
     settled = False
 
-    def __init__(self, family: Family, options: Options) -> None:
+    def __init__(self, family: Family, options: SequenceOptions) -> None:
         self.family, self.options = family, options
         self.folds = _folds(family)
 
     @abstractmethod
-    def restarts(self) -> list[Restart]:
+    def ways(self) -> list[Way]:
         """Return all ways to begin a sequence."""
 
     @abstractmethod

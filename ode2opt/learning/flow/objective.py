@@ -29,10 +29,12 @@ from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.estimators import Estimator, PowerIteration, as_double
 from ode2opt.dynamics.flows import log_norm
 from ode2opt.dynamics.lyapunov import Pair, delta
-from ode2opt.learning.walk import row_of, walk
+from ode2opt.learning.differentiable_loop import loop, row_of
+from ode2opt.learning.flow.instances import FlowInstance
+from ode2opt.learning.protocol import StoppingTime
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Point, Problem
 
-Array = Any
 NEWTON_STEPS = 6
 COLD_STEPS = 20
 BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
@@ -62,13 +64,14 @@ class Rules(eqx.Module):
     substeps: int = eqx.field(default=1, static=True)
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
 
-    def stopping_time(self, coefficients: Coefficients, one: Any) -> StoppingTime:
+    def stopping_time(self, coefficients: Coefficients, one: FlowInstance) -> StoppingTime:
         """Return T, P and Q of an instance (problem, x0, scale)."""
         return stopping_time(coefficients, *one, self)
 
     def cautious(self, safety: float) -> Rules:
-        """Return the same rules with another factor on the curvature."""
-        return eqx.tree_at(lambda rules: rules.safety, self, np.float64(safety))
+        """Return the same rules with another factor on the curvature, unless theirs is smaller."""
+        factor = min(safety, float(self.safety))
+        return eqx.tree_at(lambda rules: rules.safety, self, np.float64(factor))
 
     def objective(self, found: StoppingTime) -> Array:
         """Return T, of a flow that got there."""
@@ -83,27 +86,6 @@ class Rules(eqx.Module):
     def count(self) -> int:
         """How many of them at most."""
         return self.K * self.substeps
-
-
-class StoppingTime(NamedTuple):
-    """The stopping time of an instance.
-
-    Attributes:
-        T: the time, or that at which the flow was given up.
-        P, Q: the violations until then, dimensionless: those of docs/mathematics.md,
-            section 6, times h sqrt(scale) and h^2 scale.
-        reached: whether the gradient norm came down to eps.
-        failed: whether flow or sequence blew up.
-        turn: the smallest cosine between a step and its change of gradient: never below zero for
-            a convex function, up to rounding.
-    """
-
-    T: Array
-    P: Array
-    Q: Array
-    reached: Array
-    failed: Array
-    turn: Array
 
 
 class _Row(NamedTuple):
@@ -167,7 +149,7 @@ def stopping_time(
     t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
     rows = jax.vmap(at)(t)
     start, constants = _start(at(t[0]), problem, x0, scale, rules)
-    state, i, over = walk(_step, start, rows, constants)
+    state, i, over = loop(_step, start, rows, constants)
     return _finish(coefficients, state, i, over, rows, constants)
 
 

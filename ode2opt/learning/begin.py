@@ -1,0 +1,96 @@
+"""``ode2opt.learn``: from a family of problems to a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ode2opt.errors import InputError
+from ode2opt.learning.flow.target import flow_plan
+from ode2opt.learning.options import Options
+from ode2opt.learning.registry import make_options
+from ode2opt.learning.run import Callback, Note, Run
+from ode2opt.learning.run_directory import read_config
+from ode2opt.learning.sequence.instant_run import InstantRun
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.remembered import snapshot
+from ode2opt.learning.sequence.restarts import sequence_plan
+from ode2opt.learning.training import Planner, Training
+from ode2opt.problems.family import Family
+from ode2opt.solvers import Memory, Method
+
+PLANS: dict[str, Planner[Any, Any]] = {"flow": flow_plan, "sequence": sequence_plan}
+"""How each target is begun."""
+
+
+def learn(
+    family: Family,
+    *,
+    memory: Memory | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Method:
+    """Learn a method for a family of problems.
+
+    Args:
+        family: problems to learn from; see :class:`ode2opt.Family`.
+        memory: what is known already, of problems of the same kind and size: its metric becomes the
+            method's, its mean solution the start where it has proved better, and no problem is
+            solved beforehand. The target is then "sequence".
+        out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
+        resume: go on with the run in ``out``, bit for bit, with the options that it has.
+        callback: called with a :class:`Step` after every step; a true answer ends training.
+        options: ``target``, "flow" or "sequence", and the fields of its options:
+            :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`.
+
+    Returns:
+        The best feasible method by validation on held-out training problems.
+
+    Example:
+        >>> family = Family.from_dataset("logistic", "digits")
+        >>> method = learn(family, steps=50, out="runs/digits")
+        >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
+    """
+    made = options_for(options, memory is not None, out if resume else None)
+    return begun(family, made, out, resume, memory=memory).run(callback)
+
+
+def options_for(
+    given: Mapping[str, Any], remembering: bool = False, resumed: str | Path | None = None
+) -> Options:
+    """Return the options of a run: those given and, of a run that is resumed, those that it has.
+
+    With a memory the target is a sequence, unless another is named.
+    """
+    given = ({"target": SequenceOptions.target} if remembering else {}) | dict(given)
+    if resumed is None:
+        return make_options(given)
+    stored = read_config(resumed)["options"]
+    asked = given.get("target", stored["target"])
+    if asked != stored["target"]:
+        raise InputError(
+            f"{resumed} belongs to another configuration: target is {stored['target']!r} there and "
+            f"{asked!r} here."
+        )
+    return make_options(stored | given)
+
+
+def begun(
+    family: Family,
+    options: Options,
+    out: str | Path | None,
+    resume: bool,
+    note: Note = lambda text: None,
+    memory: Memory | None = None,
+) -> Run[Any]:
+    """Return a run that is ready to go; without steps it is that of an instant method."""
+    if memory is not None:
+        if not isinstance(options, SequenceOptions):
+            raise InputError("A memory is for --target sequence.")
+        memory = snapshot(memory, options)
+    if isinstance(options, SequenceOptions) and not options.steps:
+        return InstantRun(family, options, out, resume, note, memory)
+    return Training(family, options, out, resume, note, memory, PLANS[options.target])

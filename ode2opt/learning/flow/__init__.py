@@ -1,0 +1,1 @@
+"""The flow as a target: coefficients of the inertial system (docs/mathematics.md, 5 to 8)."""

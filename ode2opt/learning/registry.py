@@ -1,0 +1,66 @@
+"""The targets by name: whose stopping time is minimised. Nothing here needs JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ode2opt.errors import InputError, unknown_name
+from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.options import Options, declared
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.schema import read
+
+TARGETS: dict[str, type[Options]] = {kind.target: kind for kind in (FlowOptions, SequenceOptions)}
+DEFAULT = FlowOptions.target
+PANELS = [kind.panel for kind in TARGETS.values()]
+
+
+def make_options(given: Mapping[str, Any]) -> Options:
+    """Return options from keywords, ``target`` among them, with a clear word about wrong ones."""
+    kind, own = _split(given)
+    return kind(**own)
+
+
+def read_options(document: Mapping[str, Any]) -> Options:
+    """Return the options that a configuration holds, each field in its kind."""
+    kind, own = _split(document)
+    return read(kind, own)
+
+
+def _split(given: Mapping[str, Any]) -> tuple[type[Options], dict[str, Any]]:
+    """Return the target's options and what is given of them."""
+    own = dict(given)
+    target = own.pop("target", DEFAULT)
+    if not isinstance(target, str) or target not in TARGETS:
+        raise unknown_name("target", str(target), TARGETS)
+    known = declared(TARGETS[target])
+    for name, value in own.items():
+        if name not in known:
+            raise _not_of(name, target)
+        choices = known[name].choices or ()
+        for other in _with_choice(name, value):
+            if value not in choices:
+                raise InputError(
+                    f"{name} {value} is for --target {other}; a {target} has {', '.join(choices)}."
+                )
+    return TARGETS[target], own
+
+
+def _with_choice(name: str, value: Any) -> list[str]:
+    """Return the targets for which an option may have a value by name."""
+    found = ((target, declared(kind).get(name)) for target, kind in TARGETS.items())
+    return [
+        target
+        for target, about in found
+        if about is not None and isinstance(value, str) and value in (about.choices or ())
+    ]
+
+
+def _not_of(name: str, target: str) -> InputError:
+    """Return the error for an option that a target does not have."""
+    for other, kind in TARGETS.items():
+        if name in declared(kind):
+            return InputError(f"{name} is for --target {other}; a {target} does not use it.")
+    known = dict.fromkeys(("target", *(n for kind in TARGETS.values() for n in declared(kind))))
+    return InputError(f"learn() has no option {name}; it has {', '.join(known)}.")
