@@ -23,9 +23,9 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optimistix
+from ode2opt.dynamics.diffrax_flow import State, initial_state, log_norm, velocity
 from stopm import family, seconds_of
 
-from ode2opt.dynamics.diffrax_flow import State, initial_state, log_norm, velocity
 from ode2opt.dynamics.jaxed import double
 from ode2opt.learning import FlowOptions
 from ode2opt.learning.differentiable_loop import loop
