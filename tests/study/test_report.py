@@ -19,14 +19,14 @@ TOL = 1e-2
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A short real run."""
+    """A short real run, of the shape of that in tests/learning/test_training.py."""
     rng = np.random.default_rng(3)
-    A = rng.standard_normal((200, 5))
-    b = (A @ rng.standard_normal(5) + rng.standard_normal(200) > 0).astype(float)
+    A = rng.standard_normal((400, 5))
+    b = (A @ rng.standard_normal(5) + rng.standard_normal(400) > 0).astype(float)
     folder = tmp_path_factory.mktemp("report") / "run"
     learn(
-        Family.from_arrays("logistic", A, b, size=40, l2=0.05), out=folder, steps=4, horizon=60,
-        validation=2, validate_every=2, tol=TOL,
+        Family.from_arrays("logistic", A, b, size=100, l2=0.05), out=folder, steps=4, horizon=80,
+        coefficients="spline", validation=2, validate_every=2, tol=TOL,
     )  # fmt: skip
     return folder
 
