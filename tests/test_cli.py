@@ -260,12 +260,13 @@ def test_data_commands(run_cli):
     assert (code, "digits is ready" in out) == (0, True)
 
 
-def test_demo_learns_compares_and_reports(run_cli, monkeypatch, tmp_path):
+def test_demo_solves_remembers_learns_and_reports(run_cli, monkeypatch, tmp_path):
     monkeypatch.setattr("ode2opt.study.demo.INSTANCES", 2)
     monkeypatch.setattr("ode2opt.study.demo.STEPS", 2)
     code, out, _ = run_cli("demo", "--out", tmp_path / "demo")
     assert code == 0
-    assert all(name in out for name in ("gd", "nag-restart", "igahd", "lbfgs", "learned-flow"))
+    assert [line[:2] for line in out.splitlines() if line[:1].isdigit()] == ["1.", "2.", "3."]
+    assert all(name in out for name in ("nag", "lbfgs-scipy", "auto", "memory", "learned"))
     assert {path.name for path in (tmp_path / "demo").iterdir()} == {
         "method.safetensors", "report.html",
     }  # fmt: skip

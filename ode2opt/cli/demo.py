@@ -1,6 +1,7 @@
 """ode2opt demo."""
 
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import typer
@@ -18,15 +19,23 @@ def demo(
         Path, typer.Option("--out", metavar="DIR", help="Where method and report go.", parser=named)
     ] = Path("ode2opt-demo"),
 ) -> None:
-    """Learn two methods on real handwritten digits, compare, write a report; about two minutes."""
+    """Solve one problem of handwritten digits, then a stream, then learn a method; a minute."""
     from ode2opt.study import demo as study
     from ode2opt.study.tables import benchmark_table
 
-    benchmark = study.run_demo(
+    say("1. One logistic regression on handwritten digits, gradient norm 1e-6:")
+    for name, one in study.solve_one().items():
+        say(f"   {name:12}{one.oracle_calls:6.0f} calls{1e3 * one.seconds:8.1f} ms   {one.method}")
+    stream = study.solve_stream()
+    say(f"2. {study.INSTANCES} fresh ones in turn, gradient norm {study.TOL:g}; calls of each:")
+    for name, calls in stream.items():
+        shown = " ".join(f"{one:.0f}" for one in calls)
+        say(f"   {name:12}{fmean(calls):6.1f} on average: {shown}")
+    say("3. A method learned for such problems, on fresh ones:")
+    benchmark = study.learn_method(
         out_dir,
         lambda words: live_training(words, study.STEPS),
         lambda: bar("test problems", study.INSTANCES),
     )
     out.print(benchmark_table(benchmark, TITLE))
-    say("learned: a sequence in a metric; learned-flow: the paper's.")
     say(f"The method is {out_dir / study.METHOD_FILE}, the report {out_dir / study.REPORT_FILE}.")

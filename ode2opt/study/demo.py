@@ -1,24 +1,25 @@
-"""The demonstration: learn on bundled real data, compare with every built-in method, report.
-
-Two methods are learned: the paper's, a flow, and a sequence in a metric, which is the one to use.
-"""
+"""The demonstration on bundled data: solve a problem, solve a stream, learn a method."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import needing
-from ode2opt.problems import Family
-from ode2opt.solvers import METHODS, Method, solve
+from ode2opt.problems import Family, Logistic, load_dataset
+from ode2opt.solvers import Memory, Method, Result, solve
 from ode2opt.study.benchmark import Benchmark, Settings, run_benchmark
 
-INSTANCES, STEPS, TOL, SHOWN = 20, 60, 3e-4, 150
+INSTANCES, STEPS, TOL, SHOWN = 20, 40, 3e-4, 150
+L2, TIGHT = 1e-4, 1e-6  # of the single problem
+METHODS = ("nag", "eigac-c4", "lbfgs", "lbfgs-scipy", "auto", "memory")
+CURVES = ("gd", "nag", "eigac-c1", "eigac-c4", "lbfgs")
 METHOD_FILE, REPORT_FILE = "method.safetensors", "report.html"
-LEARNED = {"learned": "sequence", "learned-flow": "flow"}
+LEARNED = "learned"
 Watch = tuple[Callable[[Any], None] | None, Callable[[str], None]]
 UNSEEN: Watch = (None, lambda text: None)
 
@@ -28,14 +29,33 @@ def demo_family() -> Family:
     return Family.from_dataset("logistic", "digits", split="shuffled")
 
 
-def run_demo(
+def solve_one() -> dict[str, Result]:
+    """Solve one problem, of all training rows, by scipy's L-BFGS and by what plans itself."""
+    data = load_dataset("digits", split="shuffled")
+    problem = Logistic(data.train.A, data.train.b, l2=L2)
+    for method in ("lbfgs-scipy", "auto"):  # what is imported on first use is loaded
+        solve(problem, method=method, max_iter=1)
+    return {name: solve(problem, method=name, tol=TIGHT) for name in ("lbfgs-scipy", "auto")}
+
+
+def solve_stream() -> dict[str, list[float]]:
+    """Solve fresh problems in turn by L-BFGS and with a memory; return their calls."""
+    memory = Memory()
+    calls: dict[str, list[float]] = {"lbfgs": [], "memory": []}
+    for problem in map(partial(demo_family().sample, part="test"), range(INSTANCES)):
+        calls["lbfgs"].append(solve(problem, method="lbfgs", tol=TOL).oracle_calls)
+        calls["memory"].append(solve(problem, memory=memory, tol=TOL).oracle_calls)
+    return calls
+
+
+def learn_method(
     folder: Path,
     training: Callable[[str], AbstractContextManager[Watch]] = lambda words: nullcontext(UNSEEN),
     testing: Callable[[], AbstractContextManager[Callable[[], None]]] = lambda: nullcontext(
         lambda: None
     ),
 ) -> Benchmark:
-    """Learn, compare, and write the learned sequence and its report into a folder.
+    """Learn a sequence, compare, and write it and its report into a folder.
 
     Args:
         folder: where method.safetensors and report.html go; older ones are replaced.
@@ -50,30 +70,27 @@ def run_demo(
     family = demo_family()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        learned = {}
-        for name, target in LEARNED.items():
-            options = make_options({"target": target, "steps": STEPS, "tol": TOL})
-            with training(f"learning a {target}") as (callback, note):
-                run = begun(family, options, Path(scratch) / target, False, note)
-                learned[name] = run.run(callback)
+        options = make_options({"target": "sequence", "steps": STEPS, "tol": TOL})
+        with training("learning a method") as (callback, note):
+            method = begun(family, options, Path(scratch) / "run", False, note).run(callback)
         with testing() as advance:
-            settings = Settings(tuple(METHODS), learned, INSTANCES, TOL, jobs=2)
+            settings = Settings(METHODS, {LEARNED: method}, INSTANCES, TOL, jobs=2)
             benchmark = run_benchmark(family, settings, advance)
         document = {"methods": benchmark.statistics(), "instances": benchmark.instances}
-        curves = _curves(family, learned)
-        page = run_report(Path(scratch) / "sequence", benchmark=document, curves=curves)
-        learned["learned"].save(folder / METHOD_FILE)
+        page = run_report(Path(scratch) / "run", benchmark=document, curves=_curves(family, method))
+        method.save(folder / METHOD_FILE)
         page.save(folder / REPORT_FILE)
     return benchmark
 
 
-def _curves(family: Family, learned: Mapping[str, Method]) -> dict[str, list[float]]:
+def _curves(family: Family, learned: Method) -> dict[str, list[float]]:
     """Return gradient norms by iteration on one test problem."""
     problem = family.sample([0, 0], part="test")
     curves: dict[str, list[float]] = {}
-    for name in (*learned, "gd", "nag", "eigac-c1", "eigac-c4", "lbfgs"):
+    methods: dict[str, str | Method] = {LEARNED: learned, **{name: name for name in CURVES}}
+    for name, method in methods.items():
         result = solve(
-            problem, problem.start(), method=learned.get(name, name), tol=TOL,
+            problem, problem.start(), method=method, tol=TOL,
             max_iter=SHOWN, stop_at_tol=False, history=True,
         )  # fmt: skip
         assert result.history is not None
