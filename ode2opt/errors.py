@@ -73,6 +73,10 @@ class MissingDependencyError(Ode2OptError, ImportError):
     """An optional package is needed; the text is the line that installs it (exit code 1)."""
 
 
+class WorkersLostError(Ode2OptError):
+    """Those who hold the rows are gone (exit code 1)."""
+
+
 def installing(extra: str) -> str:
     """Return the lines that install an extra, of a released package and in a clone."""
     return f"pip install 'ode2opt[{extra}]' (in a clone: pip install -e '.[{extra}]')"

@@ -8,6 +8,7 @@ from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
+from ode2opt.problems.parts import Parts
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.problems.softmax import Softmax
@@ -23,6 +24,7 @@ __all__ = [
     "LinearModel",
     "Logistic",
     "Lpp",
+    "Parts",
     "Poisson",
     "Problem",
     "Quadratic",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ode2opt.problems._arrays import Array, is_sparse
@@ -20,36 +22,46 @@ def weighted_gram(A: Array, weights: Array) -> Array:
     if not (is_sparse(A) or isinstance(A, np.ndarray)):
         return A.T @ (weights[:, None] * A)
     even = float(weights[0]) if np.all(weights == weights[0]) else None  # least squares
-    if is_sparse(A) and _stays_sparse(A):
+    if is_sparse(A) and extent(A).stays_sparse():
         return _sparse_gram(A, weights) if even is None else even * (A.T @ A).toarray()
     return _by_blocks(A, weights) if even is None else even * _by_blocks(A, None)
 
 
-def gram_flops(A: Array) -> int:
-    """Return about how many operations that takes; one between sparse entries counts four."""
+class Extent(NamedTuple):
+    """What the price of A^T W A depends on: the shape of A, and its rows' non-zeros."""
+
+    rows: int
+    columns: int
+    pairs: float | None
+    """The sum of squares of the rows' non-zeros; None for a dense matrix."""
+
+    def stays_sparse(self) -> bool:
+        """Whether products between sparse entries are quicker than between dense columns."""
+        return self.pairs is not None and SPARSE_PRODUCT * self.pairs < FEWER * self._dense()
+
+    def flops(self) -> int:
+        """Return about how many operations it takes; one between sparse entries counts four."""
+        if self.pairs is not None and self.stays_sparse():
+            return int(2 * SPARSE_SLOWER * self.pairs)
+        return int(self.rows * self.columns * (self.columns + 1))
+
+    def seconds(self) -> float:
+        """Return about how long it takes on one core."""
+        if self.pairs is not None and self.stays_sparse():
+            return 1e-9 * SPARSE_PRODUCT * self.pairs
+        return 1e-9 * self._dense()
+
+    def _dense(self) -> float:
+        return self.rows * self.columns * (DENSE_PRODUCT * self.columns + DENSE_ENTRY)
+
+
+def extent(A: Array) -> Extent:
+    """Return what the price of A^T W A depends on."""
     N, n = A.shape
-    if is_sparse(A) and _stays_sparse(A):
-        return int(2 * SPARSE_SLOWER * _pairs(A))
-    return int(N * n * (n + 1))
-
-
-def gram_seconds(A: Array) -> float:
-    """Return about how long that takes on one core."""
-    N, n = A.shape
-    if is_sparse(A) and _stays_sparse(A):
-        return 1e-9 * SPARSE_PRODUCT * _pairs(A)
-    return 1e-9 * N * n * (DENSE_PRODUCT * n + DENSE_ENTRY)
-
-
-def _pairs(A: Array) -> float:
-    """Return the sum of squares of the rows' non-zeros."""
+    if not is_sparse(A):
+        return Extent(N, n, None)
     counts = np.diff(A.indptr).astype(np.float64)
-    return float(counts @ counts)
-
-
-def _stays_sparse(A: Array) -> bool:
-    N, n = A.shape
-    return SPARSE_PRODUCT * _pairs(A) < FEWER * N * n * (DENSE_PRODUCT * n + DENSE_ENTRY)
+    return Extent(N, n, float(counts @ counts))
 
 
 def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:

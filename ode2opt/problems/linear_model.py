@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
-from ode2opt.problems.gram import gram_flops, gram_seconds, weighted_gram
+from ode2opt.problems.gram import Extent, extent, weighted_gram
 from ode2opt.problems.row_model import RowModel
 
 
@@ -71,6 +71,11 @@ class LinearModel(RowModel):
         self.dtype, self.xp = b.dtype, namespace(b)
         if is_sparse(A):
             self._sparse_transposed = A.T
+
+    @classmethod
+    def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
+        """Return the options that all parts of a problem share; ``top`` is the largest target."""
+        return options
 
     def check_targets(self) -> None:
         """Refuse targets that the loss is not made for."""
@@ -217,11 +222,8 @@ class LinearModel(RowModel):
     def entries(self) -> int:
         return int(self.A.nnz) if self.sparse else self.N * self.columns
 
-    def gram_flops(self) -> int:
-        return gram_flops(self.A)
-
-    def gram_seconds(self) -> float:
-        return gram_seconds(self.A)
+    def extent(self) -> Extent:
+        return extent(self.A)
 
     def gradient_error(self, x: Array) -> float:
         slope = self._weighted(self.slope(self.scores(x)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
-from ode2opt.problems.gram import SPARSE_SLOWER
+from ode2opt.problems.gram import SPARSE_SLOWER, Extent
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
@@ -51,12 +51,8 @@ class RowModel(Problem):
         """Return how many entries of the matrix are kept."""
 
     @abstractmethod
-    def gram_flops(self) -> int:
-        """Return about how many operations A^T W A takes."""
-
-    @abstractmethod
-    def gram_seconds(self) -> float:
-        """Return about how long A^T W A takes on one core."""
+    def extent(self) -> Extent:
+        """Return what the price of A^T W A depends on."""
 
     @abstractmethod
     def value_at_zero(self) -> float:
@@ -91,7 +87,7 @@ class RowModel(Problem):
         return self.width * (self.width + 1) // 2
 
     def hessian_flops(self) -> int:
-        return self.grams() * self.gram_flops()
+        return self.grams() * self.extent().flops()
 
     def gradient_flops(self) -> int:
         entries = self.entries()

@@ -43,6 +43,13 @@ class ScaledHuber(LinearModel):
             raise InputError(f"delta is {delta}: it must be 1 or more.")
         super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
 
+    @classmethod
+    def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
+        raise InputError(
+            "ScaledHuber is no sum over parts, because its scale is found from all residuals: "
+            "use Huber."
+        )
+
     def _set(self, A: Array, b: Array) -> None:
         super()._set(A, b)
         self._last_curved: tuple[Any, ...] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,11 @@ class Softmax(LinearModel):
         self.n = self.classes * (A.shape[1] + self.intercept)
         kinds = self.xp.arange(self.classes, dtype=b.dtype)
         self._chosen = self.xp.astype(b[:, None] == kinds[None, :], b.dtype)  # N x K
+
+    @classmethod
+    def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
+        """Count the classes in all parts where no number was given."""
+        return options | {"classes": options.get("classes") or max(2, int(top) + 1)}
 
     def check_targets(self) -> None:
         xp = self.xp

@@ -33,11 +33,11 @@ class ClassMetric:
         problem = run.problem
         assert isinstance(problem, RowModel)
         self.classes = problem.width
-        price = self.classes * problem.gram_seconds() / costs.evaluation()
+        price = self.classes * problem.extent().seconds() / costs.evaluation()
         each = price <= EACH * solves and bool(np.any(x))
         self.words = "the metrics of its classes" if each else "the metric that the classes share"
         count = self.classes if each else 1
-        run.charge(1 + count * problem.gram_flops() / problem.gradient_flops())
+        run.charge(1 + count * problem.extent().flops() / problem.gradient_flops())
         there = problem.xp.asarray(x, dtype=problem.dtype)
         blocks = np.asarray(problem.class_hessians(there, each), dtype=np.float64)
         self.inverses = np.stack([Factor(block).inverse() for block in blocks])

@@ -58,7 +58,7 @@ class Costs:
         """A Hessian, formed and factorised."""
         forming = NANO * SQUARE * self.n**2
         if self.model is not None:
-            forming = self._share(m) * self.model.grams() * self.model.gram_seconds()
+            forming = self._share(m) * self.model.grams() * self.model.extent().seconds()
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
             forming = self.n * self.evaluation()
         return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)

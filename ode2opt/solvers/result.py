@@ -25,6 +25,7 @@ class Status(Enum):
     LINE_SEARCH = "The line search found no further decrease."
     NON_CONVEX = "Negative curvature was met: the function is not convex."
     CALLBACK = "The callback asked to stop."
+    WORKERS_LOST = "Those who hold the rows are gone; this is the best point so far."
     INTERRUPTED = "Interrupted; this is the best point so far."
 
 

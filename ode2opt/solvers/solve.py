@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.errors import InputError, WorkersLostError, unknown_name
 from ode2opt.problems._arrays import (
     Array,
     as_count,
@@ -114,7 +114,9 @@ def solve(
     recall = Recall(memory, run)
     with np.errstate(over="ignore", invalid="ignore"):
         status = _minimise(run, x0, recall, policy)
-        with suppress(KeyboardInterrupt):  # the solution is worth more than what can be learned
+        with suppress(
+            KeyboardInterrupt, WorkersLostError
+        ):  # the solution is worth more than what can be learned
             recall.learn()
         return _result(run, status)
 
@@ -159,6 +161,10 @@ def _minimise(
             method.minimise(x, given=x0 is not None)
     except Stop as stop:
         return stop.status
+    except WorkersLostError:
+        if run.best_x is None:
+            raise
+        return Status.WORKERS_LOST
     except KeyboardInterrupt:
         if run.best_x is None:  # still in the set-up: the start is the best point so far
             with suppress(Stop, HandOver):
@@ -211,10 +217,9 @@ def _step_constant(run: Run, start: Array | Start) -> float:
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
         raise InputError(NOT_FINITE.format(what="gradient", value="not finite"))
-    value = run.value(run.best_x) if run.best_value is None else run.best_value
     return Result(
         x=run.best_x,
-        fun=value,
+        fun=_best_value(run),
         grad_norm=run.best_norm,
         status=status,
         iterations=run.k,
@@ -226,6 +231,16 @@ def _result(run: Run, status: Status) -> Result:
         reached=run.reached,
         concave=run.concave,
     )
+
+
+def _best_value(run: Run) -> float:
+    """Return f at the best point; no number where nobody is left to tell it."""
+    if run.best_value is not None:
+        return run.best_value
+    try:
+        return run.value(run.best_x)
+    except WorkersLostError:
+        return math.nan
 
 
 def _as_problem(

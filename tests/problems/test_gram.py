@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from ode2opt.problems import gram
-from ode2opt.problems.gram import gram_flops, gram_seconds, weighted_gram
+from ode2opt.problems.gram import extent, weighted_gram
 
 
 def made(N, n, density=1.0, dtype=np.float64, seed=0):
@@ -42,7 +41,7 @@ def test_a_sparse_gram_is_the_plain_product_either_way(stays, form, sign):
     A, w = made(1100, 300, density=0.01 if stays else 0.6)
     w = w - 0.5 if sign == 0.5 else sign * w
     B = form(A)
-    assert gram._stays_sparse(B) is stays
+    assert extent(B).stays_sparse() is stays
     before = B.copy()
     H = weighted_gram(B, w)
     assert type(H) is np.ndarray
@@ -97,16 +96,16 @@ def test_memory_for_a_block_of_rows_is_enough(form):
 
 def test_operations_are_counted_as_they_are_made():
     A, _ = made(50, 8)
-    assert gram_flops(A) == 50 * 8 * 9
+    assert extent(A).flops() == 50 * 8 * 9
     sparse = scipy.sparse.csr_array(made(2000, 300, 0.01)[0])
     pairs = sum(len(sparse[[i]].indices) ** 2 for i in range(2000))
-    assert gram_flops(sparse) == 2 * 4 * pairs
+    assert extent(sparse).flops() == 2 * 4 * pairs
     full = scipy.sparse.csr_array(made(200, 30)[0])
-    assert gram_flops(full) == gram_flops(full.toarray())
+    assert extent(full).flops() == extent(full.toarray()).flops()
 
 
 def test_estimated_seconds_grow_with_the_work():
-    small, large = (gram_seconds(made(N, 50)[0]) for N in (100, 200))
+    small, large = (extent(made(N, 50)[0]).seconds() for N in (100, 200))
     assert large == pytest.approx(2 * small)
     sparse, dense = (scipy.sparse.csr_array(made(2000, 300, d)[0]) for d in (0.01, 0.6))
-    assert gram_seconds(sparse) < gram_seconds(dense)
+    assert extent(sparse).seconds() < extent(dense).seconds()

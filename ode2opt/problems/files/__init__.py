@@ -32,15 +32,33 @@ def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
             the last one.
     """
     path = Path(path)
+    check_file(path)
+    return reader_of(path)(path, None if label is None else str(label))
+
+
+def reader_of(path: Path) -> Callable[[Path, str | None], Table]:
+    """Return what reads a file of this name."""
+    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
+    return READERS.get(endings[-1] if endings else "", read_libsvm)
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is no file, or an empty one."""
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a data file.")
     if not path.exists():
         raise InputError(f"There is no file {path}.")
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
-    reader = READERS.get(endings[-1] if endings else "", read_libsvm)
-    return reader(path, None if label is None else str(label))
 
 
-__all__ = ["READERS", "Table", "read_csv", "read_libsvm", "read_table"]
+__all__ = [
+    "READERS",
+    "Table",
+    "check_file",
+    "read_csv",
+    "read_libsvm",
+    "read_parquet",
+    "read_table",
+    "reader_of",
+]

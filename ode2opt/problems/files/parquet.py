@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,14 @@ from ode2opt.problems.files.unpacking import check_content
 NUMBER = 8  # bytes
 
 
-def read_parquet(path: Path, label: str | None) -> Table:
-    """Read a Parquet file of numeric columns with one label column."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install pyarrow.") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            about = file.metadata
-            check_content(path, max(about.num_rows * about.num_columns * NUMBER, _bytes(about)))
-            table = file.read(use_threads=False)
-            table.validate(full=True)
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file makes Arrow raise what it likes
-        raise InputError(f"{path} is not a Parquet file: {error!s:.100}.") from None
+def read_parquet(path: Path, label: str | None, group: int | None = None) -> Table:
+    """Read a Parquet file of numeric columns with one label column; one row group if asked."""
+    with _opened(path) as file:
+        about = file.metadata
+        check_content(path, max(about.num_rows * about.num_columns * NUMBER, _bytes(about)))
+        groups = range(about.num_row_groups) if group is None else [group]
+        table = file.read_row_groups(list(groups), use_threads=False)
+        table.validate(full=True)
     keep = [j for j, name in enumerate(table.column_names) if name != "__index_level_0__"]
     names = [table.column_names[j] for j in keep]
     if len(names) < 2:
@@ -40,6 +33,28 @@ def read_parquet(path: Path, label: str | None) -> Table:
     columns = [_numbers(table.column(keep[j]), names[j], path) for j in features]
     labels = _labels(table.column(keep[target]), names[target], path)
     return Table(np.stack(columns, axis=1), labels, [names[j] for j in features])
+
+
+def row_groups(path: Path) -> list[int]:
+    """Return the bytes of each row group; nothing but the file's last lines is read."""
+    with _opened(path) as file:
+        about = file.metadata
+        return [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError("Parquet files need pyarrow: pip install pyarrow.") from None
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield file
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file makes Arrow raise what it likes
+        raise InputError(f"{path} is not a Parquet file: {error!s:.100}.") from None
 
 
 def _bytes(about: Any) -> int:

@@ -1,0 +1,102 @@
+"""What parts must have in common; where one has it not, it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError, shown
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.parts.blocks import Facts, Terms
+
+
+def agreed(
+    kind: type[LinearModel], options: dict[str, Any], facts: Sequence[Facts], labels: bool
+) -> Terms:
+    """Return what all parts agree on; those without rows only have columns."""
+    full = [part for part in facts if part.rows]
+    if not full:
+        raise InputError(f"None of the {len(facts)} parts has a row: there is nothing to fit.")
+    columns = _columns(facts)
+    _alike(full, lambda part: part.dtype, "numbers of {}")
+    _alike(full, lambda part: "dense" if part.pairs is None else "sparse", "a {} matrix")
+    _alike(full, lambda part: "weights" if part.weighted else "no weights", "{}")
+    _alike(full, lambda part: "offsets" if part.shifted else "no offsets", "{}")
+    weight = sum(part.weight for part in full)
+    if not 0 < weight < float("inf"):
+        raise InputError(f"weights sum to {weight:g}: at least one must be positive.")
+    return Terms(
+        kind=kind,
+        options=kind.agreed(options, max(part.top for part in full)),
+        columns=columns,
+        values=_two_values(full) if labels else (),
+        sizes=_sizes(full, columns),
+        weight=sum(part.rows for part in full) / weight,
+    )
+
+
+def _columns(facts: Sequence[Facts]) -> int:
+    """Return how many columns there are; only what leaves zeros out may have fewer."""
+    first = next((part for part in facts if part.rows), facts[0])
+    for part in facts:
+        if part.columns != first.columns and not part.grows:
+            raise InputError(
+                f"{part.name} has {part.columns} columns, but {first.name} has {first.columns}: "
+                f"all parts must have the same."
+            )
+        if part.names != first.names and None not in (part.names, first.names):
+            raise _other_names(part, first)
+    return max(part.columns for part in facts)
+
+
+def _other_names(part: Facts, first: Facts) -> InputError:
+    assert part.names is not None
+    assert first.names is not None
+    pairs = enumerate(zip(part.names, first.names, strict=True))
+    at, (found, due) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+    return InputError(
+        f"{part.name}: column {at} is {shown(found)}, but in {first.name} it is {shown(due)}: all "
+        f"parts must have the same columns in the same order."
+    )
+
+
+def _alike(facts: Sequence[Facts], what: Callable[[Facts], Any], words: str) -> None:
+    first = facts[0]
+    for part in facts:
+        if what(part) != what(first):
+            found, due = words.format(what(part)), words.format(what(first))
+            raise InputError(
+                f"{part.name} has {found}, but {first.name} has {due}: all parts must be alike."
+            )
+
+
+def _two_values(facts: Sequence[Facts]) -> tuple[Any, ...]:
+    """Return the two labels, the one for 0 first; a part that brings a third is named."""
+    seen: set[Any] = set()
+    for part in sorted(facts, key=lambda part: len(part.values)):
+        kinds = {isinstance(value, str) for value in (*seen, *part.values)}
+        if len(kinds) > 1:
+            raise InputError(f"{part.name}: labels are words in some parts, numbers in others.")
+        seen |= set(part.values)
+        if len(seen) > 2:
+            told = ", ".join(str(value) for value in sorted(seen)[:5])
+            raise InputError(
+                f"{part.name}: a binary problem needs two label values, but with this part there "
+                f"are {len(seen)} ({told})."
+            )
+    if len(seen) < 2:
+        raise InputError(f"A binary problem needs two label values, but all parts have {seen}.")
+    return tuple(sorted(seen))
+
+
+def _sizes(facts: Sequence[Facts], columns: int) -> np.ndarray | None:
+    """Return the largest entries of columns over all parts, 1 for columns of zeros."""
+    if facts[0].sizes is None:
+        return None
+    largest = np.zeros(columns)
+    for part in facts:
+        assert part.sizes is not None
+        np.maximum(largest[: part.columns], part.sizes, out=largest[: part.columns])
+    return np.where(largest == 0, 1.0, largest)

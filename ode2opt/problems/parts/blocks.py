@@ -1,0 +1,227 @@
+"""The rows of a part: as they come, what is to be known of them, and as a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
+from ode2opt.problems.gram import extent
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.preparing import largest_entries, scaled
+
+FEW = 5  # label values that are told, and one more
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows as they come: a matrix, targets (numbers, or words), weights and offsets of the rows.
+
+    Attributes:
+        names: those of the columns, where they have some.
+        grows: whether columns beyond the last are zeros that nobody wrote down, as in LIBSVM text.
+    """
+
+    A: Array
+    b: Array
+    weights: Array = None
+    offset: Array = None
+    names: Sequence[str] | None = None
+    grows: bool = False
+
+    def __len__(self) -> int:
+        return int(self.A.shape[0])
+
+    def bytes(self) -> int:
+        """Return the memory that the matrix takes; one that stays in its file takes none."""
+        if isinstance(self.A, np.memmap):
+            return 0
+        if is_sparse(self.A):
+            return int(self.A.data.nbytes + self.A.indices.nbytes + self.A.indptr.nbytes)
+        return int(self.A.nbytes)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where a part comes from; it may be read again, and on another machine."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def bytes(self) -> int:
+        """About how large it is."""
+
+    def read(self) -> Block:
+        """Return its rows."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A part that is in memory already, or mapped into it."""
+
+    name: str
+    block: Block
+
+    @property
+    def bytes(self) -> int:
+        return self.block.bytes()
+
+    def read(self) -> Block:
+        return self.block
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What has to be known of a part before its problem can be made."""
+
+    name: str
+    rows: int
+    columns: int
+    bytes: int
+    grows: bool
+    names: tuple[str, ...] | None = None
+    dtype: Any = None
+    pairs: float | None = None
+    entries: int = 0
+    weight: float = 0.0
+    weighted: bool = False
+    shifted: bool = False
+    values: tuple[Any, ...] = ()
+    top: float = 0.0
+    sizes: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is to be found out in the first pass.
+
+    Attributes:
+        labels: whether labels, of any two values, are to become 0 and 1.
+        scale: whether columns are to be divided by their largest entries.
+    """
+
+    labels: bool = False
+    scale: bool = False
+
+    def facts(self, source: Source) -> tuple[Block, Facts]:
+        """Return a part's rows, checked, and its facts."""
+        with naming(source.name):
+            block = source.read()
+            names = None if block.names is None else tuple(block.names)
+            shape: tuple[int, ...] = getattr(block.A, "shape", ())
+            if len(shape) == 2 and shape[0] == 0:
+                return block, Facts(source.name, 0, int(shape[1]), 0, block.grows, names)
+            block = _checked(block, self.labels)
+            A, weights = block.A, block.weights
+            return block, Facts(
+                name=source.name,
+                rows=len(block),
+                columns=int(A.shape[1]),
+                bytes=block.bytes(),
+                grows=block.grows,
+                names=names,
+                dtype=A.dtype,
+                pairs=extent(A).pairs,
+                entries=int(A.nnz) if is_sparse(A) else A.shape[0] * A.shape[1],
+                weight=float(len(block) if weights is None else np.sum(weights)),
+                weighted=weights is not None,
+                shifted=block.offset is not None,
+                values=_values(block.b) if self.labels else (),
+                top=0.0 if self.labels else float(np.max(block.b)),
+                sizes=largest_entries(A) if self.scale else None,
+            )
+
+
+def _checked(block: Block, labels: bool) -> Block:
+    """Return rows of finite numbers; labels that are to be mapped may be words."""
+    A = as_matrix(block.A)
+    N = A.shape[0]
+    b = np.asarray(block.b)
+    if not labels or b.dtype.kind in "fiub":
+        b = as_vector(b, A, "b", N)
+    elif b.shape != (N,):
+        raise InputError(f"b has shape {b.shape}, but {N} labels are needed.")
+    weights, offset = (
+        None if values is None else as_vector(values, A, name, N)
+        for values, name in ((block.weights, "weights"), (block.offset, "offset"))
+    )
+    if weights is not None and np.any(weights < 0):
+        raise InputError("weights must not be negative.")
+    return replace(block, A=A, b=b, weights=weights, offset=offset)
+
+
+def _values(labels: np.ndarray) -> tuple[Any, ...]:
+    return tuple(np.unique(labels)[: FEW + 1].tolist())
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Say of an error in which part it was."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if name in text else f"{name}: {text}") from None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all parts agree on; with it a part's rows become a problem.
+
+    Attributes:
+        kind: the loss, with its ``options``.
+        columns: those of the widest part.
+        values: the two labels that stand for 0 and 1, where they are not these.
+        sizes: what columns are divided by.
+        weight: what makes the mean weight of all rows one.
+    """
+
+    kind: type[LinearModel]
+    options: dict[str, Any]
+    columns: int
+    values: tuple[Any, ...] = ()
+    sizes: np.ndarray | None = None
+    weight: float = 1.0
+
+    def model(self, block: Block) -> LinearModel:
+        """Return the problem of a part's rows."""
+        b = (block.b == self.values[1]).astype(np.float64) if self.values else block.b
+        shift = {} if block.offset is None else {"offset": block.offset}
+        model = self.kind(self._matrix(block.A), b, **self.options, **shift)
+        if block.weights is not None:
+            model.weights = self.weight * as_vector(block.weights, model.A, "weights", model.N)
+        return model
+
+    def _matrix(self, A: Array) -> Array:
+        if A.shape[1] < self.columns:
+            A = type(A)((A.data, A.indices, A.indptr), shape=(A.shape[0], self.columns))
+        return A if self.sizes is None else scaled(A, self.sizes)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The problem of a part's rows, and its share of all rows."""
+
+    model: LinearModel
+    share: float
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a part is made of its rows, which may be read again."""
+
+    name: str
+    terms: Terms
+    share: float
+
+    def part(self, block: Block) -> Part:
+        """Return the part."""
+        with naming(self.name):
+            return Part(self.terms.model(block), self.share)
