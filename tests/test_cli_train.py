@@ -1,12 +1,16 @@
 """ode2opt train, and the commands that take what it makes."""
 
 import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from ode2opt import Method
+from ode2opt import Method, cli
 
 SHORT = (
     "--coefficients", "spline", "--steps", 2, "--validate-every", 1, "--validation", 2,
@@ -14,26 +18,39 @@ SHORT = (
 )  # fmt: skip
 
 
+def command(folder, *options):
+    return ["train", "logistic", "digits", *map(str, options), "--out", str(folder), "--json", "-"]
+
+
 def train_by_command(folder, *options):
     """Run the command itself; returns what it printed as JSON."""
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-c", "from ode2opt.cli import main; main()", "train", "logistic"]
-    done = subprocess.run(
-        [*command, "digits", *map(str, options), "--out", str(folder), "--json", "-"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    program = [sys.executable, "-c", "from ode2opt.cli import main; main()"]
+    done = subprocess.run([*program, *command(folder, *options)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
+
+
+def train_here(folder, *options):
+    """Run the command in this process; returns what it printed as JSON."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+    ):
+        patch.setattr("sys.argv", ["ode2opt", *command(folder, *options)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert not ended.value.code, err.getvalue()
+    assert err.getvalue() == ""
+    return json.loads(out.getvalue())
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run directory and its summary."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    return folder, train_by_command(folder, *SHORT)
+    return folder, train_here(folder, *SHORT)
 
 
 def test_train_prints_one_json_document(trained):
@@ -83,11 +100,13 @@ def test_off_its_family_a_method_is_told_so(trained, run_cli, tmp_path):
 
 def test_certify_takes_a_learned_method(trained, run_cli):
     file = trained[0] / "method.safetensors"
-    _, out, _ = run_cli("certify", file, "logistic", "digits", "--instances", 1, "--json", "-")
+    code, out, _ = run_cli("certify", file, "logistic", "digits", "--instances", 1, "--json", "-")
     document = json.loads(out)
     assert document["method"] == str(file)
-    assert document["levels"]["guarded"]
-    assert set(document["margins"]) == {"convergence", "stability", "linear"}
+    margins, levels = document["margins"], document["levels"]
+    assert set(margins) == {"convergence", "stability", "linear"}
+    assert levels["sequence"] == (min(margins["stability"], margins["linear"]) > 1e-6)
+    assert code == (0 if levels["flow"] and levels["sequence"] else 1)
 
 
 def test_what_is_wrong_is_said_in_one_sentence(trained, run_cli, tmp_path):
@@ -127,7 +146,7 @@ def fast(tmp_path_factory):
         "--target", "sequence", "--metric", "spectral", "--reference", "start", "--steps", 4,
         "--batch", 2, "--validation", 2, "--tol", 5e-3, "--start", "learned",
     )  # fmt: skip
-    return folder, train_by_command(folder, *options)
+    return folder, train_here(folder, *options)
 
 
 def test_a_sequence_is_benched_from_its_own_start_and_earns_its_training_back(fast, run_cli):
@@ -155,8 +174,9 @@ def test_a_sequence_is_certified_and_reported(fast, run_cli, tmp_path):
         "certify", folder / "method.safetensors", "logistic", "digits", "--instances", 1,
         "--json", "-",
     )  # fmt: skip
-    assert code in (0, 1)
-    assert json.loads(out)["levels"]["guarded"]
+    document = json.loads(out)
+    assert document["margins"]["convergence"] is None  # a sequence has no flow
+    assert code == (0 if document["levels"]["sequence"] else 1)
     code, out, _ = run_cli("report", folder)
     assert code == 0
     page = (folder / "report.html").read_text()

@@ -57,7 +57,9 @@ def test_learning_shortens_the_stopping_time(unbroken):
     lines = metrics(folder)
     assert lines[-1]["stopping_time"] < lines[0]["stopping_time"]
     assert method.statistics["validation"]["feasible"]
-    assert method.certificate["levels"]["guarded"]
+    assert method.certificate["levels"]["flow"] == (
+        method.certificate["margins"]["convergence"] > 0
+    )
 
 
 def test_the_saved_method_is_the_returned_one_and_solves(unbroken):
@@ -132,13 +134,14 @@ def test_kill_9_and_resume_give_the_same_metrics(unbroken, tmp_path):
         "from test_training import SHORT, learn, small\n"
         f"learn(small(), out={str(tmp_path / 'run')!r}, **SHORT)"
     )
-    child = subprocess.Popen([sys.executable, "-c", script])
     log = tmp_path / "run" / "metrics.jsonl"
-    deadline = time.monotonic() + 300
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
+    with subprocess.Popen([sys.executable, "-c", script]) as child:
+        try:
+            while not (log.exists() and log.stat().st_size):
+                assert child.poll() is None
+                time.sleep(0.01)
+        finally:
+            child.kill()
     learn(small(), out=tmp_path / "run", resume=True, **SHORT)
     assert metrics(tmp_path / "run") == metrics(unbroken[0])
 
