@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-all lint docs bench soak peers browser clean
+.PHONY: demo test test-all lint docs bench dist methods soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -65,6 +65,15 @@ docs: $(VENV)/.docs
 
 bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py
+
+# Source distribution and wheel, in dist.
+dist: $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build
+
+# The learned methods that come with the package, in ode2opt/learned: an hour at most.
+methods: $(VENV)/.study
+	$(BIN)/python tools/methods.py
 
 # The attacks of tests/fuzz at length; prints counts.
 soak: $(VENV)/.test
