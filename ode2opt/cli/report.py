@@ -9,7 +9,6 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
-from ode2opt.errors import needing
 from ode2opt.terminal import check_writable, say
 
 REPORT = "report.html"
@@ -32,8 +31,7 @@ def report(
     ] = None,
 ) -> None:
     """Show a training run on one HTML page, readable without a network."""
-    with needing("learn"):
-        from ode2opt.study.run_report import run_report
+    from ode2opt.study.run_report import run_report
 
     page = run_report(run_dir)
     target = file or run_dir / REPORT

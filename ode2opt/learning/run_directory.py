@@ -5,7 +5,7 @@
 A checkpoint holds all that training needs to go on bit for bit, and how long the metrics were.
 Everything is written beside its place, flushed and renamed; metrics are cut back on resuming. One
 process at a time has the folder. Before the first checkpoint nothing is earned: a run that was
-broken off there begins anew, resumed or not.
+broken off there begins anew, resumed or not. Reading a run needs no JAX; checkpoints do.
 """
 
 from __future__ import annotations
@@ -20,18 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.registry import read_options
 from ode2opt.locking import FolderLock
 from ode2opt.problems._arrays import as_count
 from ode2opt.schema import read
 from ode2opt.solvers import Method
-from ode2opt.storage import expect, finite, read_object, read_tensors, sweep, write_atomically
+from ode2opt.storage import read_object, read_tensors, sweep, write_atomically
 
 Tree = TypeVar("Tree")
 KEPT = 3  # checkpoints
@@ -275,12 +270,13 @@ class RunDirectory:
             stream.flush()
             return stream.tell()
 
-    @double
     def save(self, position: Position, tree: Any) -> None:
         """Write a checkpoint, then forget the oldest ones."""
         from safetensors.numpy import save
 
-        arrays = {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+        from ode2opt.learning.checkpoints import packed
+
+        arrays = packed(tree)
         with self.writing():
             with self.metrics.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -290,25 +286,25 @@ class RunDirectory:
         for old in self._saved()[:-KEPT]:
             old.unlink(missing_ok=True)
 
-    @double
     def load(self, like: Callable[[Position], Tree]) -> tuple[Position, Tree]:
         """Return the last checkpoint, and cut the metrics.
 
         ``like`` makes a tree of the kind that training has at a position, for the arrays.
         """
+        from ode2opt.learning.checkpoints import unpacked
+
         path = self._saved()[-1]
         try:
             found, about = read_tensors(path, "position", "checkpoint")
             position = read(Position, about)
-            leaves, structure = jax.tree.flatten(like(position))
-            arrays = _in_places(found, leaves)
+            tree = unpacked(found, lambda: like(position))
         except InputError as error:
             raise Ode2OptError(
                 f"The checkpoint {path} cannot be read ({error}): delete it to go on from the one "
                 f"before."
             ) from None
         self._cut_metrics(position.metrics_bytes)
-        return position, jax.tree.unflatten(structure, arrays)
+        return position, tree
 
     def _cut_metrics(self, length: int) -> None:
         if not self.metrics.is_file() or self.metrics.stat().st_size < length:
@@ -342,21 +338,6 @@ class _Writing:
         raise Ode2OptError(
             f"{self.run.path} cannot be written ({error.strerror or error}): {kept}."
         ) from None
-
-
-def _place(number: int) -> str:
-    return f"{number:04}"
-
-
-def _in_places(found: dict[str, np.ndarray], leaves: list[Any]) -> list[jax.Array]:
-    """Return a checkpoint's arrays in the order of the leaves that they are to replace."""
-    names = [_place(i) for i in range(len(leaves))]
-    expect(found, lambda name: name in names)
-    arrays = [finite(found, name, np.shape(leaf)) for name, leaf in zip(names, leaves, strict=True)]
-    for array, leaf in zip(arrays, map(np.asarray, leaves), strict=True):
-        if array.dtype != leaf.dtype:
-            raise InputError(f"it holds {array.dtype} where {leaf.dtype} is due.")
-    return [jnp.asarray(array) for array in arrays]
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

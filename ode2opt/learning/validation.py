@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from ode2opt.learning.protocol import One, StoppingTime, Target, Tree
-from ode2opt.learning.stopm import State, StoPM
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
+
+if TYPE_CHECKING:
+    from ode2opt.learning.stopm import State, StoPM
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""

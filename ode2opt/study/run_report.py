@@ -8,13 +8,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.dynamics.coefficients import Coefficients, restored
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, shown
+from ode2opt.errors import InputError, MissingDependencyError, needing, shown
 from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.solvers.method import Formula, Method
@@ -32,6 +31,9 @@ from ode2opt.study.run_files import (
     read_run,
 )
 from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
+
+if TYPE_CHECKING:
+    from ode2opt.dynamics.coefficients import Coefficients
 
 LEARNED = "learned"  # how curves of what was learned are called
 RIVALS = {LEARNED_HERE: LEARNED, **comparison.NAMES}
@@ -284,6 +286,12 @@ def _add_metric(page: Page, metric: Metric) -> None:
 def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options: Options) -> None:
     if not isinstance(options, FlowOptions):
         raise InputError(f"{file} has coefficients, which the run's {options.target} has not.")
+    try:
+        with needing("learn"):
+            from ode2opt.dynamics.coefficients import restored
+    except MissingDependencyError as error:
+        page.add_text(f"The curves of beta and gamma are left out. {error}")
+        return
     try:
         learned = restored(formula.kind, formula.settings, formula.parameters)
     except InputError as error:

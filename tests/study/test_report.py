@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -64,6 +66,26 @@ def test_statistics_certificate_and_provenance_are_those_of_the_method(run):
     for name in config["options"]:
         assert f"<dt>{name.replace('_', ' ')}</dt>" in text
     assert "not finished" not in text
+
+
+WITHOUT_JAX = """
+import sys
+for name in ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "optax"):
+    sys.modules[name] = None
+from ode2opt.cli import main
+main()
+"""
+
+
+def test_a_report_needs_no_jax(run, tmp_path):
+    page = tmp_path / "report.html"
+    arguments = ["report", str(run), "--out", str(page)]
+    subprocess.run([sys.executable, "-c", WITHOUT_JAX, *arguments], check=True, capture_output=True)
+    text, whole = page.read_text(encoding="utf-8"), run_report(run).html()
+    titles = [[figure["y"]["title"] for figure in figures_of(each)] for each in (text, whole)]
+    assert [title for title in titles[1] if title not in ("beta(t)", "gamma(t)")] == titles[0]
+    assert "The curves of beta and gamma are left out." in text
+    assert "pip install" in text
 
 
 def test_the_plots_show_the_schedule_and_the_metrics(run):

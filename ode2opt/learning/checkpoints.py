@@ -1,0 +1,44 @@
+"""A tree of arrays as a checkpoint holds it: its leaves by their numbers, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.dynamics.jaxed import double
+from ode2opt.errors import InputError
+from ode2opt.storage import expect, finite
+
+Tree = TypeVar("Tree")
+
+
+@double
+def packed(tree: Any) -> dict[str, np.ndarray]:
+    """Return a tree's arrays by name."""
+    return {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+
+
+@double
+def unpacked(found: dict[str, np.ndarray], like: Callable[[], Tree]) -> Tree:
+    """Return the tree that was packed; ``like`` makes one of its kind, for the structure."""
+    leaves, structure = jax.tree.flatten(like())
+    return jax.tree.unflatten(structure, _in_places(found, leaves))
+
+
+def _place(number: int) -> str:
+    return f"{number:04}"
+
+
+def _in_places(found: dict[str, np.ndarray], leaves: list[Any]) -> list[jax.Array]:
+    """Return a checkpoint's arrays in the order of the leaves that they are to replace."""
+    names = [_place(i) for i in range(len(leaves))]
+    expect(found, lambda name: name in names)
+    arrays = [finite(found, name, np.shape(leaf)) for name, leaf in zip(names, leaves, strict=True)]
+    for array, leaf in zip(arrays, map(np.asarray, leaves), strict=True):
+        if array.dtype != leaf.dtype:
+            raise InputError(f"it holds {array.dtype} where {leaf.dtype} is due.")
+    return [jnp.asarray(array) for array in arrays]
