@@ -90,20 +90,23 @@ def _twin(problem: Problem) -> Problem:
     vars(twin).update({k: v for k, v in vars(problem).items() if k not in _NOT_STATIC})
     for name in problem.arrays:
         part = getattr(problem, name)
-        if part is not None:
-            setattr(twin, name, _twin(part) if isinstance(part, Problem) else _dense(part))
+        if isinstance(part, Problem):
+            setattr(twin, name, _twin(part))
+        elif part is not None:
+            setattr(twin, name, _matrix(part) if name.isupper() else _dense(part))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
     return twin
 
 
-def _dense(A: Array) -> Array:
-    if isinstance(A, Columns):
-        return A
-    if isinstance(A, jax.Array):
-        dense = A.astype(jnp.float64)
-    else:
-        dense = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
-    return Columns(dense.T) if dense.ndim == 2 else dense
+def _matrix(A: Array) -> Array:
+    """Return what multiplies vectors; a problem has a capital letter for it."""
+    return A if isinstance(A, Columns) else Columns(_dense(A).T)
+
+
+def _dense(values: Array) -> Array:
+    if isinstance(values, jax.Array):
+        return values.astype(jnp.float64)
+    return np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
 
 
 @jax.tree_util.register_dataclass
