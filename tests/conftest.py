@@ -16,7 +16,7 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache"
 # to start with a flag that it does not know, so only versions that do are given these.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 KNOWN_TO_TAKE_THEM = ("0.10.",)
-LONG = ("tests/learning/", "tests/study/", "tests/test_cli_train.py", "tests/integrations/")
+LONG = ("tests/learning/", "tests/study/", "tests/integrations/", "tests/test_")
 
 
 def pytest_configure():
