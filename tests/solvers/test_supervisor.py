@@ -206,8 +206,11 @@ def test_a_stage_without_progress_is_slow_and_one_that_has_arrived_is_not():
 
 @pytest.mark.parametrize("soonest", [0, 1, 2, 3])
 def test_slow_may_be_asked_from_the_first_step_on(soonest):
-    for norms in ([1.0] * 9, list(0.5 ** np.arange(9)), [1.0, 0.0, 0.0]):
-        Norms().show(Slow(price=4.0, soonest=soonest), *norms)
+    slow, quick = ([1.0] * 9, 0.5 ** np.arange(9)), ([1.0, 0.0, 0.0], 1e-3 ** np.arange(4))
+    for norms in slow:
+        assert "another metric" in Norms().show(Slow(price=4.0, soonest=soonest), *norms)
+    for norms in quick:
+        assert Norms().show(Slow(price=4.0, soonest=soonest), *norms) is None
 
 
 def test_the_last_stage_is_told_in_words():
