@@ -124,8 +124,13 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
-    """A running gradient norm on a terminal; no callback at all in a pipe."""
+def spinner(
+    description: str, beside: Callable[[], str] | None = None
+) -> Iterator[Callable[[Any], None] | None]:
+    """A running gradient norm on a terminal; no callback at all in a pipe.
+
+    What is told ``beside`` it belongs to iterations that take long: each of them is shown.
+    """
     if not err.is_terminal:
         yield None
         return
@@ -133,10 +138,11 @@ def spinner(description: str) -> Iterator[Callable[[Any], None] | None]:
     with err.status(description) as status:
 
         def show(progress: Any) -> None:
-            if progress.iteration % 200 == 0:
+            if beside is not None or progress.iteration % 200 == 0:
                 status.update(
                     f"{description}: iteration {progress.iteration:,}, "
                     f"gradient norm {progress.grad_norm:.2e}"
+                    + ("" if beside is None else plain(f", {beside()}"))
                 )
 
         yield show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,7 +77,47 @@ InterceptOption = Annotated[
     bool,
     typer.Option("--intercept", help="Fit an intercept, which l2 leaves alone: x's last number."),
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|ADDRESS",
+        help="Dask workers to hold the rows: processes of this machine, started and closed, or "
+        "those of a running scheduler.",
+        show_default=False,
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes of --cluster local, or threads without a cluster; one a processor by "
+        "default.",
+        show_default=False,
+    ),
+]
+MemoryLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="2GB",
+        help="What rows in parts may take; the rest stays on disk.",
+        show_default=False,
+    ),
+]
 HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
+
+
+def as_bytes(amount: str | None) -> int | None:
+    """Return the bytes of an amount of memory like 2GB."""
+    if amount is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kMGT]?)(i?)B", amount)
+    size = 0
+    if found is not None:
+        number, unit, binary = found.groups()
+        size = int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))
+    if size <= 0:
+        raise InputError(f"'{amount}' is no amount of memory: write it like 2GB.")
+    return size
 
 
 def load_family(

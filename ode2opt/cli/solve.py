@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,15 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
+    ClusterOption,
     InterceptOption,
     JsonOption,
     LabelOption,
+    MemoryLimitOption,
     PowerOption,
     RidgeOption,
+    WorkersOption,
+    as_bytes,
     load_method,
     model_options,
     named,
@@ -38,7 +43,13 @@ from ode2opt.terminal import (
     "--memory nightly.safetensors[/bold]"
 )
 def solve(
-    file: Annotated[Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file", parser=named)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="LIBSVM, CSV, NPZ or Parquet file, a folder of them, or a pattern in quotes",
+            parser=named,
+        ),
+    ],
     problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
     method: Annotated[
         str, typer.Option(metavar="FILE|NAME", help="A learned method's file, or a built-in name.")
@@ -68,21 +79,21 @@ def solve(
             "for the columns as they are."
         ),
     ] = False,
+    cluster: ClusterOption = None,
+    workers: WorkersOption = None,
+    memory_limit: MemoryLimitOption = None,
     out_file: Annotated[
         Path | None,
         typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.", parser=named),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Fit one problem to all rows of a file."""
+    """Fit one problem to all rows of a file, or of many files."""
     import numpy as np
 
     from ode2opt import Memory
     from ode2opt import solve as minimise
-    from ode2opt.problems.datasets import rows_of
     from ode2opt.problems.family import kind_of
-    from ode2opt.problems.files import read_table
-    from ode2opt.problems.preparing import largest_entries, scaled
 
     kind, chosen = kind_of(problem), load_method(method)
     options = model_options(problem, p, l2, intercept)
@@ -92,13 +103,11 @@ def solve(
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
-    rows = rows_of(read_table(file, label=label), str(file), binary=kind.binary)
-    A, sizes = rows.A, None
-    if scale_columns:
-        sizes = largest_entries(A)
-        A = scaled(A, sizes)
-    model = kind(A, rows.b, **options)
-    with spinner(f"{problem} {file.name}, {model.N:,} x {model.n:,}") as callback:
+    with ExitStack() as stack:
+        rows = _Rows(file, label, scale_columns, cluster, workers, as_bytes(memory_limit))
+        model, beside = rows.model(kind, options, stack)
+        shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
+        callback = stack.enter_context(spinner(shown, beside))
         result = minimise(
             model,
             method=chosen,
@@ -108,15 +117,17 @@ def solve(
             max_seconds=max_seconds,
             callback=callback,
         )
-    if sizes is not None:
-        result = replace(result, x=result.x / np.append(sizes, [1.0] * intercept))
+        if rows.sizes is not None:
+            result = replace(result, x=result.x / np.append(rows.sizes, [1.0] * intercept))
+        if out_file is not None:
+            write_atomically(out_file, result.save)
+        learned = chosen != method and result.success
+        unscaled = learned and not scale_columns and _unscaled(model)
     if memory is not None and known is not None and result.success:
         known.save(memory)
-    if out_file is not None:
-        write_atomically(out_file, result.save)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
-        if sizes is None and chosen != method and (largest_entries(A) != 1).any():
+        if unscaled:
             say(
                 "A method that train made of a file knows columns of largest entry 1, and these "
                 "have others: see --scale-columns."
@@ -124,6 +135,63 @@ def solve(
     write_json(result.summary(), json_file)
     if not result.success:
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)
+
+
+@dataclass
+class _Rows:
+    """Where the rows are and who holds them; ``sizes`` are what columns were divided by."""
+
+    where: Path
+    label: str | None
+    scale: bool
+    cluster: str | None
+    workers: int | None
+    memory: int | None
+    sizes: Any = None
+
+    def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
+        """Return the problem, and what tells about its parts; the stack ends what was started."""
+        from ode2opt.problems.parts.files import are_parts
+
+        if self.cluster is None and not are_parts(self.where):
+            return self._whole(kind, options), None
+        model = self._in_parts(kind, options, stack)
+        self.sizes = model.sizes
+        engine = model.engine
+        return model, lambda: ", ".join(filter(None, (f"{engine.passes} passes", engine.words())))
+
+    def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
+        from ode2opt.problems.datasets import rows_of
+        from ode2opt.problems.files import read_table
+        from ode2opt.problems.preparing import largest_entries, scaled
+
+        if self.workers is not None or self.memory is not None:
+            raise InputError(
+                "--workers and --memory-limit are for a folder, a pattern or --cluster."
+            )
+        rows = rows_of(read_table(self.where, label=self.label), str(self.where), kind.binary)
+        if not self.scale:
+            return kind(rows.A, rows.b, **options)
+        self.sizes = largest_entries(rows.A)
+        return kind(scaled(rows.A, self.sizes), rows.b, **options)
+
+    def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
+        from ode2opt.problems.parts import Parts, Threads, files_in_parts
+
+        files = files_in_parts(self.where, self.label)
+        if self.cluster is None:
+            engine: Any = Threads(self.memory, self.workers)
+        else:
+            from ode2opt.integrations.dask import opened
+
+            engine = stack.enter_context(opened(self.cluster, self.workers, self.memory))
+        return Parts(kind, files, engine=engine, labels=kind.binary, scale=self.scale, **options)
+
+
+def _unscaled(model: Any) -> bool:
+    """Whether a column's largest entry is neither 1 nor 0."""
+    squares = model.largest_squares()
+    return bool(((squares != 0) & (squares != 1)).any())
 
 
 def _told(result: Any) -> dict[str, Any]:

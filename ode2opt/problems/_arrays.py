@@ -19,6 +19,11 @@ def is_sparse(A: Array) -> bool:
     return hasattr(A, "tocsr") and hasattr(A, "nnz")
 
 
+def is_dask(values: Any) -> bool:
+    """Whether this is a Dask array, Series or DataFrame (asked without importing dask)."""
+    return type(values).__module__.split(".")[0] == "dask"
+
+
 def as_matrix(A: Array, name: str = "A") -> Array:
     """Return ``A`` as a floating-point matrix: dense ones as they are, sparse ones in CSR form."""
     if is_sparse(A):

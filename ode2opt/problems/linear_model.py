@@ -19,6 +19,7 @@ from ode2opt.problems._arrays import (
     as_ridge,
     as_vector,
     as_weights,
+    is_dask,
     is_sparse,
     namespace,
 )
@@ -32,7 +33,8 @@ class LinearModel(RowModel):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
 
     Args:
-        A: N x n matrix, dense or sparse. A sparse matrix stays sparse.
+        A: N x n matrix, dense or sparse. A sparse matrix stays sparse. A Dask array or DataFrame
+            makes a problem in parts, see ``ode2opt.integrations.dask``.
         b: N targets.
         l2: weight of l2/2 |x|^2.
         weights: of the rows in the mean; one each by default.
@@ -46,6 +48,14 @@ class LinearModel(RowModel):
     """Whether targets are labels of two classes, 0 and 1."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __new__(cls, A: Array = None, *args: Any, **options: Any) -> Any:
+        """Return a problem in parts where the rows are a Dask array's or DataFrame's."""
+        if not is_dask(A):
+            return super().__new__(cls)
+        from ode2opt.integrations.dask import problem_of
+
+        return problem_of(cls, A, *args, **options)
 
     def __init__(
         self,

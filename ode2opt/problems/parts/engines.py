@@ -1,7 +1,7 @@
 """Where parts are worked on: an engine asks each of them and adds up what they answer.
 
 Answers are added in pairs of neighbours, then in pairs of pairs: the order depends on nothing but
-the number of parts, so that every engine with any number of hands finds the same sum, bit by bit.
+the number of parts, neither on how many hands an engine has nor on which is the quickest.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ class Threads(Engine):
                 self._parts[i] = recipe.part(self._blocks.pop(i))
         self._blocks.clear()
 
-    def _part(self, i: int) -> Part:
-        return (
-            self._parts[i] if i in self._parts else self._recipes[i].part(self._sources[i].read())
-        )
+    def _part(self, i: int) -> Part | None:
+        """Return a part, read again where it is not held; None for one without rows."""
+        if i in self._parts or i not in self._recipes:
+            return self._parts.get(i)
+        return self._recipes[i].part(self._sources[i].read())
 
     def each(self, asks: Mapping[int, Ask]) -> dict[int, Any]:
         answers = self._map(lambda i: quietly(asks[i], self._part(i)), asks)
@@ -101,10 +102,7 @@ class Threads(Engine):
     def total(self, ask: Ask) -> Any:
         self.passes += 1
         numbers = range(len(self._sources))
-        return tree_sum(self._map(lambda i: self._answer(ask, i), numbers))
-
-    def _answer(self, ask: Ask, i: int) -> Any:
-        return quietly(ask, self._part(i)) if i in self._recipes else None
+        return tree_sum(self._map(lambda i: quietly(ask, self._part(i)), numbers))
 
     def _map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Yield results in order; no more are under way than there are threads, and one."""
@@ -127,8 +125,10 @@ class Threads(Engine):
                 future.cancel()
 
 
-def quietly(ask: Ask, part: Part) -> Any:
-    """Ask a part; an overflow is an answer, as in a solve."""
+def quietly(ask: Ask, part: Part | None) -> Any:
+    """Ask a part, if there is one; an overflow is an answer, as in a solve."""
+    if part is None:
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
         return ask(part)
 

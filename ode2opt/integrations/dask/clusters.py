@@ -1,0 +1,78 @@
+"""A cluster of this machine's processes, or one that runs already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+from distributed import Client, LocalCluster
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.dask.engine import Cluster
+
+LOCAL = "local"
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C is for the client
+ANSWER = 5.0  # seconds that a scheduler may take to answer
+SAME = ("dask", "distributed", "ode2opt")  # packages of which client and workers need one version
+
+
+@contextmanager
+def opened(where: str, workers: int | None = None, memory: int | None = None) -> Iterator[Cluster]:
+    """Give the engine of a cluster: "local" is started here and closed at the end.
+
+    Args:
+        where: "local", or the address of a scheduler.
+        workers: processes of a local cluster; one for each processor by default.
+        memory: bytes that all of them may take together; what they hold beyond that is put on disk.
+    """
+    if where != LOCAL:
+        if workers is not None or memory is not None:
+            raise InputError("--workers and --memory-limit are for --cluster local.")
+        with _joined(where) as client:
+            yield Cluster(client)
+        return
+    workers = workers or dask.system.CPU_COUNT
+    with (
+        dask.config.set({"distributed.worker.preload": [DEAF]}),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            memory_limit="auto" if memory is None else memory // workers,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield Cluster(client)
+
+
+@contextmanager
+def _joined(address: str) -> Iterator[Client]:
+    """Join a scheduler; one that does not answer, or of another version, is told."""
+    try:
+        client = Client(address, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"No scheduler answers at {address} ({type(error).__name__}): start one with 'dask "
+            f"scheduler', or use --cluster local."
+        ) from None
+    with client:
+        check_versions(client.get_versions(packages=["ode2opt"]))
+        yield client
+
+
+def check_versions(found: dict[str, Any]) -> None:
+    """Refuse workers with other versions of what travels between them and the client."""
+    ours = found["client"]["packages"]
+    for address, worker in found["workers"].items():
+        for name in SAME:
+            theirs = worker["packages"].get(name)
+            if theirs != ours[name]:
+                raise InputError(
+                    f"The worker at {address} has {name} {theirs or 'not at all'}, but here it is "
+                    f"{ours[name]}: install the same version on all."
+                )

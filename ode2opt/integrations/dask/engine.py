@@ -1,0 +1,196 @@
+"""The workers of a Dask cluster as an engine.
+
+A part is read by a worker and stays there; the point goes out, and what parts answer is added up on
+the workers, so that n numbers come back. Neighbouring parts are held together, a power of two of
+them: a round takes few tasks, and sums are in the order of any other engine. What a worker held is
+read again by others when it dies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from dask.delayed import Delayed, delayed
+from dask.sizeof import sizeof
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker
+
+from ode2opt.errors import WorkersLostError
+from ode2opt.integrations.dask.arrays import Chunk
+from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source
+from ode2opt.problems.parts.engines import Ask, Engine, quietly, tree_sum
+
+GROUPS = 2  # for each thread of the cluster, at least: so work can be shared out anew
+LARGEST_GROUP = 1 << 27  # bytes of parts that are held together
+ARITY = 16  # answers that are added up at once; a power of two
+SMALL = 1 << 16  # bytes of a question that goes with every task
+LOOK = 1.0  # seconds between two looks at the workers
+PATIENCE = 20.0  # seconds without a worker after which they are given up
+NUMBER = 8  # bytes
+Group = list[Part | None]
+
+
+class Cluster(Engine):
+    """The workers that a client knows.
+
+    Args:
+        client: a ``distributed.Client``.
+
+    Attributes:
+        sent: bytes of points that went out and of sums that came back, about.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.sent = client, 0
+        self._groups: list[range] = []
+        self._blocks: list[Any] = []
+        self._parts: list[Any] = []
+        self._seen = time.monotonic()
+
+    def words(self) -> str:
+        return f"{len(self._workers())} workers, {self.sent / 1e6:.1f} MB"
+
+    def _workers(self) -> Mapping[str, Any]:
+        return self.client.scheduler_info(n_workers=-1)["workers"]
+
+    def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
+        slots = sum(worker["nthreads"] for worker in self._workers().values())
+        size = group_size([source.bytes for source in sources], slots)
+        starts = range(0, len(sources), size)
+        self._groups = [range(i, min(i + size, len(sources))) for i in starts]
+        looked = [
+            delayed(list, pure=False)([_looked(sources[i], look) for i in group])
+            for group in self._groups
+        ]
+        with _telling():
+            self._blocks = self.client.compute(looked)
+        facts = [self._submit(_facts, blocks) for blocks in self._blocks]
+        return [fact for group in facts for fact in self._result(group)]
+
+    def settle(self, recipes: Mapping[int, Recipe]) -> None:
+        self._parts = [
+            self._submit(_made, blocks, [recipes.get(i) for i in group])
+            for blocks, group in zip(self._blocks, self._groups, strict=True)
+        ]
+        for made in [self._submit(len, parts) for parts in self._parts]:
+            self._result(made)
+        self._blocks = []
+
+    def each(self, asks: Mapping[int, Ask]) -> dict[int, Any]:
+        asked = {}
+        for group, parts in zip(self._groups, self._parts, strict=True):
+            own = {i: (i - group.start, asks[i]) for i in group if i in asks}
+            if own:
+                asked[group] = self._submit(_answers, parts, own)
+        answers = [self._result(future) for future in asked.values()]
+        return {i: answer for group in answers for i, answer in group.items()}
+
+    def total(self, ask: Ask) -> Any:
+        self.passes += 1
+        with _telling():
+            question = self._shipped(ask)
+            sums = [self._submit(_asked, parts, question) for parts in self._parts]
+            while len(sums) > 1:
+                starts = range(0, len(sums), ARITY)
+                sums = [self._submit(tree_sum, sums[i : i + ARITY]) for i in starts]
+        return self._result(sums[0])
+
+    def _shipped(self, ask: Ask) -> Any:
+        """Return a question as it travels: a large one goes to each worker once."""
+        size = _bytes(getattr(ask, "args", ()))
+        self.sent += size * len(self._parts)
+        return self.client.scatter(ask, broadcast=True, hash=False) if size > SMALL else ask
+
+    def _submit(self, work: Callable[..., Any], *args: Any) -> Any:
+        return self.client.submit(work, *args, pure=False)
+
+    def _result(self, future: Any) -> Any:
+        """Return what a task found; gives up where nobody is left to find it."""
+        with _telling():
+            while True:
+                try:
+                    found = future.result(timeout=LOOK)
+                except TimeoutError:
+                    self._check_workers()
+                else:
+                    self._seen = time.monotonic()
+                    self.sent += _bytes(found)
+                    return found
+
+    def _check_workers(self) -> None:
+        if self.client.status == "running" and self._workers():
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > PATIENCE:
+            raise WorkersLostError(f"The cluster has had no worker for {PATIENCE:g} seconds.")
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Say in a sentence how a cluster got lost."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise WorkersLostError(
+            f"Workers died again and again over the same part, {error.last_worker.address} last: "
+            f"they need more memory, or smaller parts."
+        ) from None
+    except (CommClosedError, CancelledError, FutureCancelledError) as error:
+        raise WorkersLostError(
+            f"The scheduler of the cluster is gone ({type(error).__name__})."
+        ) from None
+
+
+def group_size(sizes: Sequence[int], slots: int) -> int:
+    """Return how many neighbours are held together: a power of two, some groups for a thread."""
+    for_all = len(sizes) / (GROUPS * max(1, slots))
+    by_size = LARGEST_GROUP / max(1.0, float(np.mean(sizes)))
+    return 1 << max(0, int(np.log2(max(1.0, min(for_all, by_size)))))
+
+
+def _bytes(found: Any) -> int:
+    if isinstance(found, tuple | list):
+        return sum(map(_bytes, found))
+    return int(getattr(found, "nbytes", 0))
+
+
+def _looked(source: Source, look: Look) -> Delayed:
+    if isinstance(source, Chunk):
+        return delayed(_look_at, pure=False)(look, source.name, source.block)
+    return delayed(look.facts, pure=False)(source)
+
+
+def _look_at(look: Look, name: str, block: Block) -> tuple[Block, Facts]:
+    return look.facts(Given(name, block))
+
+
+def _facts(group: list[tuple[Block, Facts]]) -> list[Facts]:
+    return [facts for _, facts in group]
+
+
+def _made(group: list[tuple[Block, Facts]], recipes: Sequence[Recipe | None]) -> Group:
+    pairs = zip(group, recipes, strict=True)
+    return [None if recipe is None else recipe.part(block) for (block, _), recipe in pairs]
+
+
+def _answers(group: Group, asks: Mapping[int, tuple[int, Ask]]) -> dict[int, Any]:
+    return {i: quietly(ask, group[at]) for i, (at, ask) in asks.items()}
+
+
+def _asked(group: Group, ask: Ask) -> Any:
+    return tree_sum(quietly(ask, part) for part in group)
+
+
+@sizeof.register(Block)
+def _size_of_block(block: Block) -> int:
+    return block.bytes() + NUMBER * len(block)
+
+
+@sizeof.register(Part)
+def _size_of_part(part: Part) -> int:
+    return _size_of_block(Block(part.model.A, part.model.b)) + NUMBER * part.model.N

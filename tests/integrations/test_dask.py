@@ -1,0 +1,336 @@
+"""Problems on the workers of a real cluster of processes are those of one matrix."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from itertools import pairwise
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from support import said_without
+
+from ode2opt import (
+    Huber,
+    InputError,
+    LeastSquares,
+    Logistic,
+    Lpp,
+    Memory,
+    Poisson,
+    Softmax,
+    SquaredHinge,
+    solve,
+)
+from ode2opt.errors import WorkersLostError
+from ode2opt.integrations.dask import Cluster, opened, problem_of
+from ode2opt.integrations.dask.clusters import check_versions
+from ode2opt.integrations.dask.engine import group_size
+from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
+from ode2opt.solvers.result import Status
+
+N, n = 240, 5
+CUTS = [0, 30, 30, 31, 100, 101, 180, N]  # uneven, one part without rows
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes for all tests."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with Client(cluster) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((N, n))
+    z = A @ rng.standard_normal(n) + rng.standard_normal(N)
+    return A, z, (z > 0).astype(float)
+
+
+def pieces(A, b, **more):
+    """Uneven parts, one of them without rows."""
+    return [
+        Piece(f"Piece {i}", Block(A[i:j], b[i:j], **{name: v[i:j] for name, v in more.items()}))
+        for i, j in pairwise(CUTS)
+    ]
+
+
+class Piece:
+    """A source that travels to the workers with its rows."""
+
+    def __init__(self, name, block):
+        self.name, self.block, self.bytes = name, block, len(block)
+
+    def read(self):
+        return self.block
+
+
+CASES = [
+    (Logistic, {"intercept": True, "l2": 0.01}),
+    (LeastSquares, {}),
+    (Lpp, {"l2": 0.01}),
+    (Poisson, {}),
+    (Huber, {"l2": 0.01}),
+    (SquaredHinge, {"l2": 0.01}),
+    (Softmax, {"l2": 0.01}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), CASES)
+def test_every_kind_has_the_derivatives_of_one_matrix(client, data, kind, options):
+    A, z, labels = data
+    b = labels if kind in (Logistic, SquaredHinge, Softmax, Poisson) else z
+    weights = {} if kind is Softmax else {"weights": np.linspace(0, 2, N)}
+    parts = pieces(sp.csr_array(A) if kind is Huber else A, b, **weights)
+    mine = Parts(kind, parts, engine=Cluster(client), **options)
+    x = np.linspace(-0.3, 0.3, mine.n)
+    whole = kind(A, b, **weights, **options)
+    for found, due in zip(mine.value_and_gradient(x), whole.value_and_gradient(x), strict=True):
+        np.testing.assert_allclose(found, due, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(mine.hessian(x), whole.hessian(x), rtol=1e-11, atol=1e-13)
+
+
+def test_every_question_has_the_answer_of_one_matrix(client, data):
+    A, _, b = data
+    whole, mine = Logistic(A, b), Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    x, v = np.full(n, 0.2), np.arange(n) / n
+    np.testing.assert_allclose(mine.hvp(x, v), whole.hvp(x, v), rtol=1e-11)
+    np.testing.assert_allclose(mine.hessian_diagonal(x), whole.hessian_diagonal(x), rtol=1e-11)
+    np.testing.assert_allclose(mine.gradient_error(x), whole.gradient_error(x), rtol=1e-11)
+    np.testing.assert_allclose(mine.unseen_curvature(x), whole.unseen_curvature(x), rtol=1e-11)
+    index = np.array([0, 29, 30, 31, 99, 150, N - 1])
+    np.testing.assert_array_equal(mine.subset(index).A, A[index])
+    assert mine.engine.passes == 3
+
+
+def test_solvers_and_memories_find_the_point_of_one_matrix(client, data):
+    A, _, b = data
+    due = solve(Logistic(A, b, l2=0.01), tol=1e-10)
+    mine, memory = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01), Memory()
+    for options in ({"method": "lbfgs"}, {"memory": memory}, {"memory": memory}):
+        found = solve(mine, tol=1e-10, **options)
+        assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
+    assert "2 workers" in mine.engine.words()
+
+
+def test_a_large_point_goes_to_each_worker_once(client, data):
+    A = sp.random_array((60, 20_000), density=0.01, rng=0, format="csr")
+    b = np.arange(60.0)
+    parts = [Piece("a", Block(A[:20], b[:20])), Piece("b", Block(A[20:], b[20:]))]
+    mine = Parts(LeastSquares, parts, engine=Cluster(client))
+    x = np.linspace(0, 1, 20_000)
+    np.testing.assert_allclose(mine.gradient(x), LeastSquares(A, b).gradient(x), atol=1e-12)
+
+
+def test_dask_arrays_make_a_problem_in_parts(client, data):
+    A, _, b = data
+    X, y = da.from_array(A, chunks=(70, 2)), da.from_array(b, chunks=100)
+    weights = np.linspace(1, 2, N)
+    mine = Logistic(X, y, l2=0.01, weights=weights)
+    assert isinstance(mine, Parts)
+    assert isinstance(mine.engine, Cluster)
+    due = solve(Logistic(A, b, l2=0.01, weights=weights), tol=1e-10)
+    np.testing.assert_allclose(solve(mine, tol=1e-10).x, due.x, rtol=1e-8)
+
+
+def test_dask_frames_make_a_problem_in_parts(client, data):
+    A, z, _ = data
+    frame = dd.from_pandas(pd.DataFrame(A, columns=list("abcde")).assign(y=z), npartitions=3)
+    x = np.full(n, 0.3)
+    due = LeastSquares(A, z).gradient(x)
+    for mine in (LeastSquares(frame, "y"), LeastSquares(frame[list("abcde")], frame["y"])):
+        np.testing.assert_allclose(mine.gradient(x), due, rtol=1e-11)
+
+
+def test_without_a_client_threads_work_on_dask_arrays(data):
+    A, z, _ = data
+    mine = problem_of(LeastSquares, da.from_array(A, chunks=(70, n)), z, engine=Threads())
+    np.testing.assert_allclose(mine.gradient(np.ones(n)), LeastSquares(A, z).gradient(np.ones(n)))
+
+
+X0 = da.ones((6, 2), chunks=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: LeastSquares(X0, da.ones(5)), "b has 5 numbers, but A has 6 rows"),
+        (lambda: LeastSquares(X0, np.ones(5)), r"b has shape \(5,\) and A \(6, 2\)"),
+        (lambda: LeastSquares(X0[0], np.ones(2)), "must be a matrix"),
+        (lambda: LeastSquares(X0, "y"), "There is no column 'y'"),
+        (lambda: LeastSquares(X0[X0[:, 0] > 0], da.ones(6)), "b comes in 1 blocks"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_told(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_words_in_a_frame_are_told(client):
+    frame = dd.from_pandas(pd.DataFrame({"a": ["p", "q"], "y": [0, 1]}), npartitions=1)
+    with pytest.raises(InputError, match="Column 'a' is"):
+        Logistic(frame, "y")
+
+
+def test_a_bad_row_is_named_and_the_workers_go_on(client, data, tmp_path):
+    (tmp_path / "a.csv").write_text("p,y\n1,0\n2,1\n")
+    (tmp_path / "b.csv").write_text("p,y\n1,0\nnan,1\n")
+    for damage, words in (("nan", r"b.csv: A is nan in row 1"), ("x", "b.csv: line 3, column 'p'")):
+        (tmp_path / "b.csv").write_text(f"p,y\n1,0\n{damage},1\n")
+        with pytest.raises(InputError, match=words):
+            Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True, engine=Cluster(client))
+    A, _, b = data
+    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    assert np.isfinite(mine.value(np.zeros(n)))
+
+
+def test_a_killed_worker_changes_nothing(client, cluster, data):
+    A, _, b = data
+    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
+    due = solve(Logistic(A, b, l2=0.01), method="lbfgs", tol=1e-10)
+
+    def kill(progress):
+        if progress.iteration == 3:
+            os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+
+    found = solve(mine, method="lbfgs", tol=1e-10, callback=kill)
+    assert found.iterations == due.iterations
+    assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
+
+
+@pytest.mark.parametrize(
+    ("count", "slots", "size"), [(1, 2, 1), (7, 2, 1), (64, 2, 16), (64, 1, 32), (1_000, 4, 64)]
+)
+def test_groups_are_powers_of_two_and_some_for_each_worker(count, slots, size):
+    assert group_size([1_000] * count, slots) == size
+    assert group_size([1 << 30] * count, slots) == 1
+
+
+def test_an_address_nobody_answers_at_is_told_in_seconds():
+    began = time.monotonic()
+    with pytest.raises(InputError, match="No scheduler answers at"), opened("tcp://127.0.0.1:9"):
+        pass
+    assert time.monotonic() - began < 30
+
+
+def test_other_versions_on_a_worker_are_told():
+    ours = {"dask": "1", "distributed": "1", "ode2opt": "1"}
+    found = {"client": {"packages": ours}, "workers": {"w": {"packages": ours}}}
+    check_versions(found)
+    for name in ours:
+        for other in ("2", None):
+            found["workers"]["w"] = {"packages": ours | {name: other}}
+            with pytest.raises(InputError, match=f"worker at w has {name}"):
+                check_versions(found)
+
+
+def test_options_of_a_local_cluster_do_not_go_with_an_address():
+    with pytest.raises(InputError, match="are for --cluster local"), opened("tcp://x:1", workers=2):
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, data):
+    """The rows in three CSV files."""
+    A, _, b = data
+    where = tmp_path_factory.mktemp("parts")
+    frame = pd.DataFrame(A, columns=list("abcde")).assign(y=np.where(b, "yes", "no"))
+    for i, (start, end) in enumerate(pairwise([0, 50, 200, N])):
+        frame[start:end].to_csv(where / f"part-{i}.csv", index=False)
+    return where
+
+
+def test_a_pattern_is_solved_on_a_running_cluster(run_cli, cluster, folder, data, tmp_path):
+    A, _, b = data
+    code, out, err = run_cli(
+        "solve", folder / "part-*.csv", "--problem", "logistic", "--label", "y", "--l2", 1e-2,
+        "--scale-columns", "--cluster", cluster.scheduler_address, "--tol", 1e-10,
+        "--out", tmp_path / "x.npz", "--json", "-",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert json.loads(out)["success"]
+    sizes = abs(A).max(axis=0)
+    due = solve(Logistic(A / sizes, b, l2=1e-2), tol=1e-10).x / sizes
+    np.testing.assert_allclose(np.load(tmp_path / "x.npz")["x"], due, rtol=1e-7)
+
+
+TELLING = """
+import contextlib, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background
+from ode2opt.cli import main, solve
+solve.spinner = lambda *given: contextlib.nullcontext(lambda progress: print("one", flush=True))
+main()
+"""
+
+
+def test_ctrl_c_writes_the_best_point_and_leaves_no_process(folder, tmp_path):
+    command = [
+        sys.executable, "-c", TELLING, "solve", str(folder), "--problem", "logistic",
+        "--cluster", "local", "--workers", "2", "--memory-limit", "2GB",
+        "--method", "gd", "--tol", "1e-15", "--out", str(tmp_path / "x.npz"),
+    ]  # fmt: skip
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert [run.stdout.readline() for _ in range(3)] == ["one\n"] * 3
+        workers = psutil.Process(run.pid).children(recursive=True)
+        os.killpg(run.pid, signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+    assert (run.returncode, "Traceback" in err) == (1, False), err
+    assert "Interrupted; this is the best point so far" in err
+    assert np.isfinite(np.load(tmp_path / "x.npz")["x"]).all()
+    assert len(workers) >= 2
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+
+
+def test_solving_does_not_import_dask():
+    code = (
+        "import sys, numpy as np, ode2opt\n"
+        "ode2opt.solve(ode2opt.Logistic(np.eye(3), [0, 1, 1], l2=1.0))\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('dask', 'distributed')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_package_is_told():
+    assert "pip install 'ode2opt[dask]'" in said_without("dask", "import ode2opt.integrations.dask")
+
+
+def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):
+    """The last test with the cluster: it sends the workers away."""
+    monkeypatch.setattr("ode2opt.integrations.dask.engine.PATIENCE", 1.0)
+    A, _, b = data
+    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
+
+    def dismiss(progress):
+        if progress.iteration == 2:
+            cluster.scale(0)
+
+    found = solve(mine, method="lbfgs", tol=1e-10, callback=dismiss)
+    assert found.status is Status.WORKERS_LOST
+    assert found.grad_norm < np.linalg.norm(Logistic(A, b, l2=0.01).gradient(np.zeros(n)))
+    with pytest.raises(WorkersLostError, match="no worker for 1 seconds"):
+        mine.gradient(np.zeros(n))
