@@ -108,6 +108,40 @@ def test_solve_fits_an_intercept(run_cli, tmp_path, classification, scaling):
     np.testing.assert_allclose(scores, reference.decision_function(3 * X + 1), atol=1e-3)
 
 
+def test_solve_takes_weights_from_a_column(run_cli, tmp_path):
+    rows = [
+        ("a", 1.0, 2),
+        ("b", 2.0, 1),
+        ("a", 3.0, 1),
+        ("c", 0.5, 3),
+        ("b", 1.5, 2),
+        ("c", 2.5, 1),
+    ]
+    weighted, repeated = tmp_path / "weighted.csv", tmp_path / "repeated.csv"
+    weighted.write_text("x,w,y\n" + "".join(f"{x},{w},{y}\n" for y, x, w in rows))
+    repeated.write_text("x,y\n" + "".join(f"{x},{y}\n" * w for y, x, w in rows))
+    model = ["--problem", "softmax", "--l2", 0.1, "--tol", 1e-10]
+    _, told, _ = run_cli("solve", weighted, *model, "--weights", "w", "--out", tmp_path / "one.npz")
+    run_cli("solve", repeated, *model, "--out", tmp_path / "other.npz")
+    one, other = (np.load(tmp_path / f"{name}.npz")["x"] for name in ("one", "other"))
+    assert one.shape == (3,)
+    np.testing.assert_allclose(one, other, atol=1e-8)
+    assert "0 is 'a', 1 is 'b', 2 is 'c'" in told
+
+
+def test_words_are_shown_with_what_became_1(run_cli, tmp_path):
+    file = tmp_path / "words.csv"
+    file.write_text("x,y\n" + "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(40)))
+    for problem in ("logistic", "squaredhinge"):
+        _, told, _ = run_cli("solve", file, "--problem", problem, "--l2", 0.1)
+        assert "The label 'yes' is 1, 'no' is 0." in told
+    options = ["--methods", "lbfgs", "--instances", 2, "--l2", 0.1, "--jobs", 1]
+    _, told, _ = run_cli("bench", "logistic", file, *options)
+    assert "The label 'yes' is 1" in told
+    _, told, _ = run_cli("solve", file, "--problem", "logistic", "--l2", 0.1, "--json", "-")
+    assert json.loads(told)["success"]
+
+
 def test_solve_keeps_what_it_learns_in_a_file(run_cli, tmp_path, classification):
     A, y = classification
     np.savez(tmp_path / "data.npz", A=A, b=y)

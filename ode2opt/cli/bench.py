@@ -21,9 +21,11 @@ from ode2opt.cli.options import (
     SeedOption,
     SizeOption,
     SplitOption,
+    WeightsOption,
     load_family,
     load_methods,
     model_options,
+    say_words,
 )
 from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
 
@@ -58,6 +60,7 @@ def bench(
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
     label: LabelOption = None,
+    weights: WeightsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compare methods on fresh test problems of a dataset."""
@@ -75,7 +78,7 @@ def bench(
     )
     check_writable(json_file)
     model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, label, model)
+    family = load_family(problem, dataset, split, size, label, model, weights)
     with bar(f"{problem} {dataset}", instances) as advance:
         benchmark = run_benchmark(family, settings, advance)
     document = {
@@ -97,6 +100,7 @@ def bench(
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
+        say_words(family.words)
         for sentence in (
             *_away(settings.learned, family),
             *earned_words(benchmark.statistics()),

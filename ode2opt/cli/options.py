@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.errors import InputError
-from ode2opt.terminal import downloads
+from ode2opt.terminal import downloads, say
 
 
 class Split(StrEnum):
@@ -46,7 +46,7 @@ def _named_json(text: str | None) -> str | None:
     return text if text is None else str(text) if text == "-" else str(named(text))
 
 
-PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber or squaredhinge"
+PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber, squaredhinge or softmax"
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
 DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
 SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.")]
@@ -71,6 +71,14 @@ SplitOption = Annotated[
     ),
 ]
 LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
+        show_default=False,
+    ),
+]
 PowerOption = Annotated[int, typer.Option("--p", help="The even power of lpp.")]
 RidgeOption = Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")]
 InterceptOption = Annotated[
@@ -127,6 +135,7 @@ def load_family(
     size: int | None,
     label: str | None,
     options: dict[str, Any],
+    weights: str | None = None,
 ) -> Any:
     from ode2opt.problems import Family
 
@@ -137,9 +146,18 @@ def load_family(
             split=split and split.value,
             size=size,
             label=label,
+            weights=weights,
             progress=progress,
             **options,
         )
+
+
+def say_words(words: tuple[str, ...]) -> None:
+    """Say what labels have become that were no numbers."""
+    from ode2opt.problems.preparing import told
+
+    if words:
+        say(told(words))
 
 
 def load_methods(given: list[str]) -> dict[str, Any]:

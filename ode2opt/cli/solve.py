@@ -19,11 +19,13 @@ from ode2opt.cli.options import (
     MemoryLimitOption,
     PowerOption,
     RidgeOption,
+    WeightsOption,
     WorkersOption,
     as_bytes,
     load_method,
     model_options,
     named,
+    say_words,
 )
 from ode2opt.errors import InputError
 from ode2opt.storage import write_atomically
@@ -72,6 +74,7 @@ def solve(
     intercept: InterceptOption = False,
     p: PowerOption = 4,
     label: LabelOption = None,
+    weights: WeightsOption = None,
     scale_columns: Annotated[
         bool,
         typer.Option(
@@ -104,7 +107,8 @@ def solve(
     if out_file is not None and str(out_file) in ("-", json_file):
         raise InputError(f"--out {out_file} must name a file of its own.")
     with ExitStack() as stack:
-        rows = _Rows(file, label, scale_columns, cluster, workers, as_bytes(memory_limit))
+        limit = as_bytes(memory_limit)
+        rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)
         model, beside = rows.model(kind, options, stack)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
         callback = stack.enter_context(spinner(shown, beside))
@@ -118,7 +122,8 @@ def solve(
             callback=callback,
         )
         if rows.sizes is not None:
-            result = replace(result, x=result.x / np.append(rows.sizes, [1.0] * intercept))
+            each = np.repeat(np.append(rows.sizes, [1.0] * intercept), model.width)
+            result = replace(result, x=result.x / each)
         if out_file is not None:
             write_atomically(out_file, result.save)
         learned = chosen != method and result.success
@@ -127,6 +132,9 @@ def solve(
         known.save(memory)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
+        say_words(rows.words)
+        if model.width > 1:
+            say(f"x holds {model.width} numbers a column, one for each class.")
         if unscaled:
             say(
                 "A method that train made of a file knows columns of largest entry 1, and these "
@@ -139,15 +147,20 @@ def solve(
 
 @dataclass
 class _Rows:
-    """Where the rows are and who holds them; ``sizes`` are what columns were divided by."""
+    """Where the rows are and who holds them.
+
+    ``sizes`` are what columns were divided by, ``words`` labels that were no numbers.
+    """
 
     where: Path
     label: str | None
+    weights: str | None
     scale: bool
     cluster: str | None
     workers: int | None
     memory: int | None
     sizes: Any = None
+    words: tuple[str, ...] = ()
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
         """Return the problem, and what tells about its parts; the stack ends what was started."""
@@ -169,7 +182,9 @@ class _Rows:
             raise InputError(
                 "--workers and --memory-limit are for a folder, a pattern or --cluster."
             )
-        rows = rows_of(read_table(self.where, label=self.label), str(self.where), kind.binary)
+        table = read_table(self.where, label=self.label, weights=self.weights)
+        rows = rows_of(table, str(self.where), kind.binary, kind.counted)
+        self.words, options = rows.words, options | {"weights": rows.weights}
         if not self.scale:
             return kind(rows.A, rows.b, **options)
         self.sizes = largest_entries(rows.A)
@@ -178,6 +193,9 @@ class _Rows:
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
         from ode2opt.problems.parts import Parts, Threads, files_in_parts
 
+        if self.weights is not None or kind.counted:
+            what = "--weights is" if self.weights is not None else "softmax is"
+            raise InputError(f"{what} for a single file, solved without --cluster.")
         files = files_in_parts(self.where, self.label)
         if self.cluster is None:
             engine: Any = Threads(self.memory, self.workers)

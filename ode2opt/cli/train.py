@@ -20,9 +20,11 @@ from ode2opt.cli.options import (
     RidgeOption,
     SizeOption,
     SplitOption,
+    WeightsOption,
     load_family,
     model_options,
     named,
+    say_words,
 )
 from ode2opt.errors import needing
 from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
@@ -74,6 +76,7 @@ OTHERS = [
     Shown("l2", RidgeOption, 0.0, PROBLEMS),
     Shown("intercept", InterceptOption, False, PROBLEMS),
     Shown("label", LabelOption, None, PROBLEMS),
+    Shown("weights", WeightsOption, None, PROBLEMS),
     Shown("memory", MemoryOption, None, LEARNED),
     Shown("json_file", JsonOption, None, RESULT),
 ]
@@ -121,7 +124,9 @@ def train(
     options = options_for(given, memory is not None, folder if resume else None)
     known = None if memory is None else Memory.load(memory)
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
-    family = load_family(problem, dataset, rest["split"], rest["size"], rest["label"], model)
+    family = load_family(
+        problem, dataset, rest["split"], rest["size"], rest["label"], model, rest["weights"]
+    )
     with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
         try:
             training = begun(family, options, folder, resume, note, known)
@@ -135,6 +140,7 @@ def train(
             fail(f"Interrupted after {done} of {training.steps} steps; add --resume to go on.", 1)
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
+        say_words(family.words)
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.words(method.statistics["fresh"]))

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _registered: set[type] = set()
-_NOT_STATIC = ("_start", "_sparse_transposed", "_last_bend", "_signs")
+_NOT_STATIC = ("_start", "_sparse_transposed", "_last_bend", "_signs", "_one_hot")
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:

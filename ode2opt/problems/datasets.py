@@ -11,12 +11,15 @@ import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import synthetic
-from ode2opt.problems._arrays import Array, is_sparse
-from ode2opt.problems.files import Table, read_csv, read_libsvm, read_table
+from ode2opt.problems._arrays import is_sparse
+from ode2opt.problems.files import Asked, Table, read_csv, read_libsvm, read_table
 from ode2opt.problems.preparing import (
     Rows,
     binary_labels,
     check_finite,
+    check_weights,
+    class_labels,
+    label_words,
     largest_entries,
     numeric_targets,
     quicker_layout,
@@ -67,6 +70,7 @@ class Spec:
     read: Callable[[Progress | None], tuple[Rows, Rows]]
     files: tuple[str, ...] = ()
     need_all: bool = True
+    read_classes: Callable[[Progress | None], tuple[Rows, Rows]] | None = None
 
     def place(self) -> str:
         """Say where the data would come from now."""
@@ -86,7 +90,9 @@ def load_dataset(
     *,
     split: str | None = None,
     binary: bool | None = True,
+    classes: bool = False,
     label: str | int | None = None,
+    weights: str | int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Load a named dataset or a user's file, split and scaled.
@@ -100,7 +106,9 @@ def load_dataset(
         split: "paper" or "shuffled"; by default the paper's for named data, shuffled for files.
         binary: map two label values to {0, 1}; False keeps a file's labels as they are; None
             maps them where there are just two.
+        classes: instead count the label values from 0; of digits these are the ten.
         label: the label column of a file.
+        weights: the column of a file that holds the weights of its rows.
         progress: what a download reports to.
     """
     try:
@@ -112,13 +120,16 @@ def load_dataset(
     if name in DATASETS:
         if label is not None:
             raise InputError(f"{name} knows its labels: a label column is for files of your own.")
+        if weights is not None:
+            raise InputError(f"{name} has no weights: a column of them is for files of your own.")
         spec = DATASETS[name]
-        train, test = spec.read(progress)
+        train, test = (spec.read_classes if classes and spec.read_classes else spec.read)(progress)
         _check_sizes(name, spec, train, test)
         size = spec.size
     elif _looks_like_path(name):
         split = split or "shuffled"
-        train, test = _halves_of_file(name, binary, label)
+        table = read_table(name, label=label, weights=weights)
+        train, test = _parts_of_file(rows_of(table, name, binary, classes), name)
         size = max(1, int(len(train) * FILE_SIZE_SHARE))
         size = min(size, len(test))
     else:
@@ -153,20 +164,22 @@ def _looks_like_path(name: str) -> bool:
     return Path(name).exists() or os.sep in name or "." in name
 
 
-def _halves_of_file(name: str, binary: bool | None, label: str | int | None) -> tuple[Rows, Rows]:
-    rows = rows_of(read_table(name, label=label), name, binary)
+def _parts_of_file(rows: Rows, name: str) -> tuple[Rows, Rows]:
     if len(rows) < 4:
         raise InputError(f"{name} has {len(rows)} rows: too few for training and test problems.")
     return _cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
 
 
-def rows_of(table: Table, where: str, binary: bool | None) -> Rows:
-    """Return a table's rows with checked features and labels."""
+def rows_of(table: Table, where: str, binary: bool | None, classes: bool = False) -> Rows:
+    """Return a table's rows with checked features, labels and weights."""
     check_finite(table.A, where, table.columns)
+    if table.weights is not None:
+        check_weights(table.weights, where)
     if binary is None:
         binary = len(np.unique(table.labels)) == 2
-    mapped = binary_labels if binary else numeric_targets
-    return Rows(table.A, mapped(table.labels, where))
+    mapped = class_labels if classes else binary_labels if binary else numeric_targets
+    b = mapped(table.labels, where)
+    return Rows(table.A, b, table.weights, label_words(table.labels))
 
 
 def _cut(rows: Rows, first: int) -> tuple[Rows, Rows]:
@@ -185,15 +198,9 @@ def _check_sizes(name: str, spec: Spec, train: Rows, test: Rows) -> None:
 
 def _shuffled(train: Rows, test: Rows) -> tuple[Rows, Rows]:
     """Deal all rows out again at random, in the same numbers."""
-    if is_sparse(train.A):
-        from scipy.sparse import vstack
-
-        A: Array = vstack([train.A, test.A], format="csr")
-    else:
-        A = np.concatenate([train.A, test.A])
-    b = np.concatenate([train.b, test.b])
-    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(b))
-    return _cut(Rows(A, b).take(order), len(train))
+    whole = train.then(test)
+    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(whole))
+    return _cut(whole.take(order), len(train))
 
 
 def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
@@ -222,13 +229,14 @@ def _one_file(name: str, n: int, first: int) -> Callable[[Progress | None], tupl
     return lambda progress: _cut(_libsvm(name, n, progress), first)
 
 
-def _bundled(name: str, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+def _bundled(name: str, first: int, classes: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+    """Rows of scikit-learn's; labels are counted modulo some classes."""
+
     def read(progress: Progress | None) -> tuple[Rows, Rows]:
         from sklearn import datasets
 
         data = getattr(datasets, f"load_{name}")()
-        labels = data.target % 2 if name == "digits" else data.target
-        return _cut(Rows(data.data, labels.astype(np.float64)), first)
+        return _cut(Rows(data.data, (data.target % classes).astype(np.float64)), first)
 
     return read
 
@@ -254,7 +262,7 @@ def _covtype(
 
 def _covtype_text(path: Path) -> Rows:
     """Read the original text: seven classes, of which one is set against the others."""
-    whole = rows_of(read_csv(path, "-1"), str(path), binary=False)
+    whole = rows_of(read_csv(path, Asked(label="-1")), str(path), binary=False)
     return Rows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
 
 
@@ -290,6 +298,14 @@ DATASETS: dict[str, Spec] = {
     "separable": Spec(
         101, 20_480, 20_480, 1_024, "synthetic", lambda progress: synthetic.separable(20_480)
     ),
-    "digits": Spec(64, 1_078, 719, 512, "scikit-learn", _bundled("digits", 1_078)),
-    "breast_cancer": Spec(30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341)),
+    "digits": Spec(
+        n=64,
+        n_train=1_078,
+        n_test=719,
+        size=512,
+        origin="scikit-learn",
+        read=_bundled("digits", 1_078, 2),
+        read_classes=_bundled("digits", 1_078, 10),
+    ),
+    "breast_cancer": Spec(30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341, 2)),
 }

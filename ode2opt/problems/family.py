@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
+from ode2opt.errors import InputError, many, unknown_name
+from ode2opt.problems._arrays import Array, as_matrix, as_vector, as_weights, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
 from ode2opt.problems.preparing import Rows
-from ode2opt.problems.sources import Progress
+from ode2opt.problems.softmax import Softmax
+from ode2opt.problems.sources import DataWarning, Progress
 
 KINDS: dict[str, type[LinearModel]] = {
     "logistic": Logistic,
@@ -28,8 +31,11 @@ KINDS: dict[str, type[LinearModel]] = {
     "poisson": Poisson,
     "huber": Huber,
     "squaredhinge": SquaredHinge,
+    "softmax": Softmax,
 }
 PARTS = ("train", "test")
+FEW_PROBLEMS = 100  # different ones: fewer repeat in a benchmark
+MOST_LEFT_OUT = 4  # rows: of more, or as many as that in a problem, there are always enough
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,19 @@ Seed = int | Sequence[int] | np.random.Generator
 Sampler = Callable[[np.random.Generator, str], Problem]
 
 
-def kind_of(problem: str) -> type[LinearModel]:
-    """Return the class of a problem's name."""
+def kind_of(problem: str | type[LinearModel]) -> type[LinearModel]:
+    """Return the class of a problem's name; a class as it is."""
+    if isinstance(problem, type):
+        if not issubclass(problem, LinearModel):
+            raise InputError(f"{problem.__name__} is no linear model: families are made of these.")
+        return problem
     if problem not in KINDS:
-        raise unknown_name("problem", problem, KINDS)
+        raise unknown_name("problem", str(problem), KINDS)
     return KINDS[problem]
+
+
+def _name_of(problem: str | type[LinearModel]) -> str:
+    return problem if isinstance(problem, str) else problem.__name__.lower()
 
 
 class Family:
@@ -95,6 +109,12 @@ class Family:
         return problem
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """Labels that were no numbers, in the order of the numbers they have become."""
+        known = isinstance(self._sampler, _RowSampler)
+        return self._sampler.rows["train"].words if known else ()  # type: ignore[attr-defined]
+
+    @property
     def train_rows(self) -> int | None:
         """How many rows training problems are drawn from; None for a sampler of your own."""
         known = isinstance(self._sampler, _RowSampler)
@@ -107,12 +127,13 @@ class Family:
     @classmethod
     def from_dataset(
         cls,
-        problem: str,
+        problem: str | type[LinearModel],
         dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         size: int | None = None,
         label: str | int | None = None,
+        weights: str | int | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Family:
@@ -120,52 +141,68 @@ class Family:
 
         Args:
             problem: a name of ``ode2opt.problems.KINDS``: "logistic", "lpp", "leastsquares",
-                "poisson", "huber" or "squaredhinge".
+                "poisson", "huber", "squaredhinge" or "softmax"; or a class of your own.
             dataset: a name or a file; see :func:`ode2opt.problems.load_dataset`.
             split: "paper" or "shuffled".
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
             label: the label column of a file.
+            weights: the column of a file that holds the weights of its rows.
             progress: what a download reports to.
             options: passed to the problem (``l2``, ``p``, ``intercept``).
         """
         kind = kind_of(problem)
         data = load_dataset(
-            dataset, split=split, binary=kind.binary, label=label, progress=progress
+            dataset,
+            split=split,
+            binary=kind.binary,
+            classes=kind.counted,
+            label=label,
+            weights=weights,
+            progress=progress,
         )
         rows = {"train": data.train, "test": data.test}
         size = data.size if size is None else size
         sampler = _RowSampler(kind, rows, size, options)
-        return cls(f"{problem} {data.name}", sampler, size, data.split)
+        return cls(f"{_name_of(problem)} {data.name}", sampler, size, data.split)
 
     @classmethod
     def from_arrays(
         cls,
-        problem: str,
+        problem: str | type[LinearModel],
         A: Array,
         b: Array,
         *,
         size: int,
-        test: tuple[Array, Array] | None = None,
+        weights: Array = None,
+        test: tuple[Array, ...] | None = None,
         **options: Any,
     ) -> Family:
         """Problems of ``size`` rows drawn without replacement from arrays, taken as they are.
 
-        Without ``test`` arrays the last 40% of the rows are kept for it.
+        Args:
+            problem: a name of ``ode2opt.problems.KINDS``, or a class (a subclass of
+                :class:`LinearModel`).
+            A, b: rows and targets.
+            size: rows a problem.
+            weights: of the rows, if they have any.
+            test: (A, b) or (A, b, weights) of the test problems; by default the last 40% of the
+                rows are held back for these.
+            options: passed to the problem (``l2``, ``p``, ``intercept``).
         """
-        A = as_matrix(A)
-        whole = Rows(A, as_vector(b, A, "b", A.shape[0]))
+        whole, held_back = _as_rows("A", A, b, weights), 0
         if test is None:
             cut = int(0.6 * len(whole))
+            held_back = len(whole) - cut
             rows = {"train": whole.take(slice(0, cut)), "test": whole.take(slice(cut, None))}
         else:
-            other = as_matrix(test[0], "the test matrix")
-            if other.shape[1] != A.shape[1]:
-                raise InputError(f"Train has {A.shape[1]} columns, test {other.shape[1]}.")
-            rows = {
-                "train": whole,
-                "test": Rows(other, as_vector(test[1], other, "b", other.shape[0])),
-            }
-        return cls(problem, _RowSampler(kind_of(problem), rows, size, options), size)
+            if len(test) not in (2, 3):
+                raise InputError("test must be (A, b) or (A, b, weights).")
+            rows = {"train": whole, "test": _as_rows("the test matrix", *test)}
+            columns = [part.A.shape[1] for part in rows.values()]
+            if columns[0] != columns[1]:
+                raise InputError(f"Train has {columns[0]} columns, test {columns[1]}.")
+        sampler = _RowSampler(kind_of(problem), rows, size, options, held_back)
+        return cls(_name_of(problem), sampler, size)
 
     @classmethod
     def from_sampler(cls, sampler: Callable[[np.random.Generator], Problem]) -> Family:
@@ -182,16 +219,35 @@ class Family:
         return cls("sampler", draw)
 
 
+def _as_rows(name: str, A: Array, b: Array, weights: Array = None) -> Rows:
+    A = as_matrix(A, name)
+    N = A.shape[0]
+    given = None if weights is None else as_weights(weights, A)
+    return Rows(A, as_vector(b, A, "b", N), given)
+
+
 class _RowSampler:
     """Draws rows without replacement and makes a problem of them."""
 
     def __init__(
-        self, kind: type[LinearModel], rows: dict[str, Rows], size: int, options: dict[str, Any]
+        self,
+        kind: type[LinearModel],
+        rows: dict[str, Rows],
+        size: int,
+        options: dict[str, Any],
+        held_back: int = 0,
     ) -> None:
         fewest = min(len(part) for part in rows.values())
         if size != int(size) or not 1 <= size <= fewest:
-            raise InputError(f"A problem of {size} rows cannot be drawn from {fewest} rows.")
+            why = ""
+            if held_back:
+                total = sum(len(part) for part in rows.values())
+                why = f": of {total} rows {held_back} were held back for test problems"
+            raise InputError(f"A problem of {size} rows cannot be drawn from {fewest} rows{why}.")
+        if kind.counted and "classes" not in options:
+            options = options | {"classes": max(2, _classes(rows))}
         self.kind, self.rows, self.size, self.options = kind, rows, size, options
+        _warn_of_repetition(len(rows["test"]), size)
 
     def fingerprint(self) -> str:
         """Return a hash of kind, options and all rows; an option left out is its default."""
@@ -199,9 +255,9 @@ class _RowSampler:
         given = sorted(set(self.options.items()) - set(defaults.items()))
         digest = hashlib.sha256(f"{self.kind.__name__} {given}".encode())
         for part in PARTS:
-            A, b = self.rows[part].A, self.rows[part].b
+            A, b, weights = self.rows[part].A, self.rows[part].b, self.rows[part].weights
             arrays = (A.data, A.indices, A.indptr) if is_sparse(A) else (A,)
-            for array in (*arrays, b):
+            for array in (*arrays, b, *([] if weights is None else [weights])):
                 digest.update(np.ascontiguousarray(np.asarray(array)).tobytes())
         return digest.hexdigest()
 
@@ -223,4 +279,23 @@ class _RowSampler:
 
     def _problem(self, part: str, index: np.ndarray) -> Problem:
         chosen = self.rows[part].take(index)
-        return self.kind(chosen.A, chosen.b, **self.options)
+        weighing: dict[str, Any] = {} if chosen.weights is None else {"weights": chosen.weights}
+        return self.kind(chosen.A, chosen.b, **weighing, **self.options)
+
+
+def _classes(rows: dict[str, Rows]) -> int:
+    """Return how many classes all rows have together, counted from 0."""
+    return max(int(np.max(np.asarray(part.b))) for part in rows.values()) + 1
+
+
+def _warn_of_repetition(rows: int, size: int) -> None:
+    """Warn where so few different test problems can be drawn that a benchmark repeats them."""
+    few = int(min(size, rows - size))
+    different = math.comb(rows, few) if few <= MOST_LEFT_OUT else FEW_PROBLEMS
+    if different < FEW_PROBLEMS:
+        warnings.warn(
+            f"Test problems must repeat: only {many(different, 'different one')} of {size} rows "
+            f"can be drawn from {many(rows, 'row')}; give more rows, or a smaller size.",
+            DataWarning,
+            stacklevel=4,
+        )

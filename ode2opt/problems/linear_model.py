@@ -46,6 +46,8 @@ class LinearModel(RowModel):
     arrays: tuple[str, ...] = ("A", "b", "weights", "offset")
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
+    counted = False
+    """Whether targets are labels of classes that are counted from 0."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 

@@ -10,29 +10,88 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, first_non_finite, is_sparse
 
+MOST_SHOWN = 12  # classes
 DENSE_ABOVE = 0.15  # the density from which dense products are quicker than sparse ones
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A matrix of features and one target per row."""
+    """A matrix of features, one target per row, and weights where rows have them.
+
+    ``words`` are labels that were no numbers, in the order of the numbers they have become.
+    """
 
     A: Array
     b: np.ndarray
+    weights: np.ndarray | None = None
+    words: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return int(self.A.shape[0])
 
     def take(self, index: np.ndarray | slice) -> Rows:
         """Return some of the rows."""
-        return Rows(self.A[index], self.b[index])
+        weights = None if self.weights is None else self.weights[index]
+        return Rows(self.A[index], self.b[index], weights, self.words)
+
+    def then(self, other: Rows) -> Rows:
+        """Return these rows and others after them."""
+        if is_sparse(self.A):
+            from scipy.sparse import vstack
+
+            A: Array = vstack([self.A, other.A], format="csr")
+        else:
+            A = np.concatenate([self.A, other.A])
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            weights = np.concatenate([self.weights, other.weights])
+        return Rows(A, np.concatenate([self.b, other.b]), weights, self.words)
+
+
+def class_labels(labels: np.ndarray, where: str = "The data") -> np.ndarray:
+    """Count the label values from 0, in order."""
+    _check_labels(labels, where)
+    values, counted = np.unique(labels, return_inverse=True)
+    if len(values) < 2:
+        raise InputError(f"{where}: there must be two classes or more, but all are {values[0]}.")
+    return counted.astype(np.float64)
+
+
+def _check_labels(labels: np.ndarray, where: str) -> None:
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise InputError(f"{where}: the label in row {row} is {labels[row]}.")
+
+
+def label_words(labels: np.ndarray) -> tuple[str, ...]:
+    """Return labels that are no numbers, each once and in order."""
+    return () if labels.dtype.kind == "f" else tuple(str(word) for word in np.unique(labels))
+
+
+def told(words: tuple[str, ...]) -> str:
+    """Return a sentence about what words have become."""
+    if len(words) == 2:
+        return f"The label '{words[1]}' is 1, '{words[0]}' is 0."
+    shown = ", ".join(f"{k} is '{word}'" for k, word in enumerate(words[:MOST_SHOWN]))
+    return f"Of the classes {shown}{', ...' * (len(words) > MOST_SHOWN)}."
+
+
+def check_weights(weights: np.ndarray, where: str) -> None:
+    """Refuse weights that are not finite, negative, or all zero."""
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        row = int(bad[0])
+        raise InputError(
+            f"{where}: the weight in row {row} is {weights[row]:g}: weights are finite numbers, "
+            f"none of them negative."
+        )
+    if not np.any(weights):
+        raise InputError(f"{where}: all weights are zero.")
 
 
 def binary_labels(labels: np.ndarray, where: str = "The data") -> np.ndarray:
     """Map exactly two label values to 0 (the smaller, or first in order) and 1."""
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise InputError(f"{where}: the label in row {row} is {labels[row]}.")
+    _check_labels(labels, where)
     values = np.unique(labels)
     if len(values) != 2:
         shown = ", ".join(str(v) for v in values[:5]) + (", ..." if len(values) > 5 else "")

@@ -31,7 +31,8 @@ class Softmax(LinearModel):
         >>> coefficients = solve(problem).x.reshape(-1, problem.classes)
     """
 
-    arrays = (*LinearModel.arrays, "_chosen")
+    counted = True
+    _one_hot: Array = None
     slope_bound = 0.5  # of diag(p) - p pᵀ
 
     def __init__(
@@ -52,8 +53,16 @@ class Softmax(LinearModel):
         self.classes = self.classes or max(2, int(self.xp.max(b)) + 1)
         self.width = self.classes
         self.n = self.classes * (A.shape[1] + self.intercept)
-        kinds = self.xp.arange(self.classes, dtype=b.dtype)
-        self._chosen = self.xp.astype(b[:, None] == kinds[None, :], b.dtype)  # N x K
+        self._one_hot = None
+        self._one_hot = self._chosen
+
+    @property
+    def _chosen(self) -> Array:
+        """The labels as N x K numbers, 1 for a row's class; made once where b is no tracer."""
+        if self._one_hot is not None:
+            return self._one_hot
+        kinds = self.xp.arange(self.classes, dtype=self.b.dtype)
+        return self.xp.astype(self.b[:, None] == kinds[None, :], self.b.dtype)
 
     @classmethod
     def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:

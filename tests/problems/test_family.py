@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ode2opt import Family, InputError, Logistic, Lpp, Quadratic
+from ode2opt import Family, InputError, LinearModel, Logistic, Lpp, Quadratic, Softmax, solve
+from ode2opt.problems.family import KINDS
+from ode2opt.problems.sources import DataWarning
 
 
 def test_the_same_seed_gives_the_same_problem():
@@ -36,7 +38,7 @@ def test_options_and_kind_reach_the_problem():
 
 
 def test_a_default_given_by_name_makes_no_other_family():
-    A, b = np.eye(10), np.ones(10)
+    A, b = np.eye(30), np.ones(30)
     plain, named, ridge = (
         Family.from_arrays("lpp", A, b, size=3, **options).fingerprint()
         for options in ({}, {"p": 4, "l2": 0.0}, {"l2": 0.1})
@@ -80,3 +82,82 @@ def test_bad_input_is_named():
         Family.from_sampler(lambda rng: None).sample(0)
     with pytest.raises(InputError, match="Train has 3 columns, test 2"):
         Family.from_arrays("logistic", np.eye(3), [0, 1, 1], size=1, test=(np.eye(2), [0, 1]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_loss_has_families_whose_rows_may_have_weights(name, rng):
+    A, b, w = rng.standard_normal((60, 3)), np.arange(60) % 2, rng.random(60)
+    test = (A + 1, b, w + 1)
+    family = Family.from_arrays(name, A, b, size=20, weights=w, test=test, l2=0.1, intercept=True)
+    problem, there = family.sample(0), family.sample(0, part="test")
+    assert type(problem) is KINDS[name]
+    assert solve(problem, tol=1e-8).success
+    index = np.array([int(np.flatnonzero(np.all(row == A, axis=1))[0]) for row in problem.A])
+    np.testing.assert_allclose(problem.weights, w[index] * 20 / w[index].sum())
+    assert np.all(there.A.mean(axis=0) > problem.A.mean(axis=0))
+    plain = Family.from_arrays(name, A, b, size=20, l2=0.1, intercept=True)
+    assert plain.sample(0).weights is None
+    assert plain.fingerprint() != family.fingerprint()
+
+
+class Cosh(LinearModel):
+    """loss = log cosh(z - b)."""
+
+    def loss(self, z):
+        return np.log(np.cosh(z - self.b))
+
+    def slope(self, z):
+        return np.tanh(z - self.b)
+
+    def bend(self, z):
+        return 1 / np.cosh(z - self.b) ** 2
+
+
+def test_a_class_of_ones_own_makes_a_family(rng):
+    A = rng.standard_normal((50, 3))
+    family = Family.from_arrays(Cosh, A, A[:, 0], size=10, l2=0.1)
+    assert family.name == "cosh"
+    assert isinstance(family.sample(0), Cosh)
+    assert solve(family.sample(0), tol=1e-9).success
+    with pytest.raises(InputError, match="Quadratic is no linear model"):
+        Family.from_arrays(Quadratic, A, A[:, 0], size=10)
+
+
+def test_all_problems_of_a_family_have_the_same_classes():
+    b = np.repeat([0, 1, 2], [96, 2, 2])
+    family = Family.from_arrays("softmax", np.eye(100)[:, :4], b, size=5)
+    assert {family.sample(seed).n for seed in range(5)} == {12}
+    ten = Family.from_dataset("softmax", "digits").sample(0)
+    assert isinstance(ten, Softmax)
+    assert ten.classes == 10
+    assert Family.from_dataset("logistic", "digits").sample(0).b.max() == 1
+
+
+def test_a_size_that_does_not_fit_tells_what_was_held_back():
+    A, b = np.eye(10), np.ones(10)
+    with pytest.raises(InputError, match="from 4 rows: of 10 rows 4 were held back for test"):
+        Family.from_arrays("lpp", A, b, size=5)
+    with pytest.raises(InputError, match=r"from 4 rows\."):
+        Family.from_arrays("lpp", A, b, size=5, test=(A[:4], b[:4]))
+
+
+def test_test_problems_that_must_repeat_are_warned_of():
+    A, b = np.eye(400)[:, :3], np.ones(400)
+    with pytest.warns(DataWarning, match="only 1 different one of 160 rows"):
+        Family.from_arrays("lpp", A, b, size=160)
+    with pytest.warns(DataWarning, match="only 4 different ones of 3 rows can be drawn from 4"):
+        Family.from_arrays("lpp", A[:10], b[:10], size=3)
+    Family.from_arrays("lpp", A, b, size=159)  # without a warning
+
+
+def test_words_are_kept_in_the_order_of_their_numbers(tmp_path):
+    path = tmp_path / "data.csv"
+    kinds = ["red", "green", "blue"] * 20
+    path.write_text("p,w,kind\n" + "".join(f"{i},{i % 3},{k}\n" for i, k in enumerate(kinds)))
+    family = Family.from_dataset("softmax", path, weights="w", split="paper")
+    assert family.words == ("blue", "green", "red")
+    problem = family.sample(0)
+    assert problem.classes == 3
+    assert problem.weights is not None
+    with pytest.raises(InputError, match="digits has no weights"):
+        Family.from_dataset("softmax", "digits", weights="w")

@@ -218,3 +218,54 @@ def test_other_bad_input_is_named(table, tmp_path):
     np.savez(tmp_path / "bad.npz", **bad, y=table[1])
     with pytest.raises(InputError, match="sparse matrix is damaged"):
         read_table(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("weights", ["w", "1", "-3"])
+def test_weights_are_a_column_and_no_feature(weights, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("p,w,q,kind\n1,0.5,2,a\n3,4,5,b\n")
+    found = read_table(path, weights=weights)
+    np.testing.assert_array_equal(found.A, [[1, 2], [3, 5]])
+    np.testing.assert_array_equal(found.weights, [0.5, 4])
+    assert list(found.labels) == ["a", "b"]
+    assert found.columns == ["p", "q"]
+
+
+def test_the_last_column_holds_labels_unless_it_holds_weights(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("p,q,kind,w\n1,2,0,9\n3,5,1,8\n")
+    found = read_table(path, weights="w")
+    np.testing.assert_array_equal(found.labels, [0, 1])
+    np.testing.assert_array_equal(found.A, [[1, 2], [3, 5]])
+
+
+def test_an_archive_and_a_parquet_file_have_weights_too(table, tmp_path):
+    A, b = table
+    w = np.arange(len(b)) + 1.0
+    np.savez(tmp_path / "data.npz", A=A, b=b, w=w)
+    found = read_table(tmp_path / "data.npz", weights="w")
+    np.testing.assert_array_equal(found.weights, w)
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    assert pyarrow
+    frame = pandas.DataFrame(A, columns=list("pqrs")).assign(w=w, y=b)
+    frame.to_parquet(tmp_path / "data.parquet")
+    found = read_table(tmp_path / "data.parquet", weights="w")
+    check(found, A, b)
+    np.testing.assert_array_equal(found.weights, w)
+
+
+def test_weights_that_are_none_are_named(table, tmp_path):
+    A, b = table
+    np.savez(tmp_path / "data.npz", A=A, b=b, w=b[:-1])
+    with pytest.raises(InputError, match="the weights 'w' are not"):
+        read_table(tmp_path / "data.npz", weights="w")
+    with pytest.raises(InputError, match="has no array 'v'"):
+        read_table(tmp_path / "data.npz", weights="v")
+    (tmp_path / "data.csv").write_text("p,w,y\n1,2,0\n3,x,1\n")
+    with pytest.raises(InputError, match="line 3, column 'w' is 'x'"):
+        read_table(tmp_path / "data.csv", weights="w")
+    with pytest.raises(InputError, match="'y' cannot hold labels and weights"):
+        read_table(tmp_path / "data.csv", label="y", weights="y")
+    (tmp_path / "data.svm").write_text("1 1:2\n0 1:3\n")
+    with pytest.raises(InputError, match="for weights use CSV"):
+        read_table(tmp_path / "data.svm", weights="1")

@@ -1,12 +1,15 @@
 """What holds for every family: which rows a problem is made of, and that seeds decide it."""
 
 import numpy as np
+import pytest
 import scipy.sparse
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ode2opt import Family
 from ode2opt.problems.family import KINDS, Fold
+
+pytestmark = pytest.mark.filterwarnings("ignore:Test problems must repeat")
 
 
 @st.composite
@@ -46,11 +49,12 @@ def test_a_row_keeps_its_label_and_a_seed_its_problem(case, seed):
     family, _ = case
     first, again = family.sample(seed), family.sample(seed)
     np.testing.assert_array_equal(rows_of(first), rows_of(again))
-    x = np.array([1e-3, -0.1])
+    x = np.repeat([1e-3, -0.1], first.width) * (np.arange(first.n) + 1)
     assert first.value(x) == again.value(x)
     labels = rows_of(first) % 2
     dense = np.column_stack([rows_of(first) + 1.0, np.ones(family.size)])
-    same = type(first)(dense, labels.astype(float), l2=first.l2)
+    classes = {"classes": first.classes} if first.counted else {}
+    same = type(first)(dense, labels.astype(float), l2=first.l2, **classes)
     np.testing.assert_allclose(first.value(x), same.value(x), rtol=1e-12)
     np.testing.assert_allclose(first.gradient(x), same.gradient(x), rtol=1e-10, atol=1e-12)
 

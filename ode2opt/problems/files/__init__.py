@@ -10,10 +10,10 @@ from ode2opt.problems.files.arrays import read_npz
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.libsvm import read_libsvm
 from ode2opt.problems.files.parquet import read_parquet
-from ode2opt.problems.files.table import Table
+from ode2opt.problems.files.table import Asked, Table
 from ode2opt.problems.files.unpacking import PACKED
 
-READERS: dict[str, Callable[[Path, str | None], Table]] = {
+READERS: dict[str, Callable[[Path, Asked], Table]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
@@ -22,7 +22,9 @@ READERS: dict[str, Callable[[Path, str | None], Table]] = {
 }
 
 
-def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
+def read_table(
+    path: str | Path, *, label: str | int | None = None, weights: str | int | None = None
+) -> Table:
     """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
 
     Args:
@@ -30,13 +32,15 @@ def read_table(path: str | Path, *, label: str | int | None = None) -> Table:
         label: the label column of a CSV or Parquet file, by name or number from 0, or the array of
             labels in an NPZ file. By default the column called label, target, y or class, else
             the last one.
+        weights: the column (the array) of the rows' weights in the same way; by default none.
     """
     path = Path(path)
     check_file(path)
-    return reader_of(path)(path, None if label is None else str(label))
+    asked = (None if name is None else str(name) for name in (label, weights))
+    return reader_of(path)(path, Asked(*asked))
 
 
-def reader_of(path: Path) -> Callable[[Path, str | None], Table]:
+def reader_of(path: Path) -> Callable[[Path, Asked], Table]:
     """Return what reads a file of this name."""
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)
@@ -54,6 +58,7 @@ def check_file(path: Path) -> None:
 
 __all__ = [
     "READERS",
+    "Asked",
     "Table",
     "check_file",
     "read_csv",

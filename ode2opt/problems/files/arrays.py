@@ -12,7 +12,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.files.table import Table, as_labels, check_columns
+from ode2opt.problems.files.table import Asked, Table, as_labels, check_columns
 from ode2opt.problems.files.unpacking import check_content
 
 MATRIX, LABELS = ("A", "X"), ("b", "y")
@@ -20,17 +20,18 @@ PARTS = ("data", "indices", "indptr", "shape", "format")
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, label: str | None) -> Table:
+def read_npz(path: Path, wanted: Asked) -> Table:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC).
-    ``label`` names another array of labels. Other arrays are not read.
+    ``wanted`` may name another array of labels, and one of weights. Other arrays are not read.
     """
-    asked = (*MATRIX, *LABELS, *PARTS, *([] if label is None else [label]))
-    names, arrays = _read_arrays(path, asked)
+    label, own = wanted.label, [name for name in (wanted.label, wanted.weights) if name is not None]
+    names, arrays = _read_arrays(path, (*MATRIX, *LABELS, *PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
-    if label is not None and label not in arrays:
-        raise InputError(f"{path} has no array '{label}': it has {found}.")
+    for name in own:
+        if name not in arrays:
+            raise InputError(f"{path} has no array '{name}': it has {found}.")
     b = next((arrays[name] for name in (label, *LABELS) if name in arrays), None)
     A = next((arrays[name] for name in MATRIX if name in arrays), None)
     is_sparse = A is None and {"data", "shape"} <= arrays.keys()
@@ -46,7 +47,19 @@ def read_npz(path: Path, label: str | None) -> Table:
     if A.dtype.kind not in "fiub":
         raise InputError(f"{path}: A holds {A.dtype}, not real numbers.")
     check_columns(A.shape[1], path)
-    return Table(A.astype(np.float64) if A.dtype.itemsize > 8 else A, as_labels(b, path))
+    A = A.astype(np.float64) if A.dtype.itemsize > 8 else A
+    return Table(A, as_labels(b, path), weights=_weights(path, arrays, wanted.weights, len(b)))
+
+
+def _weights(
+    path: Path, arrays: dict[str, np.ndarray], name: str | None, rows: int
+) -> np.ndarray | None:
+    if name is None:
+        return None
+    found = arrays[name]
+    if found.shape != (rows,) or found.dtype.kind not in "fiub":
+        raise InputError(f"{path}: the weights '{name}' are not {rows} numbers.")
+    return found.astype(np.float64)
 
 
 def _read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, np.ndarray]]:

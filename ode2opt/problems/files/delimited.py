@@ -15,11 +15,13 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems.files.table import (
     LABEL_NAMES,
+    Asked,
+    Columns,
     Table,
     as_labels,
     is_number,
-    label_column,
     short,
+    told_apart,
 )
 from ode2opt.problems.files.unpacking import is_packed, open_text
 
@@ -36,7 +38,7 @@ class Layout:
     skip: int
 
 
-def read_csv(path: Path, label: str | None) -> Table:
+def read_csv(path: Path, asked: Asked) -> Table:
     """Read a CSV file.
 
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`)
@@ -44,22 +46,25 @@ def read_csv(path: Path, label: str | None) -> Table:
     """
     layout = _layout(path)
     names = layout.names
-    target = label_column(names, label, path)
-    index = [0] if not names[0].strip() and target != 0 else []
-    features = [j for j in range(len(names)) if j != target and j not in index]
-    if not features:
+    columns = told_apart(names, asked, path)
+    if not names[0].strip() and 0 in columns.features:
+        columns.features.remove(0)
+    if not columns.features:
         raise InputError(f"{path} has a label column but no features.")
-    cells, words = _cells(path, layout, target, features)
+    cells, words = _cells(path, layout, columns)
     values = as_labels(np.array(words, dtype=object), path)
-    labels = values[cells[:, target].astype(int)]
-    return Table(cells[:, features], labels, [names[j] for j in features])
+    labels = values[cells[:, columns.label].astype(int)]
+    weights = None if columns.weights is None else cells[:, columns.weights].copy()
+    features = columns.features
+    return Table(cells[:, features], labels, [names[j] for j in features], weights)
 
 
-def _cells(
-    path: Path, layout: Layout, target: int, features: Sequence[int]
-) -> tuple[np.ndarray, list[str]]:
+def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, list[str]]:
     """Return all cells as numbers; in the label column each stands for one of the words."""
     words: dict[str, int] = {}
+    target, features = columns.label, [*columns.features]
+    if columns.weights is not None:
+        features.append(columns.weights)
     try:
         with warnings.catch_warnings(), _source(path) as source:
             warnings.simplefilter("ignore", UserWarning)  # blank lines at the end

@@ -5,18 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from ode2opt.errors import InputError
-from ode2opt.problems.files.table import Table, check_columns, is_number, short
+from ode2opt.problems.files.table import USUAL, Asked, Table, check_columns, is_number, short
 from ode2opt.problems.files.unpacking import open_bytes, open_text
 
 MOST_DIGITS = 18  # of an index
 
 
-def read_libsvm(path: Path, label: str | None = None, n: int | None = None) -> Table:
+def read_libsvm(path: Path, asked: Asked = USUAL, n: int | None = None) -> Table:
     """Read LIBSVM text into a CSR matrix of ``n`` columns, by default up to the largest index."""
     from sklearn.datasets import load_svmlight_file
 
-    if label is not None:
+    if asked.label is not None:
         raise InputError(f"{path} is read as LIBSVM text, where the label comes first: no --label.")
+    if asked.weights is not None:
+        raise InputError(
+            f"{path} is read as LIBSVM text, whose columns are all features: for weights use CSV, "
+            f"NPZ or Parquet."
+        )
     try:
         with open_bytes(path) as stream:
             A, labels = load_svmlight_file(stream, n_features=n)

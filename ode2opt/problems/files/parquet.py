@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
-from ode2opt.problems.files.table import Table, as_labels, label_column
+from ode2opt.problems.files.table import Asked, Table, as_labels, told_apart
 from ode2opt.problems.files.unpacking import check_content
 
 NUMBER = 8  # bytes
 
 
-def read_parquet(path: Path, label: str | None, group: int | None = None) -> Table:
+def read_parquet(path: Path, asked: Asked, group: int | None = None) -> Table:
     """Read a Parquet file of numeric columns with one label column; one row group if asked."""
     with _opened(path) as file:
         about = file.metadata
@@ -28,11 +28,17 @@ def read_parquet(path: Path, label: str | None, group: int | None = None) -> Tab
     names = [table.column_names[j] for j in keep]
     if len(names) < 2:
         raise InputError(f"{path} has {len(names)} columns: a label and features are due.")
-    target = label_column(names, label, path)
-    features = [j for j in range(len(names)) if j != target]
-    columns = [_numbers(table.column(keep[j]), names[j], path) for j in features]
+    target, features, weighing = told_apart(names, asked, path)
+    if not features:
+        raise InputError(f"{path} has a label column and one of weights, but no features.")
+
+    def numbers(j: int) -> np.ndarray:
+        return _numbers(table.column(keep[j]), names[j], path)
+
     labels = _labels(table.column(keep[target]), names[target], path)
-    return Table(np.stack(columns, axis=1), labels, [names[j] for j in features])
+    A = np.stack([numbers(j) for j in features], axis=1)
+    weights = None if weighing is None else numbers(weighing)
+    return Table(A, labels, [names[j] for j in features], weights)
 
 
 def row_groups(path: Path) -> list[int]:

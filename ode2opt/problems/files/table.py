@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,24 +20,60 @@ _NUMBER = re.compile("-?[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as read: a matrix, one label each (numbers or words), and the columns' names."""
+    """Rows as read: a matrix, one label each (numbers or words), the columns' names, weights."""
 
     A: Array
     labels: np.ndarray
     columns: Sequence[str] | None = None
+    weights: np.ndarray | None = None
 
 
-def label_column(names: Sequence[str], label: str | None, path: Path) -> int:
-    """Return the index of the label column: as asked for, by its usual names, or the last."""
-    if label is None:
+@dataclass(frozen=True)
+class Asked:
+    """The columns (of an archive: the arrays) that a file's labels and weights are in.
+
+    By name or by number; None is the usual place of labels, and no weights.
+    """
+
+    label: str | None = None
+    weights: str | None = None
+
+
+USUAL = Asked()
+
+
+class Columns(NamedTuple):
+    """Which columns are what, by number."""
+
+    label: int
+    features: list[int]
+    weights: int | None
+
+
+def told_apart(names: Sequence[str], asked: Asked, path: Path) -> Columns:
+    """Return which columns hold what: the label as asked for, by its usual names, or the last."""
+    weights = None if asked.weights is None else _column(names, asked.weights, path)
+    if asked.label is not None:
+        label = _column(names, asked.label, path)
+    else:
         lower = [name.strip().lower() for name in names]
-        return next((lower.index(name) for name in LABEL_NAMES if name in lower), len(names) - 1)
-    if label in names:
-        return list(names).index(label)
-    if _NUMBER.fullmatch(label) and -len(names) <= int(label) < len(names):
-        return int(label) % len(names)
+        usual = [lower.index(name) for name in LABEL_NAMES if name in lower]
+        last = reversed(range(len(names)))
+        label = next((j for j in (*usual, *last) if j != weights), 0)
+    if label == weights:
+        raise InputError(f"{path}: the column '{names[label]}' cannot hold labels and weights.")
+    features = [j for j in range(len(names)) if j not in (label, weights)]
+    return Columns(label, features, weights)
+
+
+def _column(names: Sequence[str], asked: str, path: Path) -> int:
+    """Return the index of a column by its name, or by its number."""
+    if asked in names:
+        return list(names).index(asked)
+    if _NUMBER.fullmatch(asked) and -len(names) <= int(asked) < len(names):
+        return int(asked) % len(names)
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    raise InputError(f"{path} has no column '{label}': its columns are {shown}.")
+    raise InputError(f"{path} has no column '{asked}': its columns are {shown}.")
 
 
 def as_labels(labels: np.ndarray, path: Path) -> np.ndarray:

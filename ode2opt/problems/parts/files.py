@@ -7,7 +7,14 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from ode2opt.errors import InputError
-from ode2opt.problems.files import check_file, read_libsvm, read_parquet, read_table, reader_of
+from ode2opt.problems.files import (
+    Asked,
+    check_file,
+    read_libsvm,
+    read_parquet,
+    read_table,
+    reader_of,
+)
 from ode2opt.problems.files.parquet import row_groups
 from ode2opt.problems.parts.blocks import Block
 
@@ -29,7 +36,7 @@ class FilePart:
 
     def read(self) -> Block:
         if self.group is not None:
-            table = read_parquet(self.path, self.label, self.group)
+            table = read_parquet(self.path, Asked(self.label), self.group)
         else:
             table = read_table(self.path, label=self.label)
         grows = reader_of(self.path) is read_libsvm
