@@ -40,17 +40,17 @@ def names(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 3))
     b = (A @ [1.0, -1.0, 0.5] + rng.standard_normal(60) > 0).astype(float)
-    table = DefaultCoefficients(2.0).schedule(30)
-    Method(table, "test", 1e-6, "family", 1.0).save("method.safetensors")
-    given = {
+    method = Method(DefaultCoefficients(2.0).schedule(30), "test", 1e-6, "family", 1.0)
+    method.save("method.safetensors")
+    return {
         "np": np, "Path": Path, "minimize": scipy.optimize.minimize, "Family": Family,
         "Logistic": Logistic, "Memory": Memory, "Method": Method, "Problem": Problem,
-        "learn": learn, "solve": solve, "A": A, "b": b, "X": A, "y": b,
+        "learn": learn, "solve": solve, "A": A, "b": b, "X": A, "y": b, "method": method,
+        "family": Family.from_arrays("logistic", A, b, size=20, l2=0.1),
         "x": np.zeros(3), "x0": np.ones(3), "problem": Logistic(A, b, l2=0.1),
         "problems": [Logistic(A[i:], b[i:], l2=0.1) for i in range(3)],
         "fun": lambda x: ((x - 1) ** 2).sum(), "gradient": lambda x: 2 * (x - 1),
     }  # fmt: skip
-    return given
 
 
 def optax_names():
@@ -93,7 +93,7 @@ def test_the_examples_of_a_module_run(module, names):
     names |= MORE.get(module, dict)()
     found, said = importlib.import_module(module), []
     runner = doctest.DocTestRunner(Lenient(), verbose=False, optionflags=doctest.ELLIPSIS)
-    for test in doctest.DocTestFinder().find(found, module, globs=vars(found) | names):
+    for test in doctest.DocTestFinder().find(found, module, globs=names | vars(found)):
         for example in test.examples:
             example.source = STEPS.sub("steps=2", example.source)  # training is cut short
         runner.run(test, out=said.append)
