@@ -71,7 +71,7 @@ dist: $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check build
 	$(BIN)/python -m build
 
-# The learned methods that come with the package, in ode2opt/learned: an hour at most.
+# The learned methods that come with the package, in ode2opt/learned: about ten minutes of a core.
 methods: $(VENV)/.study
 	$(BIN)/python tools/methods.py
 

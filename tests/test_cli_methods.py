@@ -7,6 +7,7 @@ import pytest
 from integrations.learned import COLUMNS, HORIZON, method, metrics, table
 
 from ode2opt import Logistic, Method, Schedule, solve
+from ode2opt.integrations.sklearn import LogisticRegression
 from ode2opt.solvers import library
 
 
@@ -65,6 +66,18 @@ def test_a_learned_method_is_known_by_its_name(run_cli, shelf, tmp_path):
     code, out, _ = run_cli("methods", "show", "logistic-here")
     assert code == 0
     assert "logistic here" in out
+
+
+def test_estimators_know_the_names_too(shelf):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
+    named, due = (
+        LogisticRegression(solver=solver, C=0.1, tol=1e-6).fit(A, b).coef_
+        for solver in ("logistic-here", "auto")
+    )
+    np.testing.assert_allclose(named, due, atol=1e-4)
+    with pytest.raises(ValueError, match="did you mean 'logistic-here'"):
+        LogisticRegression(solver="logistic-her").fit(A, b)
 
 
 def test_show_tells_every_field(run_cli, file):
