@@ -217,7 +217,7 @@ def test_a_killed_worker_changes_nothing(client, cluster, data):
 
 
 @pytest.mark.parametrize(
-    ("count", "slots", "size"), [(1, 2, 1), (7, 2, 1), (64, 2, 16), (64, 1, 32), (1_000, 4, 64)]
+    ("count", "slots", "size"), [(1, 2, 1), (7, 2, 2), (64, 2, 32), (64, 1, 64), (1_000, 4, 128)]
 )
 def test_groups_are_powers_of_two_and_some_for_each_worker(count, slots, size):
     assert group_size([1_000] * count, slots) == size

@@ -14,9 +14,11 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
+from distributed import wait
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
@@ -26,12 +28,13 @@ from ode2opt.integrations.dask.arrays import Chunk
 from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source
 from ode2opt.problems.parts.engines import Ask, Engine, quietly, tree_sum
 
-GROUPS = 2  # for each thread of the cluster, at least: so work can be shared out anew
 LARGEST_GROUP = 1 << 27  # bytes of parts that are held together
-ARITY = 16  # answers that are added up at once; a power of two
+ARITY = 16  # answers that a worker adds up at once; a power of two
+AT_ONCE = 4  # sums that come back: one more level of tasks would take longer
 SMALL = 1 << 16  # bytes of a question that goes with every task
 LOOK = 1.0  # seconds between two looks at the workers
 PATIENCE = 20.0  # seconds without a worker after which they are given up
+TRANSFER = 300.0  # seconds that answers may take to come back
 NUMBER = 8  # bytes
 Group = list[Part | None]
 
@@ -43,7 +46,7 @@ class Cluster(Engine):
         client: a ``distributed.Client``.
 
     Attributes:
-        sent: bytes of points that went out and of sums that came back, about.
+        sent: bytes of points that went out and of answers that came back, about.
     """
 
     def __init__(self, client: Any) -> None:
@@ -51,7 +54,9 @@ class Cluster(Engine):
         self._groups: list[range] = []
         self._blocks: list[Any] = []
         self._parts: list[Any] = []
+        self._homes: list[str | None] = []
         self._seen = time.monotonic()
+        self._known = set(self._workers())
 
     def words(self) -> str:
         return f"{len(self._workers())} workers, {self.sent / 1e6:.1f} MB"
@@ -70,36 +75,45 @@ class Cluster(Engine):
         ]
         with _telling():
             self._blocks = self.client.compute(looked)
-        facts = [self._submit(_facts, blocks) for blocks in self._blocks]
-        return [fact for group in facts for fact in self._result(group)]
+        facts = self._results([self._submit(_facts, blocks) for blocks in self._blocks])
+        return [fact for group in facts for fact in group]
 
     def settle(self, recipes: Mapping[int, Recipe]) -> None:
         self._parts = [
             self._submit(_made, blocks, [recipes.get(i) for i in group])
             for blocks, group in zip(self._blocks, self._groups, strict=True)
         ]
-        for made in [self._submit(len, parts) for parts in self._parts]:
-            self._result(made)
+        self._results([self._submit(len, parts) for parts in self._parts])
         self._blocks = []
+        self._find_homes()
+
+    def _find_homes(self) -> None:
+        """Take note of who holds what: work goes there as long as they live, and no rows travel."""
+        with _telling():
+            holders = self.client.who_has(self._parts)
+        self._homes = [next(iter(holders.get(parts.key, ())), None) for parts in self._parts]
 
     def each(self, asks: Mapping[int, Ask]) -> dict[int, Any]:
-        asked = {}
-        for group, parts in zip(self._groups, self._parts, strict=True):
-            own = {i: (i - group.start, asks[i]) for i in group if i in asks}
-            if own:
-                asked[group] = self._submit(_answers, parts, own)
-        answers = [self._result(future) for future in asked.values()]
-        return {i: answer for group in answers for i, answer in group.items()}
+        own = [
+            {i: (i - group.start, asks[i]) for i in group if i in asks} for group in self._groups
+        ]
+        asked = [self._at_home(k, _answers, some) for k, some in enumerate(own) if some]
+        return {i: answer for group in self._results(self._begun(asked)) for i, answer in group}
 
     def total(self, ask: Ask) -> Any:
         self.passes += 1
         with _telling():
             question = self._shipped(ask)
-            sums = [self._submit(_asked, parts, question) for parts in self._parts]
-            while len(sums) > 1:
+            sums = [self._at_home(k, _asked, question) for k in range(len(self._parts))]
+            while len(sums) > AT_ONCE:
                 starts = range(0, len(sums), ARITY)
-                sums = [self._submit(tree_sum, sums[i : i + ARITY]) for i in starts]
-        return self._result(sums[0])
+                sums = [delayed(tree_sum, pure=False)(sums[i : i + ARITY]) for i in starts]
+        return tree_sum(self._results(self._begun(sums)))
+
+    def _begun(self, tasks: list[Delayed]) -> list[Any]:
+        """Send tasks off, all at once: a scheduler takes as long for one message as for another."""
+        with _telling():
+            return self.client.compute(tasks, optimize_graph=False)
 
     def _shipped(self, ask: Ask) -> Any:
         """Return a question as it travels: a large one goes to each worker once."""
@@ -110,24 +124,44 @@ class Cluster(Engine):
     def _submit(self, work: Callable[..., Any], *args: Any) -> Any:
         return self.client.submit(work, *args, pure=False)
 
-    def _result(self, future: Any) -> Any:
-        """Return what a task found; gives up where nobody is left to find it."""
+    def _at_home(self, k: int, work: Callable[..., Any], question: Any) -> Delayed:
+        """Return the task of asking a group: for who holds it, or any other where that is gone."""
+        home = self._homes[k]
+        where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        with dask.annotate(**where):
+            return delayed(work, pure=False)(self._parts[k], question)
+
+    def _results(self, futures: list[Any]) -> list[Any]:
+        """Return what tasks found; gives up where nobody is left to find it."""
         with _telling():
+            moved = False
             while True:
                 try:
-                    found = future.result(timeout=LOOK)
+                    wait(futures, timeout=LOOK)
+                    found = self.client.sync(self._gathered, futures, callback_timeout=TRANSFER)
                 except TimeoutError:
-                    self._check_workers()
+                    moved |= self._check_workers()
                 else:
-                    self._seen = time.monotonic()
-                    self.sent += _bytes(found)
-                    return found
+                    break
+        self._seen = time.monotonic()
+        self.sent += _bytes(found)
+        if moved and self._homes:
+            self._find_homes()
+        return found
 
-    def _check_workers(self) -> None:
-        if self.client.status == "running" and self._workers():
-            self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > PATIENCE:
+    async def _gathered(self, futures: list[Any]) -> list[Any]:
+        return await self.client.gather(futures, asynchronous=True)
+
+    def _check_workers(self) -> bool:
+        """Whether workers have come or gone; where all are gone for long, they are given up."""
+        now = time.monotonic()
+        workers = set(self._workers()) if self.client.status == "running" else set()
+        if workers:
+            self._seen = now
+        elif now - self._seen > PATIENCE:
             raise WorkersLostError(f"The cluster has had no worker for {PATIENCE:g} seconds.")
+        before, self._known = self._known, workers
+        return workers != before
 
 
 @contextmanager
@@ -147,8 +181,8 @@ def _telling() -> Iterator[None]:
 
 
 def group_size(sizes: Sequence[int], slots: int) -> int:
-    """Return how many neighbours are held together: a power of two, some groups for a thread."""
-    for_all = len(sizes) / (GROUPS * max(1, slots))
+    """Return how many neighbours are held together: a power of two, a group or more a thread."""
+    for_all = len(sizes) / max(1, slots)
     by_size = LARGEST_GROUP / max(1.0, float(np.mean(sizes)))
     return 1 << max(0, int(np.log2(max(1.0, min(for_all, by_size)))))
 
@@ -178,8 +212,8 @@ def _made(group: list[tuple[Block, Facts]], recipes: Sequence[Recipe | None]) ->
     return [None if recipe is None else recipe.part(block) for (block, _), recipe in pairs]
 
 
-def _answers(group: Group, asks: Mapping[int, tuple[int, Ask]]) -> dict[int, Any]:
-    return {i: quietly(ask, group[at]) for i, (at, ask) in asks.items()}
+def _answers(group: Group, asks: Mapping[int, tuple[int, Ask]]) -> list[tuple[int, Any]]:
+    return [(i, quietly(ask, group[at])) for i, (at, ask) in asks.items()]
 
 
 def _asked(group: Group, ask: Ask) -> Any:
