@@ -65,7 +65,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
         yield Stage("metric-lbfgs", partial(work.renew, m), watch)
         left -= run.k - before
         m = more(m, problem)
-        if watch.lost or left <= 0:
+        if run.reached is None and (watch.lost or left <= 0):
             watch = Slow(costs.price(m) + work.after, math.ceil(2 * rival))
             yield Stage("lbfgs", unaided.go, watch)
             left = rival = max(2 * rival, watch.left)
