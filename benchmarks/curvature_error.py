@@ -7,7 +7,7 @@ import numpy as np
 
 from ode2opt import Family
 from ode2opt.dynamics import DefaultCoefficients, PowerIteration, double, to_jax
-from ode2opt.dynamics.sequence import sequence
+from ode2opt.dynamics.iterates import iterates
 
 DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "covtype20k", "separable", "gaussian")
 INSTANCES, K, EVERY = 3, 300, 15
@@ -19,7 +19,7 @@ def ratios(problem, K: int = K, every: int = EVERY) -> tuple[np.ndarray, np.ndar
     x0, L = problem.start()
     schedule = DefaultCoefficients(1.0).schedule(K, L)
     twin, power = to_jax(problem), PowerIteration()
-    points = sequence((schedule.a, schedule.c, schedule.d), twin, jax.numpy.asarray(x0))
+    points = iterates((schedule.a, schedule.c, schedule.d), twin, jax.numpy.asarray(x0))
     start = power.start(twin)
     cold = jax.jit(lambda x: power(twin, x, start).curvature)
     first = PowerIteration(200)(twin, points[0], start).z

@@ -24,7 +24,7 @@ from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Stat
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
-    from ode2opt.study.certification import certify
+    from ode2opt.study.certify import certify
 
 __version__ = _version("ode2opt")
 
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 
-_LAZY = {"certify": "ode2opt.study.certification", "learn": "ode2opt.learning"}  # these need JAX
+_LAZY = {"certify": "ode2opt.study.certify", "learn": "ode2opt.learning"}  # these need JAX
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,9 @@
 """The inertial system: coefficients, flow, curvature, conditions, certificate.
 
 Schedules and the default coefficients need NumPy only; the rest needs JAX (the extra ``learn``)
-and is loaded when it is asked for. It works in double precision: ``flow`` and ``certify`` see to
-that themselves; code of your own that calls coefficients or estimators, or ``flow`` under JAX's
-transformations, is wrapped in ``double``.
+and is loaded when it is asked for. It works in double precision: ``flow`` and ``certificate_of``
+see to that themselves; code of your own that calls coefficients or estimators, or ``flow`` under
+JAX's transformations, is wrapped in ``double``.
 """
 
 from importlib import import_module
@@ -17,14 +17,14 @@ _LAZY = {
     "coefficients": (
         "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Spline", "Table",
     ),
-    "flows": ("Flow", "State", "flow"),
+    "diffrax_flow": ("Flow", "State", "flow"),
     "jaxed": ("double", "stack", "to_jax"),
     "estimators": ("Estimator", "Global", "L0L1", "PowerIteration"),
     "conditions": (
         "best_pair", "contraction", "convergence", "growth", "largest_stable_C", "linear_margin",
         "stability_margin",
     ),
-    "certificate": ("Certificate", "certify"),
+    "certificate": ("Certificate", "certificate_of"),
     "worst_cases": ("WorstCase", "worst_case"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}

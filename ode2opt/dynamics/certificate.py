@@ -25,9 +25,9 @@ from ode2opt.dynamics.conditions import (
 )
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.estimators import Estimator, PowerIteration, check_hvp
+from ode2opt.dynamics.iterates import Numbers, iterates
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.sequence import Numbers, sequence
 from ode2opt.dynamics.worst_cases import WorstCase
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_count, as_positive
@@ -186,7 +186,7 @@ def _bounded(margin: float | None) -> float | None:
 
 
 @double
-def certify(
+def certificate_of(
     method: Coefficients | Schedule,
     problems: Sequence[Problem],
     *,
@@ -199,7 +199,7 @@ def certify(
     estimator: Estimator | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
-    """Certify coefficients, or a bare schedule, along problems.
+    """Return the certificate of coefficients, or of a bare schedule, along problems.
 
     Args:
         method: coefficients or a schedule, both for curvature 1.
@@ -290,7 +290,7 @@ def _follow(
 @eqx.filter_jit
 def _curvatures(problem: Problem, numbers: Numbers, x0: Array, estimator: Estimator) -> Array:
     """Return Lam(x_0)..Lam(x_{K-1}) along the sequence, each warm-started from the one before."""
-    points = sequence(numbers, problem, x0)[:-1]
+    points = iterates(numbers, problem, x0)[:-1]
     z = estimator.start(problem)
     if isinstance(estimator, PowerIteration):
         z = PowerIteration(COLD_STEPS, estimator.tol)(problem, x0, z).z

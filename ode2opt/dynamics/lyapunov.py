@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 
 from ode2opt.dynamics.coefficients import Coefficients
-from ode2opt.dynamics.flows import State
+from ode2opt.dynamics.diffrax_flow import State
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 

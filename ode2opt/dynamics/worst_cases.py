@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.problems._arrays import as_count, as_positive
@@ -94,8 +95,7 @@ def _iterate(schedule: Schedule, N: int, f: Any, x: Any) -> tuple[Any, Any]:
     g = f.gradient(x)
     u = (a - c) * g  # the first iteration does not move
     for _, (a, c, d) in zip(range(N - 1), rows, strict=False):
-        e = u - a * g
+        e, u = eigac_step(u, g, a, c, d)
         x = x + e
-        u = u - d * e - c * g
         g = f.gradient(x)
     return x, g

@@ -12,7 +12,7 @@ import numpy as np
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import synthetic
 from ode2opt.problems._arrays import is_sparse
-from ode2opt.problems.files import Asked, Table, read_csv, read_libsvm, read_table
+from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, read_table
 from ode2opt.problems.preparing import (
     Rows,
     binary_labels,
@@ -27,7 +27,7 @@ from ode2opt.problems.preparing import (
 )
 from ode2opt.problems.sources import (
     COVTYPE_TEXT,
-    Progress,
+    DownloadBar,
     as_known,
     cache_folder,
     find_file,
@@ -67,10 +67,10 @@ class Spec:
     n_test: int
     size: int
     origin: str
-    read: Callable[[Progress | None], tuple[Rows, Rows]]
+    read: Callable[[DownloadBar | None], tuple[Rows, Rows]]
     files: tuple[str, ...] = ()
     need_all: bool = True
-    read_classes: Callable[[Progress | None], tuple[Rows, Rows]] | None = None
+    read_classes: Callable[[DownloadBar | None], tuple[Rows, Rows]] | None = None
 
     def place(self) -> str:
         """Say where the data would come from now."""
@@ -93,7 +93,7 @@ def load_dataset(
     classes: bool = False,
     label: str | int | None = None,
     weights: str | int | None = None,
-    progress: Progress | None = None,
+    progress: DownloadBar | None = None,
 ) -> Dataset:
     """Load a named dataset or a user's file, split and scaled.
 
@@ -170,7 +170,7 @@ def _parts_of_file(rows: Rows, name: str) -> tuple[Rows, Rows]:
     return _cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
 
 
-def rows_of(table: Table, where: str, binary: bool | None, classes: bool = False) -> Rows:
+def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> Rows:
     """Return a table's rows with checked features, labels and weights."""
     check_finite(table.A, where, table.columns)
     if table.weights is not None:
@@ -215,24 +215,24 @@ def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
 # How each named dataset is read -----------------------------------------------------------------
 
 
-def _libsvm(name: str, n: int, progress: Progress | None) -> Rows:
+def _libsvm(name: str, n: int, progress: DownloadBar | None) -> Rows:
     path = obtain_file(name, progress)
     table = read_libsvm(path, n=n)
     return rows_of(table, str(path), binary=True)
 
 
-def _two_files(name: str, n: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+def _two_files(name: str, n: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
     return lambda progress: (_libsvm(name, n, progress), _libsvm(name + ".t", n, progress))
 
 
-def _one_file(name: str, n: int, first: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+def _one_file(name: str, n: int, first: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
     return lambda progress: _cut(_libsvm(name, n, progress), first)
 
 
-def _bundled(name: str, first: int, classes: int) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+def _bundled(name: str, first: int, classes: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
     """Rows of scikit-learn's; labels are counted modulo some classes."""
 
-    def read(progress: Progress | None) -> tuple[Rows, Rows]:
+    def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:
         from sklearn import datasets
 
         data = getattr(datasets, f"load_{name}")()
@@ -246,10 +246,10 @@ COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2"
 
 def _covtype(
     rows: int | None, first: int, files: tuple[str, ...]
-) -> Callable[[Progress | None], tuple[Rows, Rows]]:
+) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
     """The first ``rows`` of covtype (all if None): from a LIBSVM file, or the original text."""
 
-    def read(progress: Progress | None) -> tuple[Rows, Rows]:
+    def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
             whole = rows_of(read_libsvm(as_known(path), n=54), str(path), binary=True)

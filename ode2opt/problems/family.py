@@ -22,7 +22,7 @@ from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
 from ode2opt.problems.preparing import Rows
 from ode2opt.problems.softmax import Softmax
-from ode2opt.problems.sources import DataWarning, Progress
+from ode2opt.problems.sources import DataWarning, DownloadBar
 
 KINDS: dict[str, type[LinearModel]] = {
     "logistic": Logistic,
@@ -134,7 +134,7 @@ class Family:
         size: int | None = None,
         label: str | int | None = None,
         weights: str | int | None = None,
-        progress: Progress | None = None,
+        progress: DownloadBar | None = None,
         **options: Any,
     ) -> Family:
         """Problems of ``size`` rows drawn without replacement from a dataset.

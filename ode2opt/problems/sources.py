@@ -33,7 +33,7 @@ class DataWarning(UserWarning):
     """A dataset's file is not the one that is known by its name."""
 
 
-class Progress(Protocol):
+class DownloadBar(Protocol):
     """What a download reports to: the few calls of a tqdm bar that pooch makes."""
 
     total: int
@@ -63,7 +63,7 @@ def find_file(name: str) -> Path | None:
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
-def obtain_file(name: str, progress: Progress | None = None) -> Path:
+def obtain_file(name: str, progress: DownloadBar | None = None) -> Path:
     """Return the file, downloading it into the cache if it is not on this machine."""
     folder = local_folder()
     if folder is not None and (folder / name).is_file():
@@ -95,7 +95,7 @@ def _hash(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _download(name: str, progress: Progress | None) -> Path:
+def _download(name: str, progress: DownloadBar | None) -> Path:
     """Return the cached file if its hash is right, else fetch it."""
     import pooch
 

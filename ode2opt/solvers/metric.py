@@ -19,7 +19,7 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
 LONGEST = 1e70  # of scale and stretch: M and what is made of it stay finite
-KINDS = ("diagonal", "spectral", "lowrank")
+METRIC_KINDS = ("diagonal", "spectral", "lowrank")
 ROUNDING = 1e-14  # of the largest eigenvalue: below it there is nothing to know
 DENSE = 0.5  # from this share of n directions on, M as a matrix costs less than its factors
 
@@ -42,8 +42,8 @@ class Metric:
     _milder: dict[float, Metric] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_name("metric", self.kind, KINDS)
+        if self.kind not in METRIC_KINDS:
+            raise unknown_name("metric", self.kind, METRIC_KINDS)
         _check("scale", self.scale, (len(np.atleast_1d(self.scale)),), above=0.0)
         if self.kind == "diagonal":
             if self.V is not None or self.stretch is not None:

@@ -23,7 +23,7 @@ from ode2opt.errors import InputError
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Memory, Method, Result, Status, solve
-from ode2opt.solvers.methods import built_in
+from ode2opt.solvers.built_in import built_in
 from ode2opt.threads import one_thread
 
 MEMORY = "memory"

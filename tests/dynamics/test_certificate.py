@@ -9,14 +9,14 @@ from support import visited
 
 import ode2opt
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
-from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certify
+from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certificate_of
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
 
 
 def along(coefficients, problem=TIGHT, **options):
     options = {"scales": [1.0], "estimator": Global(1.0)} | options
-    return certify(coefficients, [problem], **options)
+    return certificate_of(coefficients, [problem], **options)
 
 
 def test_C4_with_a_tight_L_is_refused_and_C39_accepted():
@@ -46,7 +46,9 @@ def test_the_smallest_margin_is_where_it_is_said_to_be():
         Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40) * size) for size in (1, 3)
     ]
     K, h = 60, 0.04
-    found = certify(Default(2.0), problems, K=K, scales=[400.0] * 2, starts=[np.zeros(4)] * 2)
+    found = certificate_of(
+        Default(2.0), problems, K=K, scales=[400.0] * 2, starts=[np.zeros(4)] * 2
+    )
     worst = found.conditions["linear"]
     schedule = Default(2.0).schedule(h, 1.0, K, 400.0)
     points = visited(problems[worst.instance], np.zeros(4), schedule, K)
@@ -88,7 +90,7 @@ class _Dipping(Default):
 def test_problems_and_starts_of_other_types(dtype):
     rng = np.random.default_rng(0)
     A = (3 * rng.standard_normal((30, 3))).astype(dtype)
-    found = certify(
+    found = certificate_of(
         Default(1.0), [Logistic(A, rng.integers(0, 2, 30))], K=20, starts=[np.zeros(3, dtype)]
     )
     assert found.levels["sequence"]
@@ -99,7 +101,7 @@ def test_iterates_that_are_not_finite_are_a_failure_for_every_estimator(estimato
     problem = ode2opt.Problem.from_function(
         lambda x: jnp.where(x[0] < -3, jnp.nan, 1.0) * jnp.sum(x**2) / 2, n=2
     )
-    found = certify(
+    found = certificate_of(
         Default(3.9), [problem], K=100, scales=[0.9], starts=[[3.0, 1.0]], estimator=estimator
     )
     assert found.margins["linear"] == -np.inf
@@ -139,7 +141,7 @@ def test_nothing_is_ever_called_proved():
 def test_a_diverging_sequence_is_a_failure_not_an_error():
     rng = np.random.default_rng(0)
     problem = Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40))
-    found = certify(Default(4.0), [problem], scales=[1e-3], starts=[np.full(4, 10.0)])
+    found = certificate_of(Default(4.0), [problem], scales=[1e-3], starts=[np.full(4, 10.0)])
     assert not found.levels["sequence"]
     assert found.conditions["stability"].held == 0
 
@@ -147,7 +149,7 @@ def test_a_diverging_sequence_is_a_failure_not_an_error():
 def test_what_cannot_be_computed_does_not_hold():
     """A gradient that turns into NaN after the first steps."""
     problem = ode2opt.Problem.from_function(lambda x: jnp.sum(jnp.sqrt(1 - x**2) ** -1), n=2)
-    found = certify(Default(1.0), [problem], K=30, scales=[1e-6], starts=[np.full(2, 0.5)])
+    found = certificate_of(Default(1.0), [problem], K=30, scales=[1e-6], starts=[np.full(2, 0.5)])
     assert np.isnan(found.traces[0].curvature).any()
     assert found.margins["linear"] == -np.inf
     assert "Infinity" not in json.dumps(found.summary())
@@ -163,22 +165,25 @@ def test_the_worst_case_can_be_added():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: certify(Default(), []), "at least one problem"),
-        (lambda: certify(Default(), [TIGHT] * 2, scales=[1.0]), "2 problems but 1 scales"),
-        (lambda: certify(Default(), [TIGHT], scales=[0.0]), "A scale is 0"),
-        (lambda: certify(Default(), [TIGHT], starts=[np.ones(3)]), r"A start has shape \(3,\)"),
-        (lambda: certify(Default(), [TIGHT], K=2.5), "K is 2.5"),
-        (lambda: certify("eigac-c1", [TIGHT]), "neither coefficients nor a schedule"),
+        (lambda: certificate_of(Default(), []), "at least one problem"),
+        (lambda: certificate_of(Default(), [TIGHT] * 2, scales=[1.0]), "2 problems but 1 scales"),
+        (lambda: certificate_of(Default(), [TIGHT], scales=[0.0]), "A scale is 0"),
+        (
+            lambda: certificate_of(Default(), [TIGHT], starts=[np.ones(3)]),
+            r"A start has shape \(3,\)",
+        ),
+        (lambda: certificate_of(Default(), [TIGHT], K=2.5), "K is 2.5"),
+        (lambda: certificate_of("eigac-c1", [TIGHT]), "neither coefficients nor a schedule"),
         (lambda: ode2opt.certify(Default(), [TIGHT], worst_case=31), "1 to 30"),
         (
-            lambda: certify(Schedule.gradient_descent(1.0, 10), [TIGHT]),
+            lambda: certificate_of(Schedule.gradient_descent(1.0, 10), [TIGHT]),
             "10 iterations, fewer than K",
         ),
         (lambda: ode2opt.certify("lbfgs", [TIGHT]), "no schedule of three numbers"),
         (lambda: ode2opt.certify("eigac-c3", [TIGHT]), "Unknown method"),
-        (lambda: certify(Default(), [TIGHT], t0=0.2), "must exceed alpha h"),
+        (lambda: certificate_of(Default(), [TIGHT], t0=0.2), "must exceed alpha h"),
         (
-            lambda: certify(
+            lambda: certificate_of(
                 Default(),
                 [Problem.from_function(lambda x: x @ x, lambda x: 2 * x, n=2)],
             ),
@@ -194,5 +199,7 @@ def test_bad_input_is_named(call, said):
 def test_l0l1_margins_are_those_of_its_curvature():
     rng = np.random.default_rng(0)
     problem = Logistic(rng.standard_normal((30, 3)), rng.integers(0, 2, 30), l2=0.1)
-    found = certify(Default(1.0), [problem], K=20, estimator=L0L1(np.float64(5.0), np.float64(0.0)))
+    found = certificate_of(
+        Default(1.0), [problem], K=20, estimator=L0L1(np.float64(5.0), np.float64(0.0))
+    )
     np.testing.assert_allclose(found.traces[0].curvature, 5.0)

@@ -9,7 +9,7 @@ from support import visited
 
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.dynamics import Default, Spline, Table, double, flow, stack, to_jax
-from ode2opt.dynamics.sequence import sequence
+from ode2opt.dynamics.iterates import iterates
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -61,7 +61,7 @@ def test_the_euler_sequence_is_first_order_accurate():
     for h in (0.01, 0.005, 0.0025, 0.00125):
         schedule = coefficients.schedule(h, 1.0, round(2.0 / h), L)
         tables = tuple(map(jnp.asarray, (schedule.a, schedule.c, schedule.d)))
-        last = jax.jit(sequence)(tables, twin, jnp.asarray(x0))[-1]
+        last = jax.jit(iterates)(tables, twin, jnp.asarray(x0))[-1]
         errors.append(np.linalg.norm(last - exact))
     order = np.log2(np.array(errors[:-1]) / errors[1:])
     np.testing.assert_allclose(order, 1.0, atol=0.1)
@@ -75,7 +75,7 @@ def test_euler_with_the_schedules_step_is_the_sequence():
         ts=1.0 + 0.04 * np.arange(51),
     )  # fmt: skip
     schedule = coefficients.schedule(0.04, 1.0, 50, L)
-    points = sequence((schedule.a, schedule.c, schedule.d), twin, jnp.asarray(x0))
+    points = iterates((schedule.a, schedule.c, schedule.d), twin, jnp.asarray(x0))
     np.testing.assert_allclose(found.x, points, rtol=1e-9, atol=1e-11)
 
 
@@ -86,7 +86,7 @@ def test_the_jax_sequence_is_the_solvers():
     points = visited(problem, np.ones(5), schedule, 40)
     tables = (schedule.a, schedule.c, schedule.d)
     np.testing.assert_allclose(
-        sequence(tables, to_jax(problem), jnp.ones(5)), points, rtol=1e-10, atol=1e-12
+        iterates(tables, to_jax(problem), jnp.ones(5)), points, rtol=1e-10, atol=1e-12
     )
 
 

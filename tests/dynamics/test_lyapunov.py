@@ -9,7 +9,7 @@ import scipy.optimize
 
 from ode2opt import Logistic, Lpp, Quadratic
 from ode2opt.dynamics import Default, Neural, Spline, Table, best_pair, convergence, flow, to_jax
-from ode2opt.dynamics.flows import State, velocity
+from ode2opt.dynamics.diffrax_flow import State, velocity
 from ode2opt.dynamics.lyapunov import Minimum, Pair, energy, energy_rate
 
 pytestmark = pytest.mark.usefixtures("x64")

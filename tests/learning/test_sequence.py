@@ -32,7 +32,7 @@ from ode2opt.learning.sequence.spectrum import (
 )
 from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.problems.family import Fold
-from ode2opt.study.certification import certify
+from ode2opt.study.certify import certify
 
 KINDS = tuple(METRICS)
 SHORT = {

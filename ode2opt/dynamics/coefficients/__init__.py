@@ -13,7 +13,7 @@ from ode2opt.dynamics.coefficients.neural import Neural
 from ode2opt.dynamics.coefficients.table import Table
 from ode2opt.errors import InputError, unknown_name
 
-KINDS: dict[str, type[Coefficients]] = {
+COEFFICIENTS: dict[str, type[Coefficients]] = {
     "default": Default,
     "neural": Neural,
     "spline": Spline,
@@ -28,27 +28,27 @@ FEW = 16  # so many more than parameters there are may they be
 
 def kind_of(coefficients: Coefficients) -> str:
     """Return the name of a kind."""
-    return next(name for name, kind in KINDS.items() if type(coefficients) is kind)
+    return next(name for name, kind in COEFFICIENTS.items() if type(coefficients) is kind)
 
 
 def restored(
     kind: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
 ) -> Coefficients:
     """Return coefficients from plain values, as a method file holds them."""
-    if kind not in KINDS:
-        raise unknown_name("kind of coefficients", kind, KINDS)
+    if kind not in COEFFICIENTS:
+        raise unknown_name("kind of coefficients", kind, COEFFICIENTS)
     size = sum(np.size(values) for values in parameters.values())
     if any(type(settings.get(n)) is int and settings[n] > size + FEW for n in COUNTS):
         raise InputError(f"The settings of the {kind} coefficients do not fit its parameters.")
     try:
-        blank = KINDS[kind].blank(**settings)
+        blank = COEFFICIENTS[kind].blank(**settings)
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise InputError(f"The settings of the {kind} coefficients are wrong: {error}") from None
     return blank.with_parameters(parameters)
 
 
 __all__ = [
-    "KINDS",
+    "COEFFICIENTS",
     "Coefficients",
     "Curves",
     "Default",

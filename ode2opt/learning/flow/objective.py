@@ -26,8 +26,9 @@ from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.coefficients.base import derivative
 from ode2opt.dynamics.conditions import safe_sqrt
 from ode2opt.dynamics.default import T0, H
+from ode2opt.dynamics.diffrax_flow import log_norm
 from ode2opt.dynamics.estimators import Estimator, PowerIteration, as_double
-from ode2opt.dynamics.flows import log_norm
+from ode2opt.dynamics.inertial import eigac_step, ishd
 from ode2opt.dynamics.lyapunov import Pair, delta
 from ode2opt.learning.differentiable_loop import loop, row_of
 from ode2opt.learning.flow.instances import FlowInstance
@@ -197,9 +198,9 @@ def _step(here: _Row, there: _Row, state: _State, constants: _Constants) -> tupl
     step, m = rules.step, rules.substeps
     move = partial(_sequence_move, rules, here, state)
     if m == 1:
-        u, e = move()
+        e, u = move()
     else:
-        u, e = jax.lax.cond(state.part == 0, move, lambda: (state.u, state.e))
+        e, u = jax.lax.cond(state.part == 0, move, lambda: (state.e, state.u))
     x_bar = problem.at(state.x_bar + e / m)
     slope = (there.beta - here.beta) / step
     dx1, dv1 = _velocity(here, slope, state.v, state.g)
@@ -227,20 +228,18 @@ def _turn(move: Array, new: Array, old: Array) -> Array:
 
 
 def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array]:
-    """Return (x', v') (docs/mathematics.md, section 1).
+    """Return (x', v').
 
     beta' is the mean slope over the step: where a network with kinks bends inside a step, the
     derivative by its parameters is right nevertheless.
     """
-    moved = v - row.beta * g
-    return moved, -row.damping * moved + (slope - row.gamma) * g
+    return ishd(v, g, row.damping, row.beta, row.gamma, slope)
 
 
 def _sequence_move(rules: Rules, row: _Row, state: _State) -> tuple[Array, Array]:
-    """Return the sequence's next u and its move e (docs/mathematics.md, section 2)."""
-    h, g = rules.h, state.g_bar
-    e = state.u - h * row.beta * g
-    return state.u - h * row.damping * e - h**2 * row.s * g, e
+    """Return the sequence's move e and its next u."""
+    h = rules.h
+    return eigac_step(state.u, state.g_bar, h * row.beta, h**2 * row.s, h * row.damping)
 
 
 def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:

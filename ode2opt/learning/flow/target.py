@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import certify
+from ode2opt.dynamics.certificate import certificate_of
 from ode2opt.dynamics.coefficients import Coefficients, kind_of
 from ode2opt.learning.comparison import RIVALS
 from ode2opt.learning.flow.instances import FlowInstance, Source
@@ -85,7 +85,7 @@ class FlowTarget:
         problems: Sequence[Problem],
         instances: Sequence[FlowInstance],
     ) -> dict[str, Any]:
-        found = certify(
+        found = certificate_of(
             learned, problems, name=kind_of(learned), K=method.horizon,
             h=self.options.h, t0=self.options.t0,
             scales=[float(one.scale) for one in instances],

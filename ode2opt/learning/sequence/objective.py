@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.learning.differentiable_loop import loop
 from ode2opt.learning.protocol import StoppingTime
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, Squares, apply, filtered
@@ -157,13 +158,12 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
 def _step(
     here: tuple[Array, Array, Array], there: Any, state: _State, limits: _Limits
 ) -> tuple[_State, Array]:
-    """e = u - a M g; x <- x + e; u <- u - d e - c M g."""
+    """Take one iteration, M g in the place of g."""
     a, c, d = here
-    e = state.u - a * state.mg
+    e, u = eigac_step(state.u, state.mg, a, c, d)
     x = state.x + e
     g = limits.problem.gradient(x)
     mg = apply(limits.spectrum, state.squares, g)
-    u = (1 - d) * e + (a - c) * state.mg
     swing = _swing(a, c, d, state, g, mg, e)
     violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-limits.margin))
     over = (state.log_norm <= limits.end) | ~(state.log_norm <= limits.most)

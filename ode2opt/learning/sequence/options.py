@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ode2opt.learning.options import SHARE, Options, Range, again, option
-from ode2opt.solvers.metric import KINDS
+from ode2opt.solvers.metric import METRIC_KINDS
 
-METRICS = ("auto", "none", *KINDS)
+METRICS = ("auto", "none", *METRIC_KINDS)
 REFERENCES = ("auto", "start", "path")
 STARTS = ("paper", "learned")
 TABLES = ("spline",)

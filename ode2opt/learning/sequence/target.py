@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, certify, uncertified
+from ode2opt.dynamics.certificate import Certificate, certificate_of, uncertified
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
@@ -145,7 +145,7 @@ class SequenceTarget:
             subjects = in_metric(method, problems, [one.x0 for one in instances])
         except InputError as error:
             return uncertified("learned", len(problems), str(error))
-        return certify(
+        return certificate_of(
             method.schedule, subjects.problems, name="learned", K=method.horizon,
             scales=subjects.scales, starts=subjects.starts,
         )  # fmt: skip

@@ -10,10 +10,10 @@ from ode2opt.problems.files.arrays import read_npz
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.libsvm import read_libsvm
 from ode2opt.problems.files.parquet import read_parquet
-from ode2opt.problems.files.table import Asked, Table
+from ode2opt.problems.files.data_table import Asked, DataTable
 from ode2opt.problems.files.unpacking import PACKED
 
-READERS: dict[str, Callable[[Path, Asked], Table]] = {
+READERS: dict[str, Callable[[Path, Asked], DataTable]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
@@ -24,7 +24,7 @@ READERS: dict[str, Callable[[Path, Asked], Table]] = {
 
 def read_table(
     path: str | Path, *, label: str | int | None = None, weights: str | int | None = None
-) -> Table:
+) -> DataTable:
     """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
 
     Args:
@@ -40,7 +40,7 @@ def read_table(
     return reader_of(path)(path, Asked(*asked))
 
 
-def reader_of(path: Path) -> Callable[[Path, Asked], Table]:
+def reader_of(path: Path) -> Callable[[Path, Asked], DataTable]:
     """Return what reads a file of this name."""
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)
@@ -59,7 +59,7 @@ def check_file(path: Path) -> None:
 __all__ = [
     "READERS",
     "Asked",
-    "Table",
+    "DataTable",
     "check_file",
     "read_csv",
     "read_libsvm",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.files.table import Asked, Table, as_labels, check_columns
+from ode2opt.problems.files.data_table import Asked, DataTable, as_labels, check_columns
 from ode2opt.problems.files.unpacking import check_content
 
 MATRIX, LABELS = ("A", "X"), ("b", "y")
@@ -20,7 +20,7 @@ PARTS = ("data", "indices", "indptr", "shape", "format")
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, wanted: Asked) -> Table:
+def read_npz(path: Path, wanted: Asked) -> DataTable:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC).
@@ -48,7 +48,7 @@ def read_npz(path: Path, wanted: Asked) -> Table:
         raise InputError(f"{path}: A holds {A.dtype}, not real numbers.")
     check_columns(A.shape[1], path)
     A = A.astype(np.float64) if A.dtype.itemsize > 8 else A
-    return Table(A, as_labels(b, path), weights=_weights(path, arrays, wanted.weights, len(b)))
+    return DataTable(A, as_labels(b, path), weights=_weights(path, arrays, wanted.weights, len(b)))
 
 
 def _weights(

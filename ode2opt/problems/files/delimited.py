@@ -13,11 +13,11 @@ from typing import IO
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems.files.table import (
+from ode2opt.problems.files.data_table import (
     LABEL_NAMES,
     Asked,
     Columns,
-    Table,
+    DataTable,
     as_labels,
     is_number,
     short,
@@ -38,7 +38,7 @@ class Layout:
     skip: int
 
 
-def read_csv(path: Path, asked: Asked) -> Table:
+def read_csv(path: Path, asked: Asked) -> DataTable:
     """Read a CSV file.
 
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`)
@@ -56,7 +56,7 @@ def read_csv(path: Path, asked: Asked) -> Table:
     labels = values[cells[:, columns.label].astype(int)]
     weights = None if columns.weights is None else cells[:, columns.weights].copy()
     features = columns.features
-    return Table(cells[:, features], labels, [names[j] for j in features], weights)
+    return DataTable(cells[:, features], labels, [names[j] for j in features], weights)
 
 
 def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, list[str]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ode2opt.errors import InputError
-from ode2opt.problems.files.table import USUAL, Asked, Table, check_columns, is_number, short
+from ode2opt.problems.files.data_table import USUAL, Asked, DataTable, check_columns, is_number, short
 from ode2opt.problems.files.unpacking import open_bytes, open_text
 
 MOST_DIGITS = 18  # of an index
 
 
-def read_libsvm(path: Path, asked: Asked = USUAL, n: int | None = None) -> Table:
+def read_libsvm(path: Path, asked: Asked = USUAL, n: int | None = None) -> DataTable:
     """Read LIBSVM text into a CSR matrix of ``n`` columns, by default up to the largest index."""
     from sklearn.datasets import load_svmlight_file
 
@@ -35,7 +35,7 @@ def read_libsvm(path: Path, asked: Asked = USUAL, n: int | None = None) -> Table
     if A.nnz == 0:
         raise InputError(f"{path} holds labels but no features.")
     check_columns(A.shape[1], path)
-    return Table(A, labels)
+    return DataTable(A, labels)
 
 
 def _first_bad_line(path: Path) -> str | None:

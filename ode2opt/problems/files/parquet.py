@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
-from ode2opt.problems.files.table import Asked, Table, as_labels, told_apart
+from ode2opt.problems.files.data_table import Asked, DataTable, as_labels, told_apart
 from ode2opt.problems.files.unpacking import check_content
 
 NUMBER = 8  # bytes
 
 
-def read_parquet(path: Path, asked: Asked, group: int | None = None) -> Table:
+def read_parquet(path: Path, asked: Asked, group: int | None = None) -> DataTable:
     """Read a Parquet file of numeric columns with one label column; one row group if asked."""
     with _opened(path) as file:
         about = file.metadata
@@ -38,7 +38,7 @@ def read_parquet(path: Path, asked: Asked, group: int | None = None) -> Table:
     labels = _labels(table.column(keep[target]), names[target], path)
     A = np.stack([numbers(j) for j in features], axis=1)
     weights = None if weighing is None else numbers(weighing)
-    return Table(A, labels, [names[j] for j in features], weights)
+    return DataTable(A, labels, [names[j] for j in features], weights)
 
 
 def row_groups(path: Path) -> list[int]:

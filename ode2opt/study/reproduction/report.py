@@ -23,7 +23,7 @@ from ode2opt.study.reproduction.headline import add_bars, headline
 from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
 from ode2opt.study.reproduction.results import machine
 from ode2opt.study.reproduction.rows import CLASSICS, Row
-from ode2opt.study.reproduction.tables import Table
+from ode2opt.study.reproduction.tables import PaperTable
 
 CLOSE = 0.07  # how near a mean must come to the printed one to count as the same
 SAME = ("gd", "nag", "eigac-c1")
@@ -70,7 +70,7 @@ L-BFGS is not in the paper. It is what a user would run otherwise, so it is in e
 
 
 def write_report(
-    findings: Findings, tables: dict[str, Table], missing: list[dict[str, str]]
+    findings: Findings, tables: dict[str, PaperTable], missing: list[dict[str, str]]
 ) -> Page:
     """Return the page."""
     page = Page("ODE-based learning to optimise: the study", headline(findings))

@@ -11,7 +11,7 @@ from typing import Any
 from ode2opt.study.reproduction.findings import QUANTITIES, Findings
 from ode2opt.study.reproduction.plan import ITERATIONS, PROBLEMS, SEED, TOL, Item
 from ode2opt.study.reproduction.rows import ROWS, printed_cell
-from ode2opt.study.reproduction.tables import Table
+from ode2opt.study.reproduction.tables import PaperTable
 
 TRAINING = ("horizon", "certificate", "statistics", "options")
 
@@ -28,7 +28,7 @@ def machine() -> dict[str, Any]:
 
 def results(
     findings: Findings,
-    tables: dict[str, Table],
+    tables: dict[str, PaperTable],
     files: Iterable[Path],
     missing: Sequence[dict[str, str]],
 ) -> dict[str, Any]:

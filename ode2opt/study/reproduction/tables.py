@@ -25,7 +25,7 @@ NAMES = {"logistic": "logistic regression", "lpp": "lpp minimisation"}
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table to read, and its numbers as records for the CSV file, which names the study."""
 
     name: str
@@ -80,7 +80,7 @@ def _tex(text: str) -> str:
     return f"${text[0]}${text[1:]}" if text[:1] in {"+", "-"} and text != NOTHING else text
 
 
-def make_tables(findings: Findings) -> dict[str, Table]:
+def make_tables(findings: Findings) -> dict[str, PaperTable]:
     """Return the tables that are asked for, by name."""
     made = {}
     for name in findings.outputs:
@@ -98,15 +98,15 @@ def _table(
     columns: list[str],
     rows: list[list[str]],
     records: list[dict[str, Any]],
-) -> Table:
+) -> PaperTable:
     effort = findings.effort
-    return Table(name, effort.marked(caption), columns, rows, records, effort.mark or "full")
+    return PaperTable(name, effort.marked(caption), columns, rows, records, effort.mark or "full")
 
 
 # Table 1 ----------------------------------------------------------------------------------------
 
 
-def _datasets(findings: Findings) -> Table:
+def _datasets(findings: Findings) -> PaperTable:
     rows, records = [], []
     for dataset in findings.datasets:
         made = findings.get("data", "logistic", dataset)
@@ -144,7 +144,7 @@ def _beside(ours: int | None, paper: int | None) -> str:
 # Tables 2 to 5 ----------------------------------------------------------------------------------
 
 
-def _benchmark(findings: Findings, name: str) -> Table:
+def _benchmark(findings: Findings, name: str) -> PaperTable:
     problem, quantity = BENCHMARKS[name]
     cells = {
         row: [

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ode2opt.dynamics.certificate import Certificate
-from ode2opt.dynamics.certificate import certify as certify_along
+from ode2opt.dynamics.certificate import Certificate, certificate_of
 from ode2opt.dynamics.coefficients import Coefficients, Default, restored
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.schedule import Schedule
@@ -19,7 +18,7 @@ from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
 from ode2opt.solvers import Method
-from ode2opt.solvers.methods import METHODS, built_in
+from ode2opt.solvers.built_in import METHODS, built_in
 
 ESTIMATORS = ("power", "l0l1")
 Certifiable = str | Method | Coefficients | Schedule
@@ -41,7 +40,8 @@ def certify(
         K: iterations to follow on each; a learned method is followed to its horizon at most. An
             instant method has nothing to follow.
         worst_case: add the exact worst case of this many iterations (needs the extra ``proofs``).
-        options: those of :func:`ode2opt.dynamics.certify`: ``scales``, ``starts``, ``estimator``.
+        options: those of :func:`ode2opt.dynamics.certificate_of`: ``scales``, ``starts``,
+            ``estimator``.
 
     Example:
         >>> certificate = certify("eigac-c4", [problem])
@@ -55,7 +55,7 @@ def certify(
     if isinstance(method, Method):
         problems, given = _as_learned(method, problems)
         options = given | options
-    certificate = certify_along(subject, problems, K=K, name=name, **options)
+    certificate = certificate_of(subject, problems, K=K, name=name, **options)
     if worst_case is None:
         return certificate
     schedule = subject

@@ -19,7 +19,7 @@ _NUMBER = re.compile("-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """Rows as read: a matrix, one label each (numbers or words), the columns' names, weights."""
 
     A: Array

@@ -19,6 +19,7 @@ from array_api_compat import is_jax_namespace
 
 from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.default import T0
+from ode2opt.dynamics.inertial import ishd
 from ode2opt.dynamics.jaxed import double, refuse_single_precision, to_jax
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array, as_positive
@@ -68,10 +69,9 @@ def velocity(
     coefficients: Coefficients, problem: Problem, scale: Array, t: Array, s: State
 ) -> State:
     """Return (x', v') at time ``t``."""
-    g = problem.gradient(s.x) / scale
-    moved = s.v - coefficients.beta(t) * g
-    slope = coefficients.dbeta(t) - coefficients.gamma(t)
-    return State(moved, -(coefficients.alpha / t) * moved + slope * g)
+    g, damping = problem.gradient(s.x) / scale, coefficients.alpha / t
+    curves = (coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t))
+    return State(*ishd(s.v, g, damping, *curves))
 
 
 def initial_state(

@@ -1,0 +1,28 @@
+"""ISHD and EIGAC, each written once, in array terms: for NumPy, JAX, torch and proofs alike.
+
+    ISHD, the inertial system with Hessian-driven damping (docs/mathematics.md, section 1):
+        x' = v - beta g,   v' = -(alpha/t) x' + (beta' - gamma) g
+    EIGAC, its explicit Euler discretisation with u = h v (section 2):
+        e = u - a g,   x <- x + e,   u <- u - d e - c g
+
+``solvers.eigac`` alone has the iteration a second time, in place: 1.3, 1.8 and 2.3 times as fast at
+100, 10,000 and a million variables (NumPy, one core).
+"""
+
+from __future__ import annotations
+
+from ode2opt.problems._arrays import Array
+
+
+def ishd(
+    v: Array, g: Array, damping: Array, beta: Array, gamma: Array, dbeta: Array
+) -> tuple[Array, Array]:
+    """Return (x', v') given v and the gradient; ``damping`` is alpha/t."""
+    moved = v - beta * g
+    return moved, -damping * moved + (dbeta - gamma) * g
+
+
+def eigac_step(u: Array, g: Array, a: Array, c: Array, d: Array) -> tuple[Array, Array]:
+    """Return the move e of an iteration and the next u, given u and the gradient."""
+    e = u - a * g
+    return e, u - d * e - c * g
