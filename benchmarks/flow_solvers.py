@@ -1,0 +1,211 @@
+"""Who should solve the flow in training: the loop that is written for it, or diffrax?
+
+The stopping time T of one training problem and its derivative by the coefficients, as StoPM needs
+them at every step: lpp on a5a (or rows of its shape, as in benchmarks/stopm.py), tolerance 1e-4.
+The truth is diffrax's Tsit5 at a tolerance of 1e-10. Printed for each solver: the error of T and
+of dT/dtheta (relative, in norm), gradients of f on the way, and seconds without and with the
+derivative.
+
+The loop's last row is what training does: sequence, curvature, P and Q as well, which nobody else
+computes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import optimistix
+from stopm import family, seconds_of
+
+from ode2opt.dynamics.diffrax_flow import State, initial_state, log_norm, velocity
+from ode2opt.dynamics.inertial import ishd
+from ode2opt.dynamics.jaxed import double
+from ode2opt.learning import FlowOptions
+from ode2opt.learning.differentiable_loop import loop, row_of
+from ode2opt.learning.flow.target import FlowTarget
+from ode2opt.learning.protocol import TRAINING
+
+EPS, ROUNDS = 1e-4, 7
+TRUTH, LOOSE = 1e-10, 1e-4  # tolerances of adaptive steps
+STAGES = {"Heun": 2, "Tsit5": 6}  # gradients a step; Tsit5's last one is the next one's first
+HEADER = ("solver", "error of T", "of dT", "gradients", "forward", "with derivative", "compile")
+
+
+class Case(NamedTuple):
+    """A problem to follow, the coefficients it is followed with, and where it ends."""
+
+    one: Any
+    options: FlowOptions
+    coefficients: Any
+
+    @property
+    def end(self) -> float:
+        """The time at which a flow is given up."""
+        return self.options.t1
+
+
+class Found(NamedTuple):
+    """A stopping time, and how many steps were taken for it."""
+
+    T: Any
+    steps: Any
+
+
+def by_diffrax(case: Case, solver: Any, adjoint: Any, rtol: float | None, theta: Any) -> Found:
+    """Return T by diffrax's event, with steps of h or, given a tolerance, adaptive ones."""
+    one, options = case.one, case.options
+    solution = diffrax.diffeqsolve(
+        _term(case, theta), solver, options.t0, case.end, options.h if rtol is None else None,
+        initial_state(theta, one.problem, one.scale, options.t0, one.x0),
+        saveat=diffrax.SaveAt(t1=True), adjoint=adjoint, max_steps=4 * options.horizon,
+        stepsize_controller=_controller(rtol),
+        event=diffrax.Event(
+            lambda t, y, args, **rest: log_norm(one.problem, y.x) - jnp.log(EPS),
+            optimistix.Newton(rtol=1e-10, atol=1e-12), direction=False,
+        ),
+    )  # fmt: skip
+    return Found(solution.ts[-1], solution.stats["num_steps"])
+
+
+def by_backsolve(case: Case, solver: Any, rtol: float, theta: Any) -> Found:
+    """Return T with the derivative of the implicit function theorem around the adjoint equation.
+
+    The adjoint equation knows no events: T is found first, and log |g(x(T))| differentiated there.
+    """
+    one, options = case.one, case.options
+    found = by_diffrax(case, solver, diffrax.RecursiveCheckpointAdjoint(), rtol, _still(theta))
+    T = jax.lax.stop_gradient(found.T)
+
+    def height(theta: Any, T: Any) -> tuple[Any, Any]:
+        solution = diffrax.diffeqsolve(
+            _term(case, theta), solver, options.t0, T, None,
+            initial_state(theta, one.problem, one.scale, options.t0, one.x0),
+            adjoint=diffrax.BacksolveAdjoint(), max_steps=4 * options.horizon,
+            stepsize_controller=_controller(rtol),
+        )  # fmt: skip
+        end = State(solution.ys.x[-1], solution.ys.v[-1])
+        return log_norm(one.problem, end.x), end
+
+    value, end = height(theta, T)
+    moved = velocity(_still(theta), one.problem, one.scale, T, jax.lax.stop_gradient(end)).x
+    _, slope = jax.jvp(partial(log_norm, one.problem), (jax.lax.stop_gradient(end.x),), (moved,))
+    return Found(T - (value - jax.lax.stop_gradient(value)) / slope, found.steps)
+
+
+def by_loop(case: Case, theta: Any) -> Found:
+    """Return T by Heun's method in the differentiable loop, the flow alone."""
+    (problem, x0, scale), options = case.one, case.options
+    h, goal = options.h, jnp.log(EPS)
+    t = options.t0 + h * jnp.arange(options.horizon + 1)
+    rows = jax.vmap(lambda t: (theta.alpha / t, theta.beta(t), theta.gamma(t), theta.dbeta(t)))(t)
+
+    def step(here: Any, there: Any, s: State, constants: Any) -> tuple[State, Any]:
+        problem, scale = constants
+        first = ishd(s.v, problem.gradient(s.x) / scale, *here)
+        middle = State(*(a + h * b for a, b in zip(s, first, strict=True)))
+        second = ishd(middle.v, problem.gradient(middle.x) / scale, *there)
+        parts = zip(s, first, second, strict=True)
+        new = State(*(a + h / 2 * (b + c) for a, b, c in parts))
+        return new, log_norm(problem, new.x) <= goal
+
+    start = initial_state(theta, problem, scale, options.t0, x0)
+    state, i, _ = loop(step, start, rows, (problem, scale))
+    new, _ = step(row_of(rows, i), row_of(rows, i + 1), state, (problem, scale))
+    high, low = (log_norm(problem, each.x) for each in (state, new))
+    return Found(t[i] + h * (high - goal) / (high - low), i + 1)
+
+
+def by_training(case: Case, rules: Any, theta: Any) -> Found:
+    """Return T as training finds it, with P and Q beside it."""
+    found = rules.stopping_time(theta, case.one)
+    T = found.T + 0.0 * (found.P + found.Q)  # so that they are computed, and differentiated
+    return Found(T, (found.T - case.options.t0) / case.options.h + 1)
+
+
+def _term(case: Case, theta: Any) -> Any:
+    one = case.one
+    return diffrax.ODETerm(lambda t, s, args: velocity(theta, one.problem, one.scale, t, s))
+
+
+def _controller(rtol: float | None) -> Any:
+    if rtol is None:
+        return diffrax.ConstantStepSize()
+    return diffrax.PIDController(rtol=rtol, atol=rtol * 1e-2)
+
+
+def _still(tree: Any) -> Any:
+    return jax.lax.stop_gradient(tree)
+
+
+class Row(NamedTuple):
+    """What was measured of a solver."""
+
+    T: float
+    slope: Any
+    gradients: float
+    forward: float
+    both: float
+    compile: float
+
+
+def measured(find: Callable[[Any], Found], case: Case, stages: int) -> Row:
+    """Return what a solver finds and takes; seconds are medians."""
+    learned, rest = eqx.partition(case.coefficients, eqx.is_inexact_array)
+    flat, back = jax.flatten_util.ravel_pytree(learned)
+
+    def time_of(theta: Any) -> tuple[Any, Any]:
+        return find(eqx.combine(back(theta), rest))
+
+    forward = jax.jit(time_of)
+    both = jax.jit(jax.value_and_grad(time_of, has_aux=True))
+    compiled = seconds_of(lambda: both(flat))
+    seconds_of(lambda: forward(flat))
+    (T, steps), slope = both(flat)
+    times = [
+        median(seconds_of(lambda work=work: work(flat)) for _ in range(ROUNDS))
+        for work in (forward, both)
+    ]
+    return Row(float(T), slope, stages * float(steps), *times, compiled)
+
+
+@double
+def main() -> None:
+    """Print the table."""
+    options = FlowOptions(tol=EPS)
+    target = FlowTarget(family(), options)
+    one = target.of(target.problem(TRAINING, 0), TRAINING, 0)
+    case = Case(one, options, target.start)
+    kept = diffrax.RecursiveCheckpointAdjoint()
+    heun, tsit5 = diffrax.Heun(), diffrax.Tsit5()
+    solvers: dict[str, tuple[Callable[[Any], Found], int]] = {
+        "truth": (partial(by_diffrax, case, tsit5, kept, TRUTH), STAGES["Tsit5"]),
+        "Heun, our loop": (partial(by_loop, case), STAGES["Heun"]),
+        "Heun, diffrax": (partial(by_diffrax, case, heun, kept, None), STAGES["Heun"]),
+        "Heun adaptive, diffrax": (partial(by_diffrax, case, heun, kept, LOOSE), STAGES["Heun"]),
+        "Tsit5, diffrax": (partial(by_diffrax, case, tsit5, kept, LOOSE), STAGES["Tsit5"]),
+        "Tsit5, adjoint equation": (partial(by_backsolve, case, tsit5, LOOSE), STAGES["Tsit5"]),
+        "training: T, P and Q": (partial(by_training, case, target.rules), STAGES["Heun"]),
+    }
+    rows = {name: measured(find, case, stages) for name, (find, stages) in solvers.items()}
+    truth = rows["truth"]
+    print(f"T = {truth.T:.6f}, {(truth.T - options.t0) / options.h:.1f} steps of h = {options.h}")
+    print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
+    for name, row in rows.items():
+        wrong = float(jnp.linalg.norm(row.slope - truth.slope) / jnp.linalg.norm(truth.slope))
+        cells = (
+            name, f"{abs(row.T - truth.T):.1e}", f"{wrong:.1e}", f"{row.gradients:.0f}",
+            f"{1e3 * row.forward:.1f} ms", f"{1e3 * row.both:.1f} ms", f"{row.compile:.1f} s",
+        )  # fmt: skip
+        print("| " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
