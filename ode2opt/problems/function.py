@@ -9,6 +9,8 @@ from ode2opt.errors import InputError, MissingDependencyError, installing
 from ode2opt.problems._arrays import Array, as_count, as_number, namespace, refuse_complex
 from ode2opt.problems.base import Problem
 
+OfArrays = Callable[..., Any]
+
 
 class FunctionProblem(Problem):
     """f given by callables on float64 NumPy vectors; made by :meth:`Problem.from_function`.
@@ -59,7 +61,7 @@ class FunctionProblem(Problem):
         return g
 
 
-def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[Callable, Callable, Callable]:
+def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[OfArrays, OfArrays, OfArrays]:
     """Return fun, its gradient and its Hessian-vector product, compiled by JAX in float64."""
     try:
         import jax
@@ -69,7 +71,7 @@ def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[Callable, Callab
             f"{installing('learn')}, or pass the gradient."
         ) from None
 
-    def in_double(compiled: Callable) -> Callable:
+    def in_double(compiled: OfArrays) -> OfArrays:
         def call(*args: Array) -> np.ndarray:
             with jax.enable_x64(True):
                 return np.asarray(compiled(*(np.asarray(a, dtype=np.float64) for a in args)))

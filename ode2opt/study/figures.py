@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate
+from ode2opt.dynamics.certificate import Certificate, Trace
 from ode2opt.errors import InputError, needing
 
 
@@ -27,7 +28,7 @@ def certificate_figure(certificate: Certificate) -> Any:
         from matplotlib.figure import Figure
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     panels = figure.subplots(1, 3)
-    quantities = (
+    quantities: tuple[tuple[str, Callable[[Trace], np.ndarray], float], ...] = (
         ("contraction factor, top mode", lambda trace: trace.rho, 1.0),
         ("C", lambda trace: trace.C, 0.0),
         ("|1 - B|", lambda trace: np.abs(1 - trace.B), 1.0),

@@ -161,7 +161,7 @@ def test_a_run_of_an_older_layout_is_refused(unbroken, tmp_path, resume):
     config = json.loads((unbroken[0] / "config.json").read_text())
     del config["layout"]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="older layout.*start anew, with another --out"):
+    with pytest.raises(InputError, match=r"older layout.*start anew, with another --out"):
         learn(family(), out=tmp_path, resume=resume, **SHORT)
     with pytest.raises(InputError, match="older layout"):
         read_config(tmp_path)
