@@ -23,13 +23,12 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
-from ode2opt.solvers.built_in import BuiltIn, Policy, built_in, follow, in_stages
+from ode2opt.solvers.built_in import BuiltIn, Policy, follow, in_stages
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import by_name
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method import Method
-from ode2opt.solvers.built_in import BuiltIn, Policy, follow, in_stages
 from ode2opt.solvers.recall import Recall
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
