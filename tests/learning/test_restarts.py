@@ -81,7 +81,7 @@ def test_the_report_of_a_run_tells_restarts_from_steps(unbroken, tmp_path):
     assert "beginning 2" in text
 
 
-@pytest.mark.parametrize("done", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("done", [1, 4, 6])
 def test_broken_off_in_any_stage_it_ends_like_an_unbroken_run(unbroken, tmp_path, done):
     folder = tmp_path / "run"
 
