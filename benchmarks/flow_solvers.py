@@ -86,8 +86,8 @@ def by_backsolve(case: Case, solver: Any, rtol: float, theta: Any) -> Found:
 
     def height(theta: Any, T: Any) -> tuple[Any, Any]:
         solution = diffrax.diffeqsolve(
-            _term(case, theta), solver, options.t0, T, None,
-            initial_state(theta, one.problem, one.scale, options.t0, one.x0),
+            _term(case, None), solver, options.t0, T, None,
+            initial_state(theta, one.problem, one.scale, options.t0, one.x0), theta,
             adjoint=diffrax.BacksolveAdjoint(), max_steps=4 * options.horizon,
             stepsize_controller=_controller(rtol),
         )  # fmt: skip
@@ -131,8 +131,11 @@ def by_training(case: Case, rules: Any, theta: Any) -> Found:
 
 
 def _term(case: Case, theta: Any) -> Any:
-    one = case.one
-    return diffrax.ODETerm(lambda t, s, args: velocity(theta, one.problem, one.scale, t, s))
+    """Return the system, with given coefficients or, where there are none, those of ``args``."""
+    problem, _, scale = case.one
+    return diffrax.ODETerm(
+        lambda t, s, args: velocity(args if theta is None else theta, problem, scale, t, s)
+    )
 
 
 def _controller(rtol: float | None) -> Any:

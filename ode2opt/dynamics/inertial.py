@@ -23,6 +23,9 @@ def ishd(
 
 
 def eigac_step(u: Array, g: Array, a: Array, c: Array, d: Array) -> tuple[Array, Array]:
-    """Return the move e of an iteration and the next u, given u and the gradient."""
+    """Return the move e of an iteration and the next u, given u and the gradient.
+
+    u - d e - c g is written as (1 - d) e + (a - c) g, as the solver has it: the same roundings.
+    """
     e = u - a * g
-    return e, u - d * e - c * g
+    return e, (1 - d) * e + (a - c) * g
