@@ -8,9 +8,11 @@ from io import StringIO
 
 import numpy as np
 import pytest
+import typer
 from sklearn.datasets import load_digits
 
 from ode2opt import Method, cli
+from ode2opt.cli.app import app
 
 SHORT = (
     "--coefficients", "spline", "--steps", 2, "--validate-every", 1, "--validation", 2,
@@ -230,7 +232,52 @@ def test_certify_says_that_there_is_no_table(instant, run_cli, tmp_path):
     assert "no table to draw" in " ".join(err.split())
 
 
-def test_options_of_the_other_target_are_refused(run_cli):
-    code, _, err = run_cli("train", "logistic", "digits", "--metric", "spectral")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metric", "spectral"), "metric is for --target sequence; a flow does not use it."),
+        (("--target", "sequence", "--alpha", 5), "alpha is for --target flow; a sequence does not"),
+        (("--target", "sequence", "--alpha", 6), "alpha is for --target flow"),  # the default, too
+        (("--target", "sequence", "--learn-alpha"), "learn_alpha is for --target flow"),
+        (
+            ("--target", "sequence", "--coefficients", "neural"),
+            "coefficients neural is for --target",
+        ),
+        (("--target", "sequence", "--scale", "instance"), "a sequence has family."),
+        (("--steps", 0), "steps is 0: it must be a whole number, 1 or more."),
+        (("--momentum", 1), "momentum is 1: it must be at least 0 and below 1."),
+        (("--kappa", 1.5), "kappa is 1.5: it must be above 0 and at most 1."),
+        (("--safety", 0.5), "safety is 0.5: it must be at least 1, and finite."),
+        (("--clip", 0), "clip is 0: it must be a positive number."),
+        (
+            ("--target", "sequence", "--knots", 1),
+            "knots is 1: it must be a whole number, 2 or more.",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_sentence(options, said, run_cli, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = run_cli("train", "logistic", "digits", "--out", folder, *options)
     assert code == 2
-    assert "--target sequence" in err
+    assert said in " ".join(err.split())
+    assert out == ""
+    assert not folder.exists()
+
+
+CONTRACT = """
+    target metric reference start memory knots coefficients activation split size tol steps batch
+    out resume seed blocks no-blocks optimizer lr momentum decay clip penalty penalty-growth margin
+    alpha learn-alpha h t0 C kappa lam scale estimator safety horizon validate-every validation
+    patience p l2 intercept label json help
+"""
+
+
+def test_the_command_has_the_options_of_its_contract_the_five_that_matter_first():
+    command = typer.main.get_command(app).commands["train"]
+    with command.make_context("train", ["logistic", "digits"]) as context:
+        found = [each for each in command.get_params(context) if each.param_type_name == "option"]
+    flags = [flag for each in found for flag in (*each.opts, *each.secondary_opts)]
+    assert sorted(flags) == sorted(f"--{name}" for name in CONTRACT.split())
+    assert {each.name for each in found[:5]} == {"target", "tol", "steps", "out_dir", "resume"}
+    assert all(each.help for each in found)
+    assert len({each.rich_help_panel for each in found[5:-1]}) > 3
