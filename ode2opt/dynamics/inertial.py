@@ -23,9 +23,19 @@ def ishd(
 
 
 def eigac_step(u: Array, g: Array, a: Array, c: Array, d: Array) -> tuple[Array, Array]:
-    """Return the move e of an iteration and the next u, given u and the gradient.
+    """Return the move e of an iteration and the next u, given u and the gradient."""
+    e = eigac_move(u, g, a)
+    return e, eigac_velocity(e, g, a, c, d)
+
+
+def eigac_move(u: Array, g: Array, a: Array) -> Array:
+    """Return e, by which x moves."""
+    return u - a * g
+
+
+def eigac_velocity(e: Array, g: Array, a: Array, c: Array, d: Array) -> Array:
+    """Return the next u after a move.
 
     u - d e - c g is written as (1 - d) e + (a - c) g, as the solver has it: the same roundings.
     """
-    e = u - a * g
-    return e, (1 - d) * e + (a - c) * g
+    return (1 - d) * e + (a - c) * g

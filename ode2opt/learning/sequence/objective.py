@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.inertial import eigac_step
+from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
 from ode2opt.learning.differentiable_loop import loop
 from ode2opt.learning.protocol import StoppingTime
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, Squares, apply, filtered
@@ -160,10 +160,11 @@ def _step(
 ) -> tuple[_State, Array]:
     """Take one iteration, M g in the place of g."""
     a, c, d = here
-    e, u = eigac_step(state.u, state.mg, a, c, d)
+    e = eigac_move(state.u, state.mg, a)
     x = state.x + e
     g = limits.problem.gradient(x)
     mg = apply(limits.spectrum, state.squares, g)
+    u = eigac_velocity(e, state.mg, a, c, d)
     swing = _swing(a, c, d, state, g, mg, e)
     violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-limits.margin))
     over = (state.log_norm <= limits.end) | ~(state.log_norm <= limits.most)
