@@ -1,5 +1,8 @@
 """The inertial system as a flow, solved by diffrax (docs/mathematics.md, section 1).
 
+Training has a loop of its own, which is faster (docs/learning.md, "Who solves the flow"); this one
+is for trajectories, and the independent check of that one in the tests.
+
     x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
 
 All functions work under jit, vmap and grad in double precision (:func:`ode2opt.dynamics.double`).
