@@ -229,7 +229,9 @@ def _one_file(name: str, n: int, first: int) -> Callable[[DownloadBar | None], t
     return lambda progress: _cut(_libsvm(name, n, progress), first)
 
 
-def _bundled(name: str, first: int, classes: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
+def _bundled(
+    name: str, first: int, classes: int
+) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
     """Rows of scikit-learn's; labels are counted modulo some classes."""
 
     def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:

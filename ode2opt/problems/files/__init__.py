@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files.arrays import read_npz
+from ode2opt.problems.files.data_table import Asked, DataTable
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.libsvm import read_libsvm
 from ode2opt.problems.files.parquet import read_parquet
-from ode2opt.problems.files.data_table import Asked, DataTable
 from ode2opt.problems.files.unpacking import PACKED
 
 READERS: dict[str, Callable[[Path, Asked], DataTable]] = {

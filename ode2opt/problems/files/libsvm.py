@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ode2opt.errors import InputError
-from ode2opt.problems.files.data_table import USUAL, Asked, DataTable, check_columns, is_number, short
+from ode2opt.problems.files.data_table import (
+    USUAL,
+    Asked,
+    DataTable,
+    check_columns,
+    is_number,
+    short,
+)
 from ode2opt.problems.files.unpacking import open_bytes, open_text
 
 MOST_DIGITS = 18  # of an index
