@@ -274,7 +274,8 @@ def test_handovers_are_told_in_words(run_cli, tmp_path, classification):
 def test_names_with_brackets_are_shown_as_they_are(run_cli):
     for name in ("no[/foo].csv", "no[red].csv"):
         code, _, err = run_cli("solve", name, "--problem", "logistic")
-        assert (code, err) == (2, f"Error: There is no file {name}.\n")
+        said = f"Error: No file matches {name}: the pattern must name at least one.\n"
+        assert (code, err) == (2, said)
 
 
 def test_info_describes_a_regression_file(run_cli, tmp_path):
