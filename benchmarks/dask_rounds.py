@@ -1,12 +1,13 @@
 """What a round over the workers of a cluster costs, and what that makes of a solve.
 
-    python benchmarks/dask_rounds.py [overhead] [small] [peers] [outofcore] [faults]
+    python benchmarks/dask_rounds.py [overhead] [small] [tasks] [peers] [outofcore] [faults]
         [--workers 2] [--rows 4e6] [--columns 50] [--gigabytes 12] [--memory-limit 3e9] [--kills 20]
 
 overhead: a gradient through Dask by one through threads of this process; small: a round over 64
-parts of 1,000 rows; peers: seconds and rounds to one gradient norm, auto by scipy's L-BFGS on the
-same sums; outofcore: Parquet files larger than the workers' memory, seconds of a pass by those of
-reading the files once; faults: solves in which a worker is killed. Prints one line each.
+parts of 1,000 rows; tasks: rounds of almost no work, by the number of their tasks; peers: seconds
+and rounds to one gradient norm, auto by scipy's L-BFGS on the same sums; outofcore: Parquet files
+larger than the workers' memory, seconds of a pass by those of reading the files once; faults:
+solves in which a worker is killed. Prints one line each.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ode2opt.problems.parts import Block, Engine, Threads, files_in_parts
 L2, TOL = 1e-4, 1e-6
 ROUNDS = 15
 SMALL_PARTS, SMALL_ROWS = 64, 1_000
+TASKS = (2, 4, 16, 64)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,25 @@ def small(client: Client, options: argparse.Namespace) -> None:
         f"small: {SMALL_PARTS} parts of {SMALL_ROWS:,} rows: {1e3 * through:.1f} ms a round, "
         f"{1e3 * own:.1f} ms on one thread"
     )
+
+
+class Apart(Made):
+    """Rows that say they are too many to be held with others."""
+
+    @property
+    def bytes(self) -> int:
+        return 1 << 40
+
+
+def tasks(client: Client, options: argparse.Namespace) -> None:
+    """Fit the seconds of a round to a + b times its tasks."""
+    found = {
+        count: a_gradient([Apart(i, 2, 2) for i in range(count)], Cluster(client))
+        for count in TASKS
+    }
+    b, a = np.polyfit(list(found), list(found.values()), 1)
+    told = ", ".join(f"{count}: {1e3 * took:.1f} ms" for count, took in found.items())
+    print(f"tasks: rounds of {told}; about {1e3 * a:.1f} ms and {1e3 * b:.2f} ms a task")
 
 
 def peers(client: Client, options: argparse.Namespace) -> None:
@@ -188,7 +209,7 @@ def faults(client: Client, options: argparse.Namespace) -> None:
     )
 
 
-STUDIES = {study.__name__: study for study in (overhead, small, peers, outofcore, faults)}
+STUDIES = {study.__name__: study for study in (overhead, small, tasks, peers, outofcore, faults)}
 
 
 def main() -> None:
@@ -206,7 +227,7 @@ def main() -> None:
         with (
             LocalCluster(
                 n_workers=options.workers, threads_per_worker=1, memory_limit=limit,
-                dashboard_address=None, silence_logs=50,
+                dashboard_address="127.0.0.1:0", silence_logs=50,
             ) as cluster,
             Client(cluster) as client,
         ):  # fmt: skip

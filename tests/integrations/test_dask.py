@@ -32,6 +32,7 @@ from ode2opt import (
     solve,
 )
 from ode2opt.errors import WorkersLostError
+from ode2opt.integrations import sklearn
 from ode2opt.integrations.dask import Cluster, opened, problem_of
 from ode2opt.integrations.dask.clusters import check_versions
 from ode2opt.integrations.dask.engine import group_size
@@ -39,6 +40,7 @@ from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
 from ode2opt.solvers.result import Status
 
 N, n = 240, 5
+X0 = da.ones((6, 2), chunks=3)
 CUTS = [0, 30, 30, 31, 100, 101, 180, N]  # uneven, one part without rows
 
 
@@ -46,7 +48,7 @@ CUTS = [0, 30, 30, 31, 100, 101, 180, N]  # uneven, one part without rows
 def cluster():
     """Two processes for all tests."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as found:
         yield found
 
@@ -160,13 +162,53 @@ def test_dask_frames_make_a_problem_in_parts(client, data):
         np.testing.assert_allclose(mine.gradient(x), due, rtol=1e-11)
 
 
+ESTIMATORS = [
+    ("array", sklearn.LogisticRegression, {"C": 0.5}),
+    ("array", sklearn.PoissonRegressor, {"alpha": 0.1}),
+    ("array", sklearn.LpRegression, {"alpha": 0.01}),
+    ("frame", sklearn.Ridge, {"alpha": 3.0}),
+]
+
+
+@pytest.mark.parametrize(("form", "kind", "options"), ESTIMATORS)
+def test_estimators_fit_where_the_rows_are_and_predict_lazily(client, data, form, kind, options):
+    A, z, _ = data
+    y = np.digitize(z, [-1, 1]) if kind is sklearn.LogisticRegression else np.abs(z)
+    frame = pd.DataFrame(A, columns=list("abcde"))
+    rows, X, targets = A, da.from_array(A, chunks=(90, n)), da.from_array(y, chunks=90)
+    if form == "frame":
+        rows, X = frame, dd.from_pandas(frame, npartitions=2)
+        targets = dd.from_pandas(pd.Series(y), npartitions=2)
+    due = kind(tol=1e-9, max_iter=1_000, **options).fit(rows, y)
+    found = kind(tol=1e-9, max_iter=1_000, **options).fit(X, targets)
+    np.testing.assert_allclose(found.coef_, due.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.intercept_, due.intercept_, rtol=1e-5, atol=1e-7)
+    predicted = found.predict(X)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_allclose(predicted.compute(), due.predict(rows), rtol=1e-5, atol=1e-7)
+    if kind is sklearn.LogisticRegression:
+        shares = found.predict_proba(X)
+        assert shares.shape[1] == 3
+        np.testing.assert_allclose(shares.compute(), due.predict_proba(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (sklearn.LinearSVC(), "LinearSVC does not take Dask's arrays"),
+        (sklearn.HuberRegressor(), "HuberRegressor does not take Dask's arrays"),
+        (sklearn.LogisticRegression(class_weight="balanced"), "class_weight is not known"),
+    ],
+)
+def test_estimators_that_cannot_say_so(estimator, words):
+    with pytest.raises(InputError, match=words):
+        estimator.fit(X0, da.arange(6, chunks=3) % 2)
+
+
 def test_without_a_client_threads_work_on_dask_arrays(data):
     A, z, _ = data
     mine = problem_of(LeastSquares, da.from_array(A, chunks=(70, n)), z, engine=Threads())
     np.testing.assert_allclose(mine.gradient(np.ones(n)), LeastSquares(A, z).gradient(np.ones(n)))
-
-
-X0 = da.ones((6, 2), chunks=3)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def opened(where: str, workers: int | None = None, memory: int | None = None) ->
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
             memory_limit="auto" if memory is None else memory // workers,
         ) as cluster,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight
 
 from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array, epsilon
+from ode2opt.integrations.sklearn._in_parts import lazily
+from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
 from ode2opt.solvers.library import learned_names
@@ -27,6 +29,7 @@ class Fitting:
 
     solver: str | os.PathLike[str] | Method
     memory: Memory | None
+    _takes_dask: ClassVar[bool] = False
     _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [str, os.PathLike, Method],
         "memory": [Memory, None],
@@ -42,6 +45,13 @@ class Fitting:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.array_api_support = False  # rows are NumPy's or SciPy's
         return tags
+
+    def predict(self, X: Array) -> Array:
+        """Predict for rows ``X``; for those of a Dask array or frame when it is computed."""
+        return self._for_rows("predict", super().predict, X)  # type: ignore[misc]
+
+    def _for_rows(self, name: str, method: Callable[[Array], Array], X: Array) -> Array:
+        return lazily(self, name, X) if is_dask(X) else method(X)
 
     def set_callbacks(self, *callbacks: Any) -> None:
         """Refuse scikit-learn's callbacks: no fit of ours would call them."""

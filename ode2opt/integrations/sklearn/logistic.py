@@ -21,7 +21,8 @@ from ode2opt.integrations.sklearn._fitting import (
     row_weights,
     total_weight,
 )
-from ode2opt.problems._arrays import Array
+from ode2opt.integrations.sklearn._in_parts import labels_in_parts, rows_in_parts
+from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.softmax import Softmax
@@ -92,6 +93,8 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         self.n_jobs = n_jobs
         self.memory = memory
 
+    _takes_dask = True
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
         """Fit to rows ``X`` with labels ``y``; returns self."""
@@ -109,6 +112,18 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         )
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)
         return self
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return the probabilities of classes; like ``predict`` for a Dask array."""
+        return self._for_rows("predict_proba", super().predict_proba, X)
+
+    def predict_log_proba(self, X: Array) -> Array:
+        """Return the logarithms of probabilities."""
+        return self._for_rows("predict_log_proba", super().predict_log_proba, X)
+
+    def decision_function(self, X: Array) -> Array:
+        """Return the scores of classes."""
+        return self._for_rows("decision_function", super().decision_function, X)
 
     def _last_fit(self) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):
@@ -135,15 +150,20 @@ def labelled(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
     """Return rows, labels counted from 0 and the rows' weights; sets ``classes_``."""
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
-    check_classification_targets(y)
-    estimator.classes_, labels = np.unique(y, return_inverse=True)
+    if is_dask(X):
+        X, y, weights = rows_in_parts(estimator, X, y, sample_weight)
+        labels = labels_in_parts(estimator, y)
+    else:
+        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
+        weights = row_weights(sample_weight, X)
+        check_classification_targets(y)
+        estimator.classes_, labels = np.unique(y, return_inverse=True)
     if len(estimator.classes_) < 2:
         raise InputError(
             f"There must be at least 2 classes, but the data has only one class: "
             f"{estimator.classes_[0]!r}."
         )
-    return X, labels, row_weights(sample_weight, X)
+    return X, labels, weights
 
 
 def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:

@@ -23,7 +23,8 @@ from ode2opt.integrations.sklearn._fitting import (
     total_weight,
     without_intercept,
 )
-from ode2opt.problems._arrays import Array
+from ode2opt.integrations.sklearn._in_parts import rows_in_parts
+from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
 from ode2opt.problems.scaled_huber import ScaledHuber
@@ -77,16 +78,21 @@ class Ridge(Fitting, linear_model.Ridge):
         self.random_state = random_state
         self.memory = memory
 
+    _takes_dask = True
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
         """Fit to rows ``X`` with targets ``y``, one or several columns; returns self."""
         if self.positive:
             raise InputError("positive=True is not here: use scikit-learn's own Ridge.")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True
-        )
-        weights = row_weights(sample_weight, X)
-        columns = y.reshape(len(y), -1).T
+        if is_dask(X):
+            X, y, weights = numbered(self, X, y, sample_weight)
+        else:
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True
+            )
+            weights = row_weights(sample_weight, X)
+        columns = [y] if y.ndim == 1 else list(y.T)
         l2 = self._penalties(len(columns)) / total_weight(weights, X)
         fits = [
             self._one(LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept))
@@ -159,13 +165,19 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         self.verbose = verbose
         self.memory = memory
 
+    _takes_dask = True
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
         """Fit to rows ``X`` with counts ``y``; returns self."""
         X, y, weights = numbered(self, X, y, sample_weight)
         problem = Poisson(X, y, l2=self.alpha, weights=weights, intercept=self.fit_intercept)
         x0 = last_fit(self)
-        if x0 is None and self.fit_intercept and (mean := np.average(y, weights=weights)) > 0:
+        if (
+            x0 is None
+            and self.fit_intercept
+            and (mean := float(np.average(y, weights=weights))) > 0
+        ):
             x0 = np.append(np.zeros(X.shape[1]), math.log(mean))
         keep(
             self,
@@ -174,9 +186,9 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         )
         return self
 
-    def predict(self, X: Array) -> np.ndarray:
-        """Return the expected counts."""
-        return np.exp(self._linear_predictor(X))
+    def predict(self, X: Array) -> Array:
+        """Return the expected counts; like the others for a Dask array."""
+        return self._for_rows("predict", lambda X: np.exp(self._linear_predictor(X)), X)
 
     def score(self, X: Array, y: Array, sample_weight: Array = None) -> float:
         """Return the part of the deviance that is explained, D^2."""
@@ -301,6 +313,8 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         self.verbose = verbose
         self.memory = memory
 
+    _takes_dask = True
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
         """Fit to rows ``X`` with targets ``y``; returns self."""
@@ -326,13 +340,15 @@ def numbered(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
     """Return rows, targets that are numbers, and weights."""
+    if is_dask(X):
+        return rows_in_parts(estimator, X, y, sample_weight)
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True)
     return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
 
 
 def relative(tol: float, problem: LinearModel) -> float:
     """Return a part of the gradient norm where all coefficients are zero (or of 1, if that is)."""
-    g = problem.gradient(np.zeros(problem.n, dtype=problem.b.dtype))
+    g = problem.gradient(np.zeros(problem.n, dtype=problem.dtype))
     return tol * (float(np.linalg.norm(g)) or 1.0)
 
 

@@ -1,0 +1,81 @@
+"""Fits and predictions on Dask arrays and frames: rows stay where they are, in their blocks."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError, needing
+from ode2opt.problems._arrays import Array, is_dask
+
+
+def rows_in_parts(estimator: Any, X: Any, *beside: Any) -> tuple[Any, ...]:
+    """Return Dask arrays of rows and of what belongs to them; sets ``n_features_in_``.
+
+    The rows of a frame's partitions are counted, which is a pass over it.
+    """
+    name = type(estimator).__name__
+    if not estimator._takes_dask:
+        raise InputError(f"{name} does not take Dask's arrays: give it NumPy's.")
+    if X.ndim != 2:
+        raise InputError(f"X must be a matrix (rows x columns), not of shape {X.shape}.")
+    if hasattr(X, "columns"):
+        estimator.feature_names_in_ = np.array(list(map(str, X.columns)), dtype=object)
+    found = tuple(_as_array(values) for values in (X, *beside))
+    estimator.n_features_in_ = int(found[0].shape[1])
+    return found
+
+
+def labels_in_parts(estimator: Any, y: Any) -> Any:
+    """Return labels counted from 0, not computed yet; sets ``classes_``."""
+    with needing("dask"):
+        import dask.array
+
+    if estimator.class_weight is not None:
+        raise InputError("class_weight is not known for Dask's arrays: give sample_weight.")
+    estimator.classes_ = np.asarray(dask.array.unique(y).compute())
+    return y.map_blocks(_counted, estimator.classes_, dtype=np.float64)
+
+
+def _counted(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return np.searchsorted(classes, labels).astype(np.float64)
+
+
+def _as_array(values: Any) -> Any:
+    if values is None or not is_dask(values):
+        return values
+    if hasattr(values, "to_dask_array"):
+        return values.to_dask_array(lengths=True)
+    if any(math.isnan(size) for size in values.shape):
+        return values.compute_chunk_sizes()
+    return values
+
+
+def lazily(estimator: Any, name: str, X: Any) -> Array:
+    """Return what a method answers for each block of rows, as a Dask array not computed yet."""
+    with needing("dask"):
+        import dask.array
+        from dask.delayed import delayed
+
+    if hasattr(X, "rechunk"):
+        X = X.rechunk({1: -1})
+        sizes = X.chunks[0]
+    else:
+        sizes = (math.nan,) * X.npartitions
+    two = _answer_of_two_rows(estimator, name)
+    method = delayed(getattr(estimator, name), pure=False)
+    blocks = [
+        dask.array.from_delayed(method(rows), shape=(size, *two.shape[1:]), dtype=two.dtype)
+        for rows, size in zip(np.ravel(X.to_delayed()), sizes, strict=True)
+    ]
+    return dask.array.concatenate(blocks)
+
+
+def _answer_of_two_rows(estimator: Any, name: str) -> np.ndarray:
+    """Return what a method answers for rows of zeros, of which the form is learned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these have no names
+        return np.asarray(getattr(estimator, name)(np.zeros((2, estimator.n_features_in_))))
