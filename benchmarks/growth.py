@@ -70,16 +70,36 @@ def dense_memory(columns: int, method: str) -> float:
     return _added(A, b, method) / (8 * columns**2)
 
 
-def sparse_memory(rows: int, method: str) -> float:
-    """Return the added memory over that of a sparse matrix with ten times as many columns."""
+def wide(rows: int) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Return sparse rows with ten times as many columns, and labels."""
     rng = np.random.default_rng(5)
     columns = 10 * rows
     index = rng.integers(0, columns, (rows, SPARSE_ENTRIES), dtype=np.int32)
     index.sort(axis=1)
     ends = np.arange(0, index.size + 1, SPARSE_ENTRIES, dtype=np.int32)
     A = sp.csr_matrix((rng.standard_normal(index.size), index.ravel(), ends), (rows, columns))
-    b = (rng.random(rows) < 0.5).astype(float)
-    return _added(A, b, method) / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
+    return A, (rng.random(rows) < 0.5).astype(float)
+
+
+def size_of(A: sp.csr_matrix) -> int:
+    """Return the bytes of a sparse matrix."""
+    return int(A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
+
+
+def fit_memory(rows: int, solver: str) -> float:
+    """Return what a fit with an intercept takes at its peak, rows included, in their bytes."""
+    from ode2opt.integrations.sklearn import LogisticRegression
+
+    model = LogisticRegression(solver=solver)
+    model.fit(*data.text(500, 5_000))
+    A, b = wide(rows)
+    return 1 + peak_added(lambda: model.fit(A, b)) / size_of(A)
+
+
+def sparse_memory(rows: int, method: str) -> float:
+    """Return the added memory over that of a sparse matrix with ten times as many columns."""
+    A, b = wide(rows)
+    return _added(A, b, method) / size_of(A)
 
 
 def _added(A: sp.csr_matrix | np.ndarray, b: np.ndarray, method: str) -> int:
@@ -149,7 +169,11 @@ def _memory(options: argparse.Namespace) -> dict[str, float]:
     rows = min(SPARSE_ROWS, options.most_rows)
     ratio = in_new_process(sparse_memory, rows, options.method)
     print(f"| sparse, {rows:,} x {10 * rows:,} | {ratio:.2f} of the matrix |", flush=True)
-    return found | {"growth_memory_sparse": ratio}
+    fit = in_new_process(fit_memory, rows, options.method)
+    print(
+        f"| sparse fit with an intercept | {fit:.2f} of the matrix, itself included |", flush=True
+    )
+    return found | {"growth_memory_sparse": ratio, "growth_memory_fit": fit}
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
