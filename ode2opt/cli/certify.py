@@ -61,7 +61,8 @@ def certify(
 ) -> None:
     """Say what theory and instances promise about a method; exits 1 if it is refused."""
     with needing("learn"):
-        from ode2opt.study import certification, figures
+        from ode2opt.study import figures
+        from ode2opt.study.certify import certify_family
 
     check_writable(json_file)
     check_writable(figure)
@@ -69,7 +70,7 @@ def certify(
     model = model_options(problem, p, l2, intercept)
     family = load_family(problem, dataset, split, size, label, model)
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
-        certificate = certification.certify_family(
+        certificate = certify_family(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,
             estimator=estimator.value, worst_case=worst_case, advance=advance,
         )  # fmt: skip
