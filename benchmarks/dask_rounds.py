@@ -37,6 +37,7 @@ from ode2opt.problems.parts import Block, Engine, Threads, files_in_parts
 L2, TOL = 1e-4, 1e-6
 ROUNDS = 15
 SMALL_PARTS, SMALL_ROWS = 64, 1_000
+FILE = 2e7  # bytes of a Parquet file, about
 TASKS = (2, 4, 16, 64)
 
 
@@ -148,7 +149,7 @@ def peers(client: Client, options: argparse.Namespace) -> None:
 def outofcore(client: Client, options: argparse.Namespace) -> None:
     """Solve on more rows than the workers have memory for."""
     rows = int(options.gigabytes * 1e9 / 8 / (options.columns + 1))
-    count = max(4 * options.workers, int(options.gigabytes * 1e9 / 1e8))
+    count = max(4 * options.workers, int(options.gigabytes * 1e9 / FILE))
     with tempfile.TemporaryDirectory(prefix="ode2opt-") as folder:
         for source in made(rows, options.columns, count):
             _write(Path(folder) / f"{source.seed:04}.parquet", source.read())

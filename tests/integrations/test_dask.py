@@ -264,6 +264,7 @@ def test_a_killed_worker_changes_nothing(client, cluster, data):
 def test_groups_are_powers_of_two_and_some_for_each_worker(count, slots, size):
     assert group_size([1_000] * count, slots) == size
     assert group_size([1 << 30] * count, slots) == 1
+    assert group_size([1_000] * count, slots, room=16_000) == 1
 
 
 def test_an_address_nobody_answers_at_is_told_in_seconds():
@@ -359,6 +360,34 @@ def test_solving_does_not_import_dask():
 
 def test_a_missing_package_is_told():
     assert "pip install 'ode2opt[dask]'" in said_without("dask", "import ode2opt.integrations.dask")
+
+
+def test_a_scheduler_that_is_gone_leaves_the_best_point_within_30_seconds(folder, tmp_path):
+    file, own = tmp_path / "scheduler.json", [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--dashboard-address", ":0"]
+    scheduler = subprocess.Popen([*own, "scheduler", "--scheduler-file", file, *options], **quiet)
+    worker = subprocess.Popen([*own, "worker", "--scheduler-file", file, "--no-dashboard"], **quiet)
+    try:
+        while not file.exists():
+            time.sleep(0.2)
+        with opened(json.loads(file.read_text())["address"]) as engine:
+            engine.client.wait_for_workers(1, timeout=60)
+            mine = Parts(Logistic, files_in_parts(folder), engine=engine, labels=True, l2=0.01)
+
+            def kill(progress):
+                if progress.iteration == 2:
+                    scheduler.kill()
+
+            began = time.monotonic()
+            found = solve(mine, method="lbfgs", tol=1e-10, callback=kill)
+            assert time.monotonic() - began < 30
+        assert found.status is Status.WORKERS_LOST
+        assert np.isfinite(found.x).all()
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
 
 
 def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):

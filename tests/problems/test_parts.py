@@ -311,12 +311,13 @@ def test_columns_are_scaled_over_all_parts(tmp_path, data):
 
 
 def test_libsvm_files_may_end_at_different_columns(tmp_path):
-    (tmp_path / "a").write_text("1 1:1 3:2\n0 2:1\n")
-    (tmp_path / "b").write_text("0 1:1\n1 2:5\n")
+    (tmp_path / "a").write_text("0 1:1\n1 2:5\n")
+    (tmp_path / "b").write_text("1 1:1 3:2\n0 2:1\n")
+    (tmp_path / "c").write_text("2 1:3\n")
     problem = Parts(LeastSquares, files_in_parts(tmp_path))
-    A = np.array([[1, 0, 2], [0, 1, 0], [1, 0, 0], [0, 5, 0]])
+    A = np.array([[1, 0, 0], [0, 5, 0], [1, 0, 2], [0, 1, 0], [3, 0, 0]])
     x = np.array([1.0, -2, 3])
-    due = LeastSquares(A, [1, 0, 0, 1]).gradient(x)
+    due = LeastSquares(A, [0, 1, 1, 0, 2]).gradient(x)
     np.testing.assert_allclose(problem.gradient(x), due)
 
 

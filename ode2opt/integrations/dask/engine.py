@@ -8,6 +8,7 @@ read again by others when it dies.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -29,6 +30,7 @@ from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recip
 from ode2opt.problems.parts.engines import Ask, Engine, quietly, tree_sum
 
 LARGEST_GROUP = 1 << 27  # bytes of parts that are held together
+GROUPS_IN_ROOM = 16  # of a worker's memory, at least
 ARITY = 16  # answers that a worker adds up at once; a power of two
 AT_ONCE = 4  # sums that come back: one more level of tasks would take longer
 SMALL = 1 << 16  # bytes of a question that goes with every task
@@ -65,8 +67,10 @@ class Cluster(Engine):
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
     def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
-        slots = sum(worker["nthreads"] for worker in self._workers().values())
-        size = group_size([source.bytes for source in sources], slots)
+        workers = self._workers().values()
+        slots = sum(worker["nthreads"] for worker in workers)
+        room = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
+        size = group_size([source.bytes for source in sources], slots, room)
         starts = range(0, len(sources), size)
         self._groups = [range(i, min(i + size, len(sources))) for i in starts]
         looked = [
@@ -133,7 +137,7 @@ class Cluster(Engine):
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """Return what tasks found; gives up where nobody is left to find it."""
-        with _telling():
+        with _telling(), self.client.as_current():
             moved = False
             while True:
                 try:
@@ -176,14 +180,17 @@ def _telling() -> Iterator[None]:
         ) from None
     except (CommClosedError, CancelledError, FutureCancelledError) as error:
         raise WorkersLostError(
-            f"The scheduler of the cluster is gone ({type(error).__name__})."
+            f"The scheduler of the cluster is gone, or has given the work up: {error!s:.150}"
         ) from None
 
 
-def group_size(sizes: Sequence[int], slots: int) -> int:
-    """Return how many neighbours are held together: a power of two, a group or more a thread."""
+def group_size(sizes: Sequence[int], slots: int, room: float = math.inf) -> int:
+    """Return how many neighbours are held together: a power of two, a group or more a thread.
+
+    A worker with ``room`` bytes puts groups on disk when it is short of memory: they are small.
+    """
     for_all = len(sizes) / max(1, slots)
-    by_size = LARGEST_GROUP / max(1.0, float(np.mean(sizes)))
+    by_size = min(LARGEST_GROUP, room / GROUPS_IN_ROOM) / max(1.0, float(np.mean(sizes)))
     return 1 << max(0, int(np.log2(max(1.0, min(for_all, by_size)))))
 
 
