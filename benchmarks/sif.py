@@ -109,7 +109,7 @@ def compare(name: str, x0: np.ndarray, function: Function, tol: float, seconds: 
     try:
         found = minimize(ours, x0, jac=True, method=minimizer("auto"), tol=tol, options=limits)
     except Over:
-        return Row(name, len(x0), math.inf, theirs.reached, "too many evaluations", True)
+        return Row(name, len(x0), math.inf, theirs.reached, "none: cut off", False)
     norm = float(np.linalg.norm(function(found.x)[1]))
     status, true = found.message, found.success == (norm <= tol)
     return Row(name, len(x0), ours.reached, theirs.reached, status, true)
