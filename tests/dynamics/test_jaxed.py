@@ -17,13 +17,12 @@ def test_problems_of_one_kind_and_shape_are_one_tree(kind, x64):
         b = rng.integers(0, 2, 9).astype(float)
         problem = kind(rng.standard_normal((9, 2)), b, l2=0.1)
         problem.start()
-        problem.value_and_gradient(np.ones(2))
-        problem.hvp(np.ones(2), np.ones(2))
+        x = np.ones(problem.n)
+        problem.value_and_gradient(x)
+        problem.hvp(x, x)
         problems.append(problem)
     one, other = map(to_jax, problems)
     assert jax.tree.structure(one) == jax.tree.structure(other)
     for twin, problem in zip((one, other), problems, strict=True):
-        assert float(twin.value(np.ones(2))) == pytest.approx(problem.value(np.ones(2)), rel=1e-12)
-        np.testing.assert_allclose(
-            twin.gradient(np.ones(2)), problem.gradient(np.ones(2)), rtol=1e-10, atol=1e-13
-        )
+        assert float(twin.value(x)) == pytest.approx(problem.value(x), rel=1e-12)
+        np.testing.assert_allclose(twin.gradient(x), problem.gradient(x), rtol=1e-10, atol=1e-13)
