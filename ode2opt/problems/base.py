@@ -140,7 +140,7 @@ class Problem(ABC):
         everywhere, calls = self._paper_bound()
         local, more = largest_curvature(self, x)
         L = min(everywhere, 4 * local)
-        if not math.isfinite(L) or L < 0:
+        if not math.isfinite(L):  # a negative one is that of a line, by rounding
             raise InputError(
                 f"The curvature at the start point is {L}: gradients there are no numbers, or too "
                 f"large. Start elsewhere, or scale the problem."

@@ -37,7 +37,9 @@ def largest_eigenvalue(
         columns = np.stack([counted(e) for e in np.eye(n, dtype=dtype)])
         if not np.all(np.isfinite(columns)):
             return math.nan, products
-        return float(np.linalg.eigvalsh((columns + columns.T) / 2)[-1]), products
+        size = float(np.abs(columns).max()) or 1.0  # numbers near the largest would overflow
+        columns = columns / size
+        return size * float(np.linalg.eigvalsh((columns + columns.T) / 2)[-1]), products
     operator = LinearOperator((n, n), matvec=counted, dtype=dtype)
     v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
     if not np.any(first := counted(v0)):

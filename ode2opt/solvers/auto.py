@@ -15,7 +15,7 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.by_class import by_classes
 from ode2opt.solvers.costs import Costs
-from ode2opt.solvers.newton import NEWTON
+from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.run import Run
 from ode2opt.solvers.supervisor import PLAIN, Stage
 from ode2opt.solvers.whitening import whitening
@@ -33,7 +33,7 @@ def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stag
             yield by_classes(costs)
             warm = True
         dense = problem.n <= LARGEST_DENSE_HESSIAN and problem.N > problem.n
-        yield from whitening(run, costs, warm) if dense else [NEWTON]
+        yield from whitening(run, costs, warm) if dense else [paced_newton(problem)]
     elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():
-        yield NEWTON
+        yield paced_newton(problem)
     yield PLAIN

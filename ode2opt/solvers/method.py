@@ -144,7 +144,7 @@ class Method:
             metric = None if self.metric is None else self.metric.on(problem)
             return self.curvature(problem, x0, problem.gradient(x0), metric), 1
         curvature, calls = largest_curvature(problem, x0)
-        if not math.isfinite(curvature) or curvature < 0:
+        if not math.isfinite(curvature):
             raise InputError(f"The curvature at the start point is {curvature}: no step fits that.")
         return usable(curvature), calls
 

@@ -39,9 +39,6 @@ def newton(run: Run, here: Here) -> None:
     NewtonCG(run).go(here)
 
 
-NEWTON = Stage("newton", newton)
-
-
 def paced_newton(problem: Problem) -> Stage:
     """Return Newton's method as a stage that must keep pace: a step may cost many calls."""
     pace = Pace(MOST_CALLS, FEWEST_STEPS)

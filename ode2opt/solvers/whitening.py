@@ -20,7 +20,7 @@ from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
-from ode2opt.solvers.newton import NEWTON
+from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.run import HandOver, Here, Run, Stop
 from ode2opt.solvers.supervisor import Slow, Stage, plain
 
@@ -45,7 +45,7 @@ def whitening(run: Run, costs: Costs, warm: bool) -> Iterator[Stage]:
     levels, single = plans(costs, problem, run.norm, run.tol)
     steps, most = (1, levels.total) if problem.quadratic else (NEWTON_STEPS, SMALL)
     if costs.price() <= most and steps * (1 + costs.price()) <= levels.total:
-        yield NEWTON
+        yield paced_newton(problem)
         return
     work, unaided, rival = Whitening(run, problem, costs), _Plain(problem.n), math.inf
     m = single.rows

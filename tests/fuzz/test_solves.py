@@ -26,6 +26,16 @@ def test_hostile_problems_break_no_promise(first):
     assert soak.counts["solves"] == 20
 
 
+@pytest.mark.parametrize(
+    ("seed", "method"), [(6044, "auto"), (6304, "eigac-c1"), (6353, "eigac-c4")]
+)
+def test_what_a_long_soak_found_is_mended(seed, method):
+    """Newton without a pace; a curvature that overflows when halved; one below zero by rounding."""
+    soak = Soak()
+    soak.run(range(seed, seed + 1), only=method)
+    assert soak.broken == []
+
+
 @pytest.mark.parametrize("name", [*GUARDED, *FREE])
 def test_every_method_is_soaked(name):
     soak = Soak()
