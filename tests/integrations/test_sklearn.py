@@ -169,7 +169,7 @@ def test_cross_validation_shares_one_memory(three_digits):
 
 @pytest.mark.exhaustive
 def test_folds_run_in_processes(three_digits):
-    options = {"Cs": 3, "cv": 3, "tol": 1e-8, "max_iter": 1000}
+    options = {"Cs": [1e-2, 1e-1, 1.0], "cv": 3, "tol": 1e-8, "max_iter": 1000}
     one, two = (LogisticRegressionCV(n_jobs=n, **options).fit(*three_digits) for n in (1, 2))
     np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-3, atol=1e-5)
 
