@@ -11,6 +11,7 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.errors import needing
+from ode2opt.problems._arrays import as_count
 from ode2opt.terminal import bar_or_lines, err, fail, say
 
 
@@ -49,6 +50,7 @@ def reproduce(
             import_module(package)
     with needing("learn"):
         from ode2opt.study.reproduction import Reproduction
+    jobs = as_count(jobs, "jobs")
     study = Reproduction(out_dir, only, quick)
     err.print(f"reproduce: {study.left}.", markup=False, highlight=False, soft_wrap=True)
     try:
