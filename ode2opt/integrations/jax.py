@@ -11,7 +11,7 @@ import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, needing, unknown_name
-from ode2opt.problems._arrays import as_count, as_positive
+from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems._numbers import FLATTEST
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.guard import Guard
@@ -37,8 +37,6 @@ __all__ = [
     "to_jax",
     "with_arrays",
 ]
-
-Array = Any
 
 SENTENCES = (
     Status.CONVERGED.value,

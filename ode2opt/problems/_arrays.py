@@ -79,12 +79,18 @@ def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
     return b
 
 
-def as_weights(weights: Array, like: Array) -> Array:
-    """Return weights of the rows of ``like`` with mean one."""
+def as_raw_weights(weights: Array, like: Array) -> Array:
+    """Return weights of the rows of ``like`` as they are: finite, and none of them negative."""
     found = as_vector(weights, like, "weights", like.shape[0])
-    total = float(namespace(found).sum(found))
     if bool(namespace(found).any(found < 0)):
         raise InputError("weights must not be negative.")
+    return found
+
+
+def as_weights(weights: Array, like: Array) -> Array:
+    """Return weights of the rows of ``like`` with mean one."""
+    found = as_raw_weights(weights, like)
+    total = float(namespace(found).sum(found))
     if not 0 < total < float("inf"):
         raise InputError(f"weights sum to {total:g}: at least one must be positive.")
     return found * (len(found) / total)

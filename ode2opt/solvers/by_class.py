@@ -7,7 +7,6 @@ less than the whole Hessian of K classes. Where that is dear, one matrix does fo
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -17,8 +16,8 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import Slow, Stage
-from ode2opt.solvers.whitening import SOONEST
+from ode2opt.solvers.supervisor import Stage
+from ode2opt.solvers.whitening import slower_than
 
 EACH = 12.0  # evaluations that the metrics of all classes may cost; else they share one
 
@@ -57,6 +56,4 @@ def by_class(costs: Costs, run: Run, here: Here) -> None:
 
 def by_classes(costs: Costs) -> Stage:
     """Return the stage: given up where what is left is dearer than the whole Hessian."""
-    price = costs.price()
-    watch = Slow(price, max(SOONEST, math.ceil(price / 2)))
-    return Stage("metric-lbfgs", partial(by_class, costs), watch)
+    return Stage("metric-lbfgs", partial(by_class, costs), slower_than(costs.price()))

@@ -7,6 +7,7 @@ so that the same problem is always solved in the same way.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
@@ -54,11 +55,17 @@ class Costs:
         each *= 1 + FURTHER * (model.width - 1)
         return EVALUATION + NANO * (own + each * entries + ROW * share * self.rows * model.width)
 
+    @cached_property
+    def _gram_seconds(self) -> float:
+        """All products A^T W A of a Hessian; a plan asks for each of its levels."""
+        assert self.model is not None
+        return self.model.grams() * self.model.extent().seconds()
+
     def metric(self, m: int | None = None) -> float:
         """A Hessian, formed and factorised."""
         forming = NANO * SQUARE * self.n**2
         if self.model is not None:
-            forming = self._share(m) * self.model.grams() * self.model.extent().seconds()
+            forming = self._share(m) * self._gram_seconds
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
             forming = self.n * self.evaluation()
         return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)

@@ -7,7 +7,6 @@ that follow share the metrics, and start where the leader's step from penalty to
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,8 +23,8 @@ from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.run import Here, Run
 from ode2opt.solvers.solve import minimised
-from ode2opt.solvers.supervisor import Slow, Stage, supervise
-from ode2opt.solvers.whitening import AFTER, SOONEST, Whitening
+from ode2opt.solvers.supervisor import Stage, supervise
+from ode2opt.solvers.whitening import AFTER, Whitening, slower_than
 
 FEW_NUMBERS = 1 << 22  # that metrics may be kept of, or as many as the matrix has
 
@@ -115,8 +114,7 @@ class _Way:
 
     def _stages(self) -> Iterator[Stage]:
         if self.metric is not None:
-            price = self.costs.price()
-            watch = Slow(price + AFTER, max(SOONEST, math.ceil(price / 2)))
+            watch = slower_than(self.costs.price(), AFTER)
             yield Stage("metric-lbfgs", partial(self._in_metric, self.metric), watch)
         yield from planned(self.run, warm=True)
 

@@ -99,7 +99,7 @@ class Whitening:
         """Watch L-BFGS in the metric of m rows, beside a rival; the next one has more."""
         price = self.costs.price(more(m, self.problem))
         self.after *= 2
-        return Slow(price + self.after, max(SOONEST, math.ceil(price / 2)), rival)
+        return slower_than(price, self.after, rival)
 
     def begin(self, m: int, run: Run, here: Here) -> None:
         """Solve on up to m rows, then go on with all rows in the metric found."""
@@ -178,6 +178,11 @@ class Whitening:
                 lbfgs(inner, here, factor)
         self.run.charge(inner.calls * part.N / self.problem.N)
         return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
+
+
+def slower_than(price: float, after: float = 0.0, rival: float = math.inf) -> Slow:
+    """Watch a stage in a metric: another costs ``price`` evaluations, and ``after`` in it."""
+    return Slow(price + after, max(SOONEST, math.ceil(price / 2)), rival)
 
 
 def _as(part: RowModel, x: np.ndarray) -> np.ndarray:

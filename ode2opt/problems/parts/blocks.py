@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_vector, is_sparse
+from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
 from ode2opt.problems.gram import extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.preparing import largest_entries, scaled
@@ -148,12 +148,8 @@ def _checked(block: Block, labels: bool) -> Block:
         b = as_vector(b, A, "b", N)
     elif b.shape != (N,):
         raise InputError(f"b has shape {b.shape}, but {N} labels are needed.")
-    weights, offset = (
-        None if values is None else as_vector(values, A, name, N)
-        for values, name in ((block.weights, "weights"), (block.offset, "offset"))
-    )
-    if weights is not None and np.any(weights < 0):
-        raise InputError("weights must not be negative.")
+    weights = None if block.weights is None else as_raw_weights(block.weights, A)
+    offset = None if block.offset is None else as_vector(block.offset, A, "offset", N)
     return replace(block, A=A, b=b, weights=weights, offset=offset)
 
 
