@@ -35,7 +35,7 @@ from ode2opt.errors import WorkersLostError
 from ode2opt.integrations import sklearn
 from ode2opt.integrations.dask import Cluster, opened, problem_of
 from ode2opt.integrations.dask.clusters import check_versions
-from ode2opt.integrations.dask.engine import group_size
+from ode2opt.integrations.dask.workers import group_size
 from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
 from ode2opt.solvers.result import Status
 
@@ -392,7 +392,7 @@ def test_a_scheduler_that_is_gone_leaves_the_best_point_within_30_seconds(folder
 
 def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):
     """The last test with the cluster: it sends the workers away."""
-    monkeypatch.setattr("ode2opt.integrations.dask.engine.PATIENCE", 1.0)
+    monkeypatch.setattr("ode2opt.integrations.dask.workers.PATIENCE", 1.0)
     A, _, b = data
     mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
 

@@ -8,6 +8,6 @@ with needing("dask"):
 
 from ode2opt.integrations.dask.arrays import problem_of
 from ode2opt.integrations.dask.clusters import opened
-from ode2opt.integrations.dask.engine import Cluster
+from ode2opt.integrations.dask.workers import Cluster
 
 __all__ = ["Cluster", "opened", "problem_of"]

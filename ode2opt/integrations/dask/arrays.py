@@ -59,7 +59,7 @@ def problem_of(
 
 
 def _at_hand() -> Engine | None:
-    from ode2opt.integrations.dask.engine import Cluster
+    from ode2opt.integrations.dask.workers import Cluster
 
     try:
         return Cluster(distributed.get_client())

@@ -11,7 +11,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from ode2opt.errors import InputError
-from ode2opt.integrations.dask.engine import Cluster
+from ode2opt.integrations.dask.workers import Cluster
 
 LOCAL = "local"
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C is for the client
