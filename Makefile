@@ -73,7 +73,7 @@ dist: $(BIN)/python
 
 # The learned methods that come with the package, in ode2opt/learned: about ten minutes of a core.
 methods: $(VENV)/.study
-	$(BIN)/python tools/methods.py
+	$(BIN)/python tools/shipped_methods.py
 
 # The attacks of tests/fuzz at length; prints counts.
 soak: $(VENV)/.test

@@ -76,7 +76,7 @@ def test_the_wheel_is_small_and_the_source_complete(place):
     assert wheel.stat().st_size < LARGEST
     with tarfile.open(source) as archive:
         names = {name.split("/", 1)[-1] for name in archive.getnames()}
-    assert {"Makefile", "tools/methods.py", "tests/test_dist.py", "docs/index.md"} <= names
+    assert {"Makefile", "tools/shipped_methods.py", "tests/test_dist.py", "docs/index.md"} <= names
 
 
 def test_only_core_dependencies_are_there(place, tmp_path):

@@ -93,7 +93,7 @@ def bench(
         "methods": benchmark.statistics(),
     }
     if json_file != "-":
-        from ode2opt.study.tables import benchmark_table, earned_words
+        from ode2opt.study.terminal_tables import benchmark_table, earned_words
 
         title = (
             f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "

@@ -80,7 +80,7 @@ def certify(
         drawn = figures.certificate_figure(certificate)
         write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
     if json_file != "-":
-        from ode2opt.study.tables import certificate_table
+        from ode2opt.study.terminal_tables import certificate_table
 
         if certificate.conditions:
             out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))

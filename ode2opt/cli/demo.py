@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Solve one problem of handwritten digits, then a stream, then learn a method; a minute."""
     from ode2opt.study import demo as study
-    from ode2opt.study.tables import benchmark_table
+    from ode2opt.study.terminal_tables import benchmark_table
 
     say("1. One logistic regression on handwritten digits, gradient norm 1e-6:")
     for name, one in study.solve_one().items():

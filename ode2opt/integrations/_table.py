@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import as_positive
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
 

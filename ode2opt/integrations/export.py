@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ode2opt.errors import printable
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
 TEMPLATES = Path(__file__).parent / "c"

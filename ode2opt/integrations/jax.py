@@ -15,7 +15,7 @@ from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems._numbers import FLATTEST
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.run import PROGRESS

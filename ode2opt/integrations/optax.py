@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import needing
 from ode2opt.integrations._table import table_of
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric, product
 
 with needing("learn"):

@@ -9,7 +9,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, needing
 from ode2opt.integrations._table import table_of
 from ode2opt.problems._arrays import as_positive
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 
 with needing("torch"):

@@ -12,7 +12,7 @@ import numpy as np
 from ode2opt.dynamics.coefficients import restored
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.solvers.method import Formula, Method
+from ode2opt.solvers.method_file import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ode2opt.errors import unknown_name
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 
 SUFFIX = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "learned"

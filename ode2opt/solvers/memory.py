@@ -21,7 +21,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.schema import read
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.method import Method, load_metric, metric_names, save_metric
+from ode2opt.solvers.method_file import Method, load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
 from ode2opt.storage import expect, finite, load_tensors, save_tensors
 

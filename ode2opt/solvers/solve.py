@@ -28,7 +28,7 @@ from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import by_name
 from ode2opt.solvers.memory import Memory
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.recall import Recall
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status

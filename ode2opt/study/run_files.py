@@ -10,7 +10,7 @@ from typing import Any
 from ode2opt.errors import InputError, shown
 from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.schema import parse, read
-from ode2opt.solvers.method import Method
+from ode2opt.solvers.method_file import Method
 
 Metrics = list[dict[str, Any]]
 NUMBERS = ("step", "seconds", "stopping_time", "loss", "validation", "P", "Q", "penalty")

@@ -16,7 +16,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, MissingDependencyError, needing, shown
 from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.solvers.method import Formula, Method
+from ode2opt.solvers.method_file import Formula, Method
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -30,7 +30,7 @@ from ode2opt.study.run_files import (
     read_metrics,
     read_run,
 )
-from ode2opt.study.tables import CONDITIONS, LEGEND, benchmark_cells
+from ode2opt.study.terminal_tables import CONDITIONS, LEGEND, benchmark_cells
 
 if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients

@@ -23,7 +23,7 @@ import numpy as np
 from ode2opt import Guard, Memory, Method, Ode2OptError, solve
 from ode2opt.dynamics import DefaultCoefficients
 from ode2opt.problems import Logistic, Quadratic, read_table
-from ode2opt.solvers.method import Formula
+from ode2opt.solvers.method_file import Formula
 from ode2opt.solvers.metric import Metric
 
 LONGEST = 300  # characters of an error

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ode2opt import Guard, InputError, Method, Schedule
-from ode2opt.solvers.method import Formula
+from ode2opt.solvers.method_file import Formula
 from ode2opt.solvers.metric import Metric
 
 TEXT = st.text(max_size=12)

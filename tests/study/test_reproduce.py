@@ -17,10 +17,10 @@ from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
+from ode2opt.study.reproduction.paper_tables import make_tables
 from ode2opt.study.reproduction.plan import Effort, Item
 from ode2opt.study.reproduction.report import DIFFERENCES, write_report
 from ode2opt.study.reproduction.rows import CLASSICS, DRAWN, LEARNED, ROWS, printed, printed_cell
-from ode2opt.study.reproduction.tables import make_tables
 
 TINY = Effort(
     instances=2,

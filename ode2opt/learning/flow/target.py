@@ -21,7 +21,7 @@ from ode2opt.learning.protocol import Plan
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Method, Result, solve
-from ode2opt.solvers.method import Formula
+from ode2opt.solvers.method_file import Formula
 
 BEYOND = 1.25  # the method's horizon, in worst validation complexities
 

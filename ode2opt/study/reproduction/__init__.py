@@ -15,10 +15,10 @@ from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_jso
 from ode2opt.study.reproduction.cells import family_of
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
+from ode2opt.study.reproduction.paper_tables import make_tables
 from ode2opt.study.reproduction.report import write_report
-from ode2opt.study.reproduction.results import results
+from ode2opt.study.reproduction.results_file import results
 from ode2opt.study.reproduction.running import MINUTES, cost_of, run_items
-from ode2opt.study.reproduction.tables import make_tables
 from ode2opt.study.style import save_figure
 
 __all__ = ["Reproduction"]

@@ -20,10 +20,10 @@ from ode2opt.study.reproduction.figures import (
 )
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.headline import add_bars, headline
+from ode2opt.study.reproduction.paper_tables import PaperTable
 from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
-from ode2opt.study.reproduction.results import machine
+from ode2opt.study.reproduction.results_file import machine
 from ode2opt.study.reproduction.rows import CLASSICS, Row
-from ode2opt.study.reproduction.tables import PaperTable
 
 CLOSE = 0.07  # how near a mean must come to the printed one to count as the same
 SAME = ("gd", "nag", "eigac-c1")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.study.reproduction.findings import QUANTITIES, Findings
+from ode2opt.study.reproduction.paper_tables import PaperTable
 from ode2opt.study.reproduction.plan import ITERATIONS, PROBLEMS, SEED, TOL, Item
 from ode2opt.study.reproduction.rows import ROWS, printed_cell
-from ode2opt.study.reproduction.tables import PaperTable
 
 TRAINING = ("horizon", "certificate", "statistics", "options")
 

@@ -1,6 +1,6 @@
 """Calls that plain functions take, against scipy's L-BFGS-B.
 
-    python benchmarks/functions.py [--methods auto,lbfgs]
+    python benchmarks/plain_functions.py [--methods auto,lbfgs]
 
 The functions are given as in scipy, one call for value and gradient, so that a method knows nothing
 else about them. A wrapper counts the calls up to the first one with a gradient norm of at most

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from ode2opt import Guard, InputError, Logistic, Method, Schedule, solve
 from ode2opt.dynamics import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
-from ode2opt.solvers.method import Formula
+from ode2opt.solvers.method_file import Formula
 
 
 def make(**fields):
