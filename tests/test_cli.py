@@ -135,6 +135,8 @@ def test_words_are_shown_with_what_became_1(run_cli, tmp_path):
     for problem in ("logistic", "squaredhinge"):
         _, told, _ = run_cli("solve", file, "--problem", problem, "--l2", 0.1)
         assert "The label 'yes' is 1, 'no' is 0." in told
+    _, told, _ = run_cli("solve", tmp_path / "w*.csv", "--problem", "logistic", "--l2", 0.1)
+    assert "The label 'yes' is 1, 'no' is 0." in told
     options = ["--methods", "lbfgs", "--instances", 2, "--l2", 0.1, "--jobs", 1]
     _, told, _ = run_cli("bench", "logistic", file, *options)
     assert "The label 'yes' is 1" in told

@@ -164,12 +164,15 @@ class _Rows:
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
         """Return the problem, and what tells about its parts; the stack ends what was started."""
+        import numpy as np
+
         from ode2opt.problems.parts.files import are_parts
+        from ode2opt.problems.preparing import label_words
 
         if self.cluster is None and not are_parts(self.where):
             return self._whole(kind, options), None
         model = self._in_parts(kind, options, stack)
-        self.sizes = model.sizes
+        self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
         engine = model.engine
         return model, lambda: ", ".join(filter(None, (f"{engine.passes} passes", engine.words())))
 
@@ -193,17 +196,15 @@ class _Rows:
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
         from ode2opt.problems.parts import Parts, Threads, files_in_parts
 
-        if self.weights is not None or kind.counted:
-            what = "--weights is" if self.weights is not None else "softmax is"
-            raise InputError(f"{what} for a single file, solved without --cluster.")
-        files = files_in_parts(self.where, self.label)
+        files = files_in_parts(self.where, self.label, self.weights)
         if self.cluster is None:
             engine: Any = Threads(self.memory, self.workers)
         else:
             from ode2opt.integrations.dask import opened
 
             engine = stack.enter_context(opened(self.cluster, self.workers, self.memory))
-        return Parts(kind, files, engine=engine, labels=kind.binary, scale=self.scale, **options)
+        labels = kind.binary or kind.counted
+        return Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
 
 
 def _unscaled(model: Any) -> bool:

@@ -310,6 +310,23 @@ def test_columns_are_scaled_over_all_parts(tmp_path, data):
     np.testing.assert_allclose(problem.gradient(x), due, rtol=1e-10)
 
 
+def test_classes_and_weights_of_files(tmp_path, data):
+    import pandas as pd
+
+    A, targets, weights, _ = data
+    words = np.array(["oak", "ash", "elm", "fir"])[targets["softmax"]]
+    for i, rows in enumerate(cut(3)):
+        frame = pd.DataFrame(A[rows], columns=list("abcdef"))
+        frame.assign(tree=words[rows], w=weights[rows]).to_parquet(tmp_path / f"{i}.parquet")
+    files = files_in_parts(tmp_path, "tree", "w")
+    problem = Parts(Softmax, files, labels=True, l2=0.01)
+    assert problem.label_values == ("ash", "elm", "fir", "oak")
+    b = np.unique(words, return_inverse=True)[1]
+    x = np.random.default_rng(0).standard_normal(problem.n)
+    due = Softmax(A, b, weights=weights, l2=0.01).gradient(x)
+    np.testing.assert_allclose(problem.gradient(x), due, rtol=1e-10)
+
+
 def test_libsvm_files_may_end_at_different_columns(tmp_path):
     (tmp_path / "a").write_text("0 1:1\n1 2:5\n")
     (tmp_path / "b").write_text("1 1:1 3:2\n0 2:1\n")

@@ -24,14 +24,16 @@ def agreed(
     _alike(full, lambda part: "dense" if part.pairs is None else "sparse", "a {} matrix")
     _alike(full, lambda part: "weights" if part.weighted else "no weights", "{}")
     _alike(full, lambda part: "offsets" if part.shifted else "no offsets", "{}")
+    values = _label_values(full, two=kind.binary) if labels else ()
+    top = len(values) - 1 if labels else max(part.top for part in full)
     weight = sum(part.weight for part in full)
     if not 0 < weight < float("inf"):
         raise InputError(f"weights sum to {weight:g}: at least one must be positive.")
     return Terms(
         kind=kind,
-        options=kind.agreed(options, max(part.top for part in full)),
+        options=kind.agreed(options, top),
         columns=columns,
-        values=_two_values(full) if labels else (),
+        values=values,
         sizes=_sizes(full, columns),
         weight=sum(part.rows for part in full) / weight,
     )
@@ -72,22 +74,23 @@ def _alike(facts: Sequence[Facts], what: Callable[[Facts], Any], words: str) -> 
             )
 
 
-def _two_values(facts: Sequence[Facts]) -> tuple[Any, ...]:
-    """Return the two labels, the one for 0 first; a part that brings a third is named."""
+def _label_values(facts: Sequence[Facts], two: bool) -> tuple[Any, ...]:
+    """Return the labels in order; where two are due, a part that brings a third is named."""
     seen: set[Any] = set()
     for part in sorted(facts, key=lambda part: len(part.values)):
         kinds = {isinstance(value, str) for value in (*seen, *part.values)}
         if len(kinds) > 1:
             raise InputError(f"{part.name}: labels are words in some parts, numbers in others.")
         seen |= set(part.values)
-        if len(seen) > 2:
+        if two and len(seen) > 2:
             told = ", ".join(str(value) for value in sorted(seen)[:5])
             raise InputError(
                 f"{part.name}: a binary problem needs two label values, but with this part there "
                 f"are {len(seen)} ({told})."
             )
     if len(seen) < 2:
-        raise InputError(f"A binary problem needs two label values, but all parts have {seen}.")
+        (only,) = seen
+        raise InputError(f"There must be two label values or more, but in all parts it is {only}.")
     return tuple(sorted(seen))
 
 

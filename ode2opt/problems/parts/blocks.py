@@ -103,11 +103,13 @@ class Look:
     """What is to be found out in the first pass.
 
     Attributes:
-        labels: whether labels, of any two values, are to become 0 and 1.
+        labels: whether labels, of any values, are to be counted from 0.
+        many: whether there may be more than two of them.
         scale: whether columns are to be divided by their largest entries.
     """
 
     labels: bool = False
+    many: bool = False
     scale: bool = False
 
     def facts(self, source: Source) -> tuple[Block, Facts]:
@@ -133,10 +135,14 @@ class Look:
                 weight=float(len(block) if weights is None else np.sum(weights)),
                 weighted=weights is not None,
                 shifted=block.offset is not None,
-                values=_values(block.b) if self.labels else (),
+                values=self._values(block.b) if self.labels else (),
                 top=0.0 if self.labels else float(np.max(block.b)),
                 sizes=largest_entries(A) if self.scale else None,
             )
+
+    def _values(self, labels: np.ndarray) -> tuple[Any, ...]:
+        """Return the labels there are; where two are due, enough to tell that there are more."""
+        return tuple(np.unique(labels)[: None if self.many else FEW + 1].tolist())
 
 
 def _checked(block: Block, labels: bool) -> Block:
@@ -151,10 +157,6 @@ def _checked(block: Block, labels: bool) -> Block:
     weights = None if block.weights is None else as_raw_weights(block.weights, A)
     offset = None if block.offset is None else as_vector(block.offset, A, "offset", N)
     return replace(block, A=A, b=b, weights=weights, offset=offset)
-
-
-def _values(labels: np.ndarray) -> tuple[Any, ...]:
-    return tuple(np.unique(labels)[: FEW + 1].tolist())
 
 
 @contextmanager
@@ -174,7 +176,7 @@ class Terms:
     Attributes:
         kind: the loss, with its ``options``.
         columns: those of the widest part.
-        values: the two labels that stand for 0 and 1, where they are not these.
+        values: the labels that are counted from 0, in order, where they are not numbers already.
         sizes: what columns are divided by.
         weight: what makes the mean weight of all rows one.
     """
@@ -188,7 +190,10 @@ class Terms:
 
     def model(self, block: Block) -> LinearModel:
         """Return the problem of a part's rows."""
-        b = (block.b == self.values[1]).astype(np.float64) if self.values else block.b
+        b = block.b
+        if self.values:
+            places = np.searchsorted(np.array(self.values), b.astype(type(self.values[0])))
+            b = places.astype(np.float64)
         shift = {} if block.offset is None else {"offset": block.offset}
         model = self.kind(self._matrix(block.A), b, **self.options, **shift)
         if block.weights is not None:

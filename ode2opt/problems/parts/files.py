@@ -26,7 +26,7 @@ class FilePart:
     """A file, or a row group of one; it is read where it is needed."""
 
     path: Path
-    label: str | None
+    asked: Asked
     bytes: int
     group: int | None = None
 
@@ -36,11 +36,11 @@ class FilePart:
 
     def read(self) -> Block:
         if self.group is not None:
-            table = read_parquet(self.path, Asked(self.label), self.group)
+            table = read_parquet(self.path, self.asked, self.group)
         else:
-            table = read_table(self.path, label=self.label)
+            table = read_table(self.path, label=self.asked.label, weights=self.asked.weights)
         grows = reader_of(self.path) is read_libsvm
-        return Block(table.A, table.labels, names=table.columns, grows=grows)
+        return Block(table.A, table.labels, table.weights, names=table.columns, grows=grows)
 
 
 def are_parts(where: str | Path) -> bool:
@@ -48,9 +48,12 @@ def are_parts(where: str | Path) -> bool:
     return Path(where).is_dir() or (has_magic(str(where)) and not Path(where).exists())
 
 
-def files_in_parts(where: str | Path, label: str | None = None) -> list[FilePart]:
+def files_in_parts(
+    where: str | Path, label: str | None = None, weights: str | None = None
+) -> list[FilePart]:
     """Return the parts of a folder, or of the files that a pattern like data/*.csv matches.
 
+    Labels and weights are in the columns (arrays) of these names, as in :func:`read_table`.
     Only Parquet files are looked into, for the sizes of their row groups. Files whose names begin
     with a dot or an underscore are left out of a folder.
     """
@@ -63,18 +66,18 @@ def files_in_parts(where: str | Path, label: str | None = None) -> list[FilePart
     if len(readers) > 1:
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
-    return [part for path in paths for part in _parts(path, label)]
+    return [part for path in paths for part in _parts(path, Asked(label, weights))]
 
 
 def _no_match(where: str | Path) -> str:
     return f"No file matches {where}: the pattern must name at least one."
 
 
-def _parts(path: Path, label: str | None) -> list[FilePart]:
+def _parts(path: Path, asked: Asked) -> list[FilePart]:
     check_file(path)
     size = path.stat().st_size
     if reader_of(path) is read_parquet and size > LARGE:
         groups = row_groups(path)
         if len(groups) > 1:
-            return [FilePart(path, label, bytes, group) for group, bytes in enumerate(groups)]
-    return [FilePart(path, label, size)]
+            return [FilePart(path, asked, bytes, group) for group, bytes in enumerate(groups)]
+    return [FilePart(path, asked, size)]

@@ -38,7 +38,7 @@ class Parts(RowModel):
             :class:`Source` that is read where it is needed. A may be dense, sparse or a
             ``np.memmap``; all parts have the same columns. Parts without rows count for nothing.
         engine: who works on the parts; by default threads of this process.
-        labels: whether labels, of any two values, are to become 0 and 1.
+        labels: whether labels, of any values, are to be counted from 0; they are then ``label_values``.
         scale: whether columns are divided by their largest entries, which are then ``sizes``.
         options: of the loss, such as ``l2`` and ``intercept``.
 
@@ -59,7 +59,7 @@ class Parts(RowModel):
     ) -> None:
         sources = _sources(parts)
         self.engine = Threads() if engine is None else engine
-        facts = self.engine.describe(sources, Look(labels, scale))
+        facts = self.engine.describe(sources, Look(labels, not kind.binary, scale))
         terms = agreed(kind, options, facts, labels)
         self._settle(terms, {i: part for i, part in enumerate(facts) if part.rows}, sources)
         self._like(_one_row(terms, next(part.dtype for part in facts if part.rows)))
@@ -69,7 +69,7 @@ class Parts(RowModel):
         self.N = self.rows = sum(part.rows for part in facts.values())
         shares = {i: part.rows / self.N for i, part in facts.items()}
         self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
-        self.sizes = terms.sizes
+        self.sizes, self.label_values = terms.sizes, terms.values
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)
         self._ends = np.cumsum([part.rows for part in facts.values()])
