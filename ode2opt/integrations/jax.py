@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, needing, unknown_name
 from ode2opt.problems._arrays import Array, as_count, as_positive
@@ -303,9 +304,9 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
     def step(state: _State) -> _State:
         k = state.k
         p = _in_metric(given.parts, state.g)
-        e = state.u - a[k] * p
+        e, u = eigac_step(state.u, p, a[k], c[k], d[k])
         x = state.x + e
-        return _noted(state, x, state.u - d[k] * e - c[k] * p, problem.gradient(x))
+        return _noted(state, x, u, problem.gradient(x))
 
     # The first iteration does not move: its gradient is known (u_0 = a_0 M g, so that e = 0).
     idle = _noted(state, x, (a[0] - c[0]) * p, g)

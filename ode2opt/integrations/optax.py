@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import needing
 from ode2opt.integrations._table import table_of
+from ode2opt.problems._arrays import Array
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric, product
 
@@ -22,7 +24,7 @@ Tree = Any
 class EigacState(NamedTuple):
     """How many updates were made, and u, the velocity times the step."""
 
-    count: jax.Array
+    count: Array
     u: Tree
 
 
@@ -55,24 +57,27 @@ def eigac(method: Method | Schedule, scale: float | None = None) -> optax.Gradie
         updates: Tree, state: EigacState, params: Tree | None = None
     ) -> tuple[Tree, EigacState]:
         del params
-        a, c, d = _row(schedule, state.count)
         p = updates if metric is None else _in_metric(metric, updates)
 
-        def first(p: Any, u: Any) -> Any:
-            return jnp.where(state.count == 0, a.astype(p.dtype) * p, u)
+        def move(p: Array, u: Array) -> Array:
+            a, _, _ = _row(schedule, state.count, p.dtype)
+            return eigac_move(jnp.where(state.count == 0, a * p, u), p, a)
 
-        u = jax.tree.map(first, p, state.u)
-        e = jax.tree.map(lambda p, u: u - a.astype(p.dtype) * p, p, u)
-        u = jax.tree.map(lambda p, u, e: u - d.astype(p.dtype) * e - c.astype(p.dtype) * p, p, u, e)
+        def velocity(p: Array, e: Array) -> Array:
+            return eigac_velocity(e, p, *_row(schedule, state.count, p.dtype))
+
+        e = jax.tree.map(move, p, state.u)
+        u = jax.tree.map(velocity, p, e)
         return e, EigacState(optax.safe_increment(state.count), u)
 
     return optax.GradientTransformation(init, update)
 
 
-def _row(schedule: Schedule, count: jax.Array) -> tuple[jax.Array, ...]:
+def _row(schedule: Schedule, count: Array, dtype: Any) -> tuple[Array, Array, Array]:
     """Return (a, c, d) of an update; beyond the table's end its last row."""
     k = jnp.minimum(count, len(schedule) - 1)
-    return tuple(jnp.asarray(numbers)[k] for numbers in (schedule.a, schedule.c, schedule.d))
+    a, c, d = (jnp.asarray(each, dtype)[k] for each in (schedule.a, schedule.c, schedule.d))
+    return a, c, d
 
 
 def _in_metric(metric: Metric, gradients: Tree) -> Tree:
