@@ -392,7 +392,7 @@ def test_a_scheduler_that_is_gone_leaves_the_best_point_within_30_seconds(folder
 
 def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):
     """The last test with the cluster: it sends the workers away."""
-    monkeypatch.setattr("ode2opt.integrations.dask.workers.PATIENCE", 1.0)
+    monkeypatch.setattr("ode2opt.integrations.dask.lost.PATIENCE", 1.0)
     A, _, b = data
     mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
 

@@ -9,10 +9,7 @@ read again by others when it dies.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dask
@@ -20,12 +17,9 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
 from distributed import wait
-from distributed.client import FutureCancelledError
-from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker
 
-from ode2opt.errors import WorkersLostError
 from ode2opt.integrations.dask.arrays import Chunk
+from ode2opt.integrations.dask.lost import Watch, telling
 from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source
 from ode2opt.problems.parts.engines import Ask, Engine, quietly, tree_sum
 
@@ -35,7 +29,6 @@ ARITY = 16  # answers that a worker adds up at once; a power of two
 AT_ONCE = 4  # sums that come back: one more level of tasks would take longer
 SMALL = 1 << 16  # bytes of a question that goes with every task
 LOOK = 1.0  # seconds between two looks at the workers
-PATIENCE = 20.0  # seconds without a worker after which they are given up
 TRANSFER = 300.0  # seconds that answers may take to come back
 NUMBER = 8  # bytes
 Group = list[Part | None]
@@ -52,22 +45,17 @@ class Cluster(Engine):
     """
 
     def __init__(self, client: Any) -> None:
-        self.client, self.sent = client, 0
+        self.client, self.watch, self.sent = client, Watch(client), 0
         self._groups: list[range] = []
         self._blocks: list[Any] = []
         self._parts: list[Any] = []
         self._homes: list[str | None] = []
-        self._seen = time.monotonic()
-        self._known = set(self._workers())
 
     def words(self) -> str:
-        return f"{len(self._workers())} workers, {self.sent / 1e6:.1f} MB"
-
-    def _workers(self) -> Mapping[str, Any]:
-        return self.client.scheduler_info(n_workers=-1)["workers"]
+        return f"{len(self.watch.workers())} workers, {self.sent / 1e6:.1f} MB"
 
     def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
-        workers = self._workers().values()
+        workers = self.watch.workers().values()
         slots = sum(worker["nthreads"] for worker in workers)
         room = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
         size = group_size([source.bytes for source in sources], slots, room)
@@ -77,7 +65,7 @@ class Cluster(Engine):
             delayed(list, pure=False)([_looked(sources[i], look) for i in group])
             for group in self._groups
         ]
-        with _telling():
+        with telling():
             self._blocks = self.client.compute(looked)
         facts = self._results([self._submit(_facts, blocks) for blocks in self._blocks])
         return [fact for group in facts for fact in group]
@@ -93,7 +81,7 @@ class Cluster(Engine):
 
     def _find_homes(self) -> None:
         """Take note of who holds what: work goes there as long as they live, and no rows travel."""
-        with _telling():
+        with telling():
             holders = self.client.who_has(self._parts)
         self._homes = [next(iter(holders.get(parts.key, ())), None) for parts in self._parts]
 
@@ -106,7 +94,7 @@ class Cluster(Engine):
 
     def total(self, ask: Ask) -> Any:
         self.passes += 1
-        with _telling():
+        with telling():
             question = self._shipped(ask)
             sums = [self._at_home(k, _asked, question) for k in range(len(self._parts))]
             while len(sums) > AT_ONCE:
@@ -116,7 +104,7 @@ class Cluster(Engine):
 
     def _begun(self, tasks: list[Delayed]) -> list[Any]:
         """Send tasks off, all at once: a scheduler takes as long for one message as for another."""
-        with _telling():
+        with telling():
             return self.client.compute(tasks, optimize_graph=False)
 
     def _shipped(self, ask: Ask) -> Any:
@@ -137,17 +125,17 @@ class Cluster(Engine):
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """Return what tasks found; gives up where nobody is left to find it."""
-        with _telling(), self.client.as_current():
+        with telling(), self.client.as_current():
             moved = False
             while True:
                 try:
                     wait(futures, timeout=LOOK)
                     found = self.client.sync(self._gathered, futures, callback_timeout=TRANSFER)
                 except TimeoutError:
-                    moved |= self._check_workers()
+                    moved |= self.watch.moved()
                 else:
                     break
-        self._seen = time.monotonic()
+        self.watch.answered()
         self.sent += _bytes(found)
         if moved and self._homes:
             self._find_homes()
@@ -155,33 +143,6 @@ class Cluster(Engine):
 
     async def _gathered(self, futures: list[Any]) -> list[Any]:
         return await self.client.gather(futures, asynchronous=True)
-
-    def _check_workers(self) -> bool:
-        """Whether workers have come or gone; where all are gone for long, they are given up."""
-        now = time.monotonic()
-        workers = set(self._workers()) if self.client.status == "running" else set()
-        if workers:
-            self._seen = now
-        elif now - self._seen > PATIENCE:
-            raise WorkersLostError(f"The cluster has had no worker for {PATIENCE:g} seconds.")
-        before, self._known = self._known, workers
-        return workers != before
-
-
-@contextmanager
-def _telling() -> Iterator[None]:
-    """Say in a sentence how a cluster got lost."""
-    try:
-        yield
-    except KilledWorker as error:
-        raise WorkersLostError(
-            f"Workers died again and again over the same part, {error.last_worker.address} last: "
-            f"they need more memory, or smaller parts."
-        ) from None
-    except (CommClosedError, CancelledError, FutureCancelledError) as error:
-        raise WorkersLostError(
-            f"The scheduler of the cluster is gone, or has given the work up: {error!s:.150}"
-        ) from None
 
 
 def group_size(sizes: Sequence[int], slots: int, room: float = math.inf) -> int:

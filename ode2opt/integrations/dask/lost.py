@@ -1,0 +1,60 @@
+"""Workers and schedulers that are gone: how long one waits for them, and what is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker
+
+from ode2opt.errors import WorkersLostError
+
+PATIENCE = 20.0  # seconds without a worker after which they are given up
+
+
+class Watch:
+    """Keeps an eye on the workers that a client knows."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._known = set(self.workers())
+        self.answered()
+
+    def workers(self) -> Mapping[str, Any]:
+        """Return what is known of each worker, by address."""
+        return self.client.scheduler_info(n_workers=-1)["workers"]
+
+    def answered(self) -> None:
+        """Note that workers are there: they have answered."""
+        self._seen = time.monotonic()
+
+    def moved(self) -> bool:
+        """Whether workers have come or gone; where all are gone for long, they are given up."""
+        workers = set(self.workers()) if self.client.status == "running" else set()
+        if workers:
+            self.answered()
+        elif time.monotonic() - self._seen > PATIENCE:
+            raise WorkersLostError(f"The cluster has had no worker for {PATIENCE:g} seconds.")
+        before, self._known = self._known, workers
+        return workers != before
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Say in a sentence how a cluster got lost."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise WorkersLostError(
+            f"Workers died again and again over the same part, {error.last_worker.address} last: "
+            f"they need more memory, or smaller parts."
+        ) from None
+    except (CommClosedError, CancelledError, FutureCancelledError) as error:
+        raise WorkersLostError(
+            f"The scheduler of the cluster is gone, or has given the work up: {error!s:.150}"
+        ) from None
