@@ -50,9 +50,9 @@ def train_here(folder, *options):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run directory and its summary."""
+    """A run directory and its summary; a flow has no metric, and may be told so."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    return folder, train_here(folder, *SHORT)
+    return folder, train_here(folder, *SHORT, "--target", "flow", "--metric", "none")
 
 
 def test_train_prints_one_json_document(trained):
@@ -61,6 +61,7 @@ def test_train_prints_one_json_document(trained):
     assert set(document) == {"run", "horizon", "validation", "test", "fresh", "seconds"}
     assert document["test"]["total"] == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
+    assert Method.load(folder / "method.safetensors").metric is None
 
 
 def test_bench_takes_learned_methods_under_their_names(trained, run_cli):
@@ -235,7 +236,7 @@ def test_certify_says_that_there_is_no_table(instant, run_cli, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--metric", "spectral"), "metric is for --target sequence; a flow does not use it."),
+        (("--metric", "spectral"), "metric spectral is for --target sequence; a flow has none."),
         (("--target", "sequence", "--alpha", 5), "alpha is for --target flow; a sequence does not"),
         (("--target", "sequence", "--alpha", 6), "alpha is for --target flow"),  # the default, too
         (("--target", "sequence", "--learn-alpha"), "learn_alpha is for --target flow"),

@@ -107,7 +107,8 @@ class Schedule:
     def nesterov(cls, s: float, mu: np.ndarray) -> Schedule:
         """Nesterov with step ``s`` and momenta mu_0..mu_K; iterates are the extrapolated points.
 
-        a_k = s (1 + mu_k), c_k = s (1 + mu_k - mu_{k+1}), d_k = 1 - mu_{k+1}.
+        a_k = s (1 + mu_k), c_k = s (1 + mu_k - mu_{k+1}), d_k = 1 - mu_{k+1}. The first iteration
+        is idle and the second a plain gradient step: no iterate depends on mu_0 and mu_1.
         """
         mu = np.asarray(mu, dtype=np.float64)
         if mu.ndim != 1 or len(mu) < 2:

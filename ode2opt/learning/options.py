@@ -8,6 +8,7 @@ Nothing here needs JAX.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
@@ -98,7 +99,7 @@ def _field(default: Any, about: About) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(ABC):
     """What a run of either target is made with; a target's own options are in its subclass.
 
     Attributes:
@@ -120,6 +121,7 @@ class Options:
     scale: str = option(
         MISSING, "Divide by each instance's curvature, or by the family's.", LEARNED
     )
+    metric: str = option(MISSING, "Of a sequence: auto chooses on training problems.", LEARNED)
     batch: int = option(MISSING, "Problems a step.", PROBLEMS, range=COUNT)
     horizon: int = option(MISSING, "Iterations until a problem is given up.", PROBLEMS, range=COUNT)
     seed: int = option(0, "Drives which problems are drawn.", PROBLEMS, range=Range(0, whole=True))
@@ -157,14 +159,15 @@ class Options:
         """The step size: as given, or what suits optimiser and target."""
         return self._rate() if self.lr is None else self.lr
 
+    @abstractmethod
     def _rate(self) -> float:
-        raise NotImplementedError
+        """Return the step size that suits optimiser and target."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, the target's name among them."""
         return {"target": self.target} | asdict(self)
 
 
-def declared(kind: type[Options]) -> dict[str, About]:
+def declared(kind: type[Any]) -> dict[str, About]:
     """Return what the options of a target say of themselves, by name."""
     return {each.name: each.metadata["about"] for each in fields(kind)}

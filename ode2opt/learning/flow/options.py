@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
 
 SCALES = ("instance", "family")
+METRICS = ("none",)
 ESTIMATORS = ("power", "global", "l0l1")
 PANEL = "Of a flow"
 
@@ -43,6 +44,7 @@ class FlowOptions(Options):
     steps: int = again("steps", 150)
     coefficients: str = again("coefficients", "feasible", choices=LEARNABLE)
     scale: str = again("scale", "instance", choices=SCALES)
+    metric: str = again("metric", "none", choices=METRICS)
     batch: int = again("batch", 2)
     horizon: int = again("horizon", 600)
     penalty: float = again("penalty", 10.0)

@@ -26,12 +26,10 @@ class SequenceOptions(Options):
     steps: int = again("steps", 100, range=Range(0, whole=True))
     coefficients: str = again("coefficients", "spline", choices=TABLES)
     scale: str = again("scale", "family", choices=SCALES)
+    metric: str = again("metric", "auto", choices=METRICS)
     batch: int = again("batch", 8)
     horizon: int = again("horizon", 150)
     penalty: float = again("penalty", 0.1, range=Range(0))
-    metric: str = option(
-        "auto", "Of a sequence: auto chooses on training problems.", PANEL, choices=METRICS
-    )
     reference: str = option(
         "auto", "Where the metric looks at curvature.", PANEL, choices=REFERENCES
     )
