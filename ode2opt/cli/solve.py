@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,6 +97,7 @@ def solve(
 
     from ode2opt import Memory
     from ode2opt import solve as minimise
+    from ode2opt.problems import categories
     from ode2opt.problems.family import kind_of
 
     kind, chosen = kind_of(problem), load_method(method)
@@ -125,7 +127,7 @@ def solve(
             each = np.repeat(np.append(rows.sizes, [1.0] * intercept), model.width)
             result = replace(result, x=result.x / each)
         if out_file is not None:
-            write_atomically(out_file, result.save)
+            write_atomically(out_file, partial(result.save, columns=rows.names))
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
     if memory is not None and known is not None and result.success:
@@ -133,6 +135,8 @@ def solve(
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
         say_words(rows.words)
+        if rows.categories:
+            say(categories.told(rows.categories))
         if model.width > 1:
             say(f"x holds {model.width} numbers a column, one for each class.")
         if unscaled:
@@ -149,7 +153,8 @@ def solve(
 class _Rows:
     """Where the rows are and who holds them.
 
-    ``sizes`` are what columns were divided by, ``words`` labels that were no numbers.
+    ``sizes`` are what columns were divided by, ``words`` labels that were no numbers, ``names``
+    those of columns, ``categories`` the words that have become columns.
     """
 
     where: Path
@@ -161,6 +166,8 @@ class _Rows:
     memory: int | None
     sizes: Any = None
     words: tuple[str, ...] = ()
+    names: Any = None
+    categories: Any = None
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
         """Return the problem, and what tells about its parts; the stack ends what was started."""
@@ -173,6 +180,7 @@ class _Rows:
             return self._whole(kind, options), None
         model = self._in_parts(kind, options, stack)
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
+        self.names, self.categories = model.names, model.words
         engine = model.engine
         return model, lambda: ", ".join(filter(None, (f"{engine.passes} passes", engine.words())))
 
@@ -188,6 +196,7 @@ class _Rows:
         table = read_table(self.where, label=self.label, weights=self.weights)
         rows = rows_of(table, str(self.where), kind.binary, kind.counted)
         self.words, options = rows.words, options | {"weights": rows.weights}
+        self.names, self.categories = table.columns, table.words
         if not self.scale:
             return kind(rows.A, rows.b, **options)
         self.sizes = largest_entries(rows.A)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 
 from ode2opt.problems._arrays import Array
 from ode2opt.solvers.concavity import Concave
+
+LONGEST_NAME = 200  # characters of a column's name that are kept
 
 
 class Status(Enum):
@@ -129,12 +132,16 @@ class Result:
             "handovers": [handover.summary() for handover in self.handovers],
         }
 
-    def save(self, file: Any) -> None:
-        """Write x, fun, grad_norm and status to an open NPZ file."""
+    def save(self, file: Any, columns: Sequence[str] | None = None) -> None:
+        """Write x, fun, grad_norm and status to an open NPZ file, and the columns' names."""
+        names: dict[str, Any] = {}
+        if columns is not None:
+            names["columns"] = np.array([name[:LONGEST_NAME] for name in columns], dtype=str)
         np.savez(
             file,
             x=np.asarray(self.x),
             fun=self.fun,
             grad_norm=self.grad_norm,
             status=self.status.name.lower(),
+            **names,
         )

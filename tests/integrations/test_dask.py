@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from itertools import pairwise
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -226,10 +227,31 @@ def test_arrays_that_do_not_fit_are_told(make, words):
         make()
 
 
-def test_words_in_a_frame_are_told(client):
-    frame = dd.from_pandas(pd.DataFrame({"a": ["p", "q"], "y": [0, 1]}), npartitions=1)
-    with pytest.raises(InputError, match="Column 'a' is"):
-        Logistic(frame, "y")
+@pytest.mark.parametrize("kind", ["str", "object", "category"])
+def test_words_in_a_frame_are_columns(client, kind):
+    frame = pd.DataFrame({"a": list("ppqqrr"), "b": np.arange(6.0), "y": [0, 1, 0, 1, 1, 1]})
+    parts = dd.from_pandas(frame.astype({"a": kind}), npartitions=3)
+    problem = Logistic(parts, "y", l2=0.1)
+    A = pd.get_dummies(frame[["b", "a"]], prefix_sep="=", dtype=float)
+    assert problem.names == list(A.columns)
+    x = np.array([1.0, -2, 3, 4])
+    due = Logistic(A.to_numpy(), frame["y"], l2=0.1).gradient(x)
+    np.testing.assert_allclose(problem.gradient(x), due)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.date_range("2020", periods=2), "Column 'a' is datetime64.*neither numbers nor words"),
+        (pd.Series(["p", None], dtype=object), "1 cells of column 'a' are missing"),
+        (pd.Series(["p", 5], dtype=object), "Column 'a' has numbers among its words"),
+    ],
+)
+def test_columns_of_a_frame_that_do_not_fit_are_told(column, words):
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_pandas(pd.DataFrame({"a": column, "y": [0, 1]}), npartitions=1)
+        with pytest.raises(InputError, match=words):
+            Logistic(frame, "y")
 
 
 def test_a_bad_row_is_named_and_the_workers_go_on(client, data, tmp_path):

@@ -14,6 +14,7 @@ from dask.delayed import Delayed, delayed
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, is_dask
+from ode2opt.problems.categories import Category
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts import Block, Engine, Parts
 
@@ -136,16 +137,39 @@ def _counted(*arrays: Any) -> bool:
 
 
 def _block(rows: Any, b: Any, weights: Any = None, offset: Any = None) -> Block:
-    names = None
-    if hasattr(rows, "columns"):  # of a DataFrame
-        names, rows = list(map(str, rows.columns)), _numbers(rows)
-    return Block(rows, _vector(b), _vector(weights), _vector(offset), names)
+    beside = _vector(b), _vector(weights), _vector(offset)
+    if not hasattr(rows, "columns"):
+        return Block(rows, *beside)
+    worded = [name for name in rows.columns if _has_words(rows[name])]
+    numbers = rows.drop(columns=worded)
+    names = list(map(str, numbers.columns))
+    categories = {str(name): _category(rows[name]) for name in worded}
+    return Block(_numbers(numbers), *beside, names, categories=categories)
+
+
+def _has_words(column: Any) -> bool:
+    """Whether a column is of strings, or of a category of strings."""
+    from pandas.api import types
+
+    kind = column.dtype
+    inside = column.cat.categories if isinstance(kind, types.CategoricalDtype) else column
+    return bool(types.is_string_dtype(inside.dtype))
+
+
+def _category(column: Any) -> Category:
+    missing = int(column.isna().sum())
+    if missing:
+        raise InputError(f"{missing} cells of column '{column.name}' are missing.")
+    codes, words = column.factorize()
+    if not all(isinstance(word, str) for word in words):
+        raise InputError(f"Column '{column.name}' has numbers among its words, or other things.")
+    return Category(codes.astype(np.int32), tuple(words))
 
 
 def _numbers(frame: Any) -> np.ndarray:
     for name, kind in frame.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
-            raise InputError(f"Column '{name}' is {kind}, not a number.")
+            raise InputError(f"Column '{name}' is {kind}: neither numbers nor words.")
     return frame.to_numpy(dtype=np.float64)
 
 

@@ -27,6 +27,8 @@ def read_table(
 ) -> DataTable:
     """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
 
+    A column of words becomes a column of 0 and 1 for each of them.
+
     Args:
         path: the file; LIBSVM and CSV may be compressed (.gz, .bz2).
         label: the label column of a CSV or Parquet file, by name or number from 0, or the array of
@@ -35,9 +37,17 @@ def read_table(
         weights: the column (the array) of the rows' weights in the same way; by default none.
     """
     path = Path(path)
-    check_file(path)
     asked = (None if name is None else str(name) for name in (label, weights))
-    return reader_of(path)(path, Asked(*asked))
+    try:
+        return as_written(path, Asked(*asked)).in_numbers()
+    except InputError as error:
+        raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+
+
+def as_written(path: Path, asked: Asked) -> DataTable:
+    """Read a file by its ending; columns of words stay what they are."""
+    check_file(path)
+    return reader_of(path)(path, asked)
 
 
 def reader_of(path: Path) -> Callable[[Path, Asked], DataTable]:
@@ -60,6 +70,7 @@ __all__ = [
     "READERS",
     "Asked",
     "DataTable",
+    "as_written",
     "check_file",
     "read_csv",
     "read_libsvm",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
+from ode2opt.problems.categories import Category, Words, all_words, column_names, one_hot
 
 LABEL_NAMES = ("label", "target", "y", "class")
 SURE_COLUMNS = 2**21  # that any file may have; one of more bytes as many as it has bytes
@@ -20,12 +21,28 @@ _NUMBER = re.compile("-?[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class DataTable:
-    """Rows as read: a matrix, one label each (numbers or words), the columns' names, weights."""
+    """Rows as read: a matrix, one label each (numbers or words), the columns' names, weights.
+
+    ``categories`` are columns of words beside the matrix; ``words`` are those that have become
+    columns of it.
+    """
 
     A: Array
     labels: np.ndarray
     columns: Sequence[str] | None = None
     weights: np.ndarray | None = None
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    words: Words = field(default_factory=dict)
+
+    def in_numbers(self) -> DataTable:
+        """Return the table with columns of 0 and 1 for the words."""
+        if not self.categories:
+            return self
+        own = {name: category.words for name, category in self.categories.items()}
+        words = all_words([own], len(self.labels))
+        A = one_hot(self.A, self.categories, words)
+        columns = column_names(self.columns or (), words)
+        return replace(self, A=A, columns=columns, categories={}, words=words)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems.categories import Category
 from ode2opt.problems.files.data_table import (
     LABEL_NAMES,
     Asked,
@@ -36,6 +37,13 @@ class Layout:
     names: list[str]
     delimiter: str
     skip: int
+    first: list[str]
+    """The first row of data."""
+
+    def worded(self, columns: Columns) -> list[int]:
+        """Return the columns that begin with a word, though they are not the label."""
+        cells = ((j, self.first[j].strip()) for j in columns.features)
+        return [j for j, cell in cells if cell and not is_number(cell)]
 
 
 def read_csv(path: Path, asked: Asked) -> DataTable:
@@ -52,17 +60,41 @@ def read_csv(path: Path, asked: Asked) -> DataTable:
     if not columns.features:
         raise InputError(f"{path} has a label column but no features.")
     cells, words = _cells(path, layout, columns)
-    values = as_labels(np.array(words, dtype=object), path)
+    values = as_labels(np.array(list(words.pop(columns.label)), dtype=object), path)
     labels = values[cells[:, columns.label].astype(int)]
     weights = None if columns.weights is None else cells[:, columns.weights].copy()
-    features = columns.features
-    return DataTable(cells[:, features], labels, [names[j] for j in features], weights)
+    numbers = [j for j in columns.features if j not in words]
+    return DataTable(
+        cells[:, numbers],
+        labels,
+        [names[j] for j in numbers],
+        weights,
+        {names[j]: Category(cells[:, j].astype(np.int32), tuple(words[j])) for j in words},
+    )
 
 
-def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, list[str]]:
-    """Return all cells as numbers; in the label column each stands for one of the words."""
-    words: dict[str, int] = {}
-    target, features = columns.label, [*columns.features]
+class _Words(dict[str, int]):
+    """The words of a column, numbered as they come."""
+
+    def number(self, word: str) -> float:
+        """Return the number of a word."""
+        return float(self.setdefault(word.strip(), len(self)))
+
+
+class _OnlyWords(_Words):
+    """Those of a column that is no label: a number among them is refused, and so is no word."""
+
+    def number(self, word: str) -> float:
+        if word not in self and (not word.strip() or is_number(word)):
+            raise ValueError(word)
+        return super().number(word)
+
+
+def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, dict[int, _Words]]:
+    """Return all cells as numbers; those of labels and of columns of words stand for words."""
+    words: dict[int, _Words] = {columns.label: _Words()}
+    words |= {j: _OnlyWords() for j in layout.worded(columns)}
+    features = [*columns.features]
     if columns.weights is not None:
         features.append(columns.weights)
     try:
@@ -72,7 +104,7 @@ def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, li
                 source,
                 delimiter=layout.delimiter,
                 skiprows=layout.skip,
-                converters={target: lambda word: float(words.setdefault(word.strip(), len(words)))},
+                converters={j: found.number for j, found in words.items()},
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
@@ -87,7 +119,7 @@ def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, li
     if cells.shape[1] != len(layout.names):
         message = f"{path}: rows have {cells.shape[1]} columns, not {len(layout.names)}."
         raise InputError(_first_bad_cell(path, layout, features) or message)
-    return cells, list(words)
+    return cells, words
 
 
 @contextmanager
@@ -116,14 +148,14 @@ def _layout(path: Path) -> Layout:
     except csv.Error as error:
         raise InputError(f"{path} is not CSV: {error}.") from None
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
-        return Layout(_numbered(row), delimiter, skip=1)  # scikit-learn's bundled files
+        return Layout(_numbered(row), delimiter, 1, row)  # scikit-learn's bundled files
     if not _is_header(head, row):
-        return Layout(_numbered(head), delimiter, skip=0)
+        return Layout(_numbered(head), delimiter, 0, head)
     if not row:
         raise InputError(f"{path} has a header but no rows.")
     if len(head) != len(row):
         raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
-    return Layout(head, delimiter, skip=1)
+    return Layout(head, delimiter, 1, row)
 
 
 def _numbered(row: list[str]) -> list[str]:
@@ -145,6 +177,7 @@ def _is_header(head: list[str], row: list[str]) -> bool:
 def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str | None:
     """Say which cell is not a number, or which line is too short or too long."""
     names = layout.names
+    above = {j: layout.first[j].strip() for j in features}
     try:
         with open_text(path, errors="replace") as lines:
             rows = csv.reader(_not_too_wide(lines, layout), delimiter=layout.delimiter)
@@ -154,13 +187,22 @@ def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str 
                 if len(row) != len(names):
                     return f"{path}: line {number} has {len(row)} columns, not {len(names)}."
                 for j in features:
-                    if not is_number(row[j]):
-                        what = short(row[j]) if row[j].strip() else "empty"
-                        place = f"line {number}, column '{names[j]}'"
-                        return f"{path}: {place} is {what}, not a number."
+                    wrong = _wrong(row[j], above[j])
+                    if wrong is not None:
+                        return f"{path}: line {number}, column '{names[j]}' is {wrong}."
     except csv.Error as error:
         return f"{path} cannot be read: {error}."
     return None
+
+
+def _wrong(cell: str, first: str) -> str | None:
+    """Say what a cell is that does not go with the first one of its column; None if it does."""
+    if not first or is_number(first):
+        what = short(cell) if cell.strip() else "empty"
+        return None if is_number(cell) else f"{what}, not a number"
+    if not cell.strip():
+        return "empty"
+    return f"{short(cell)}, but the first cell is {short(first)}" if is_number(cell) else None
 
 
 def _not_too_wide(lines: Iterable[str], layout: Layout) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
+from ode2opt.problems.categories import Category
 from ode2opt.problems.files.data_table import Asked, DataTable, as_labels, told_apart
 from ode2opt.problems.files.unpacking import check_content
 
@@ -36,9 +37,14 @@ def read_parquet(path: Path, asked: Asked, group: int | None = None) -> DataTabl
         return _numbers(table.column(keep[j]), names[j], path)
 
     labels = _labels(table.column(keep[target]), names[target], path)
-    A = np.stack([numbers(j) for j in features], axis=1)
+    worded = [j for j in features if _is_text(table.column(keep[j]).type)]
+    features = [j for j in features if j not in worded]
+    A = np.empty((len(labels), len(features)))
+    for at, j in enumerate(features):
+        A[:, at] = numbers(j)
     weights = None if weighing is None else numbers(weighing)
-    return DataTable(A, labels, [names[j] for j in features], weights)
+    categories = {names[j]: _category(table.column(keep[j]), names[j], path) for j in worded}
+    return DataTable(A, labels, [names[j] for j in features], weights, categories)
 
 
 def row_groups(path: Path) -> list[int]:
@@ -74,6 +80,23 @@ def _is_number(kind: Any) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def _category(column: Any, name: str, path: Path) -> Category:
+    """Return a column of words; none may be missing."""
+    if column.null_count:
+        raise InputError(f"{path}: {column.null_count} cells of column '{name}' are missing.")
+    coded = column.combine_chunks().dictionary_encode()
+    words = tuple(coded.dictionary.to_pylist())
+    return Category(coded.indices.to_numpy(zero_copy_only=False).astype(np.int32), words)
+
+
 def _numbers(column: Any, name: str, path: Path) -> np.ndarray:
     """Return a column as float64; a missing cell is NaN."""
     import pyarrow
@@ -93,7 +116,7 @@ def _labels(column: Any, name: str, path: Path) -> np.ndarray:
         kind = kind.value_type
     if types.is_decimal(kind) or _is_number(kind):
         return column.cast(pyarrow.float64(), safe=False).to_numpy()
-    if not (types.is_string(kind) or types.is_large_string(kind)):
+    if not _is_text(kind):
         raise InputError(f"{path}: the labels '{name}' are {kind!s:.40}, not numbers or words.")
     if column.null_count:
         raise InputError(f"{path}: {column.null_count} of the labels '{name}' are missing.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, shown
+from ode2opt.problems.categories import all_words, width
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Facts, Terms
 
@@ -19,7 +20,9 @@ def agreed(
     full = [part for part in facts if part.rows]
     if not full:
         raise InputError(f"None of the {len(facts)} parts has a row: there is nothing to fit.")
+    _alike(full, lambda part: ", ".join(map(shown, sorted(part.words))) or "none", "words in {}")
     columns = _columns(facts)
+    words = all_words([part.words for part in full], sum(part.rows for part in full))
     _alike(full, lambda part: part.dtype, "numbers of {}")
     _alike(full, lambda part: "dense" if part.pairs is None else "sparse", "a {} matrix")
     _alike(full, lambda part: "weights" if part.weighted else "no weights", "{}")
@@ -32,10 +35,12 @@ def agreed(
     return Terms(
         kind=kind,
         options=kind.agreed(options, top),
-        columns=columns,
+        columns=width(columns, words),
         values=values,
-        sizes=_sizes(full, columns),
+        sizes=_sizes(full, columns, width(0, words)),
         weight=sum(part.rows for part in full) / weight,
+        names=full[0].names,
+        words=words,
     )
 
 
@@ -94,12 +99,12 @@ def _label_values(facts: Sequence[Facts], two: bool) -> tuple[Any, ...]:
     return tuple(sorted(seen))
 
 
-def _sizes(facts: Sequence[Facts], columns: int) -> np.ndarray | None:
-    """Return the largest entries of columns over all parts, 1 for columns of zeros."""
+def _sizes(facts: Sequence[Facts], columns: int, words: int) -> np.ndarray | None:
+    """Return the largest entries of columns over all parts, 1 for those of zeros and of words."""
     if facts[0].sizes is None:
         return None
     largest = np.zeros(columns)
     for part in facts:
         assert part.sizes is not None
         np.maximum(largest[: part.columns], part.sizes, out=largest[: part.columns])
-    return np.where(largest == 0, 1.0, largest)
+    return np.append(np.where(largest == 0, 1.0, largest), np.ones(words))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
+from ode2opt.problems.categories import Category, Words, one_hot, stays_dense, width
 from ode2opt.problems.gram import extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.preparing import largest_entries, scaled
 
 FEW = 5  # label values that are told, and one more
+NUMBER, INDEX = 8, 4  # bytes
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Block:
     Attributes:
         names: those of the columns, where they have some.
         grows: whether columns beyond the last are zeros that nobody wrote down, as in LIBSVM text.
+        categories: columns of words, which are not in A; each word will be a column.
     """
 
     A: Array
@@ -33,6 +36,7 @@ class Block:
     offset: Array = None
     names: Sequence[str] | None = None
     grows: bool = False
+    categories: Mapping[str, Category] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.A.shape[0])
@@ -79,7 +83,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Facts:
-    """What has to be known of a part before its problem can be made."""
+    """What has to be known of a part before its problem can be made.
+
+    Columns, sizes and entries are those of numbers; ``words`` come beside them.
+    """
 
     name: str
     rows: int
@@ -96,6 +103,7 @@ class Facts:
     values: tuple[Any, ...] = ()
     top: float = 0.0
     sizes: np.ndarray | None = None
+    words: Words = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,7 @@ class Look:
                 values=self._values(block.b) if self.labels else (),
                 top=0.0 if self.labels else float(np.max(block.b)),
                 sizes=largest_entries(A) if self.scale else None,
+                words={name: column.words for name, column in block.categories.items()},
             )
 
     def _values(self, labels: np.ndarray) -> tuple[Any, ...]:
@@ -175,10 +184,12 @@ class Terms:
 
     Attributes:
         kind: the loss, with its ``options``.
-        columns: those of the widest part.
+        columns: those of the widest part, words included.
         values: the labels that are counted from 0, in order, where they are not numbers already.
         sizes: what columns are divided by.
         weight: what makes the mean weight of all rows one.
+        names: those of the columns of numbers, where they have some.
+        words: those in columns of words; each is a column, after those of numbers.
     """
 
     kind: type[LinearModel]
@@ -187,6 +198,23 @@ class Terms:
     values: tuple[Any, ...] = ()
     sizes: np.ndarray | None = None
     weight: float = 1.0
+    names: tuple[str, ...] | None = None
+    words: Words = field(default_factory=dict)
+
+    def made(self, part: Facts) -> Facts:
+        """Return a part's facts as they are when words have become columns."""
+        if not self.words:
+            return part
+        entries = part.columns + len(self.words)  # of a row
+        if stays_dense(part.columns, self.words):
+            whole = width(part.columns, self.words)
+            return replace(part, entries=part.rows * whole, bytes=NUMBER * part.rows * whole)
+        return replace(
+            part,
+            entries=part.rows * entries,
+            bytes=(NUMBER + INDEX) * part.rows * entries,
+            pairs=float(part.rows * entries**2),
+        )
 
     def model(self, block: Block) -> LinearModel:
         """Return the problem of a part's rows."""
@@ -195,13 +223,16 @@ class Terms:
             places = np.searchsorted(np.array(self.values), b.astype(type(self.values[0])))
             b = places.astype(np.float64)
         shift = {} if block.offset is None else {"offset": block.offset}
-        model = self.kind(self._matrix(block.A), b, **self.options, **shift)
+        model = self.kind(self._matrix(block), b, **self.options, **shift)
         if block.weights is not None:
             model.weights = self.weight * as_vector(block.weights, model.A, "weights", model.N)
         return model
 
-    def _matrix(self, A: Array) -> Array:
-        if A.shape[1] < self.columns:
+    def _matrix(self, block: Block) -> Array:
+        A = block.A
+        if self.words:
+            A = one_hot(A, block.categories, self.words)
+        elif A.shape[1] < self.columns:
             A = type(A)((A.data, A.indices, A.indptr), shape=(A.shape[0], self.columns))
         return A if self.sizes is None else scaled(A, self.sizes)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from ode2opt.errors import InputError
 from ode2opt.problems.files import (
     Asked,
+    as_written,
     check_file,
     read_libsvm,
     read_parquet,
-    read_table,
     reader_of,
 )
 from ode2opt.problems.files.parquet import row_groups
@@ -38,9 +38,15 @@ class FilePart:
         if self.group is not None:
             table = read_parquet(self.path, self.asked, self.group)
         else:
-            table = read_table(self.path, label=self.asked.label, weights=self.asked.weights)
-        grows = reader_of(self.path) is read_libsvm
-        return Block(table.A, table.labels, table.weights, names=table.columns, grows=grows)
+            table = as_written(self.path, self.asked)
+        return Block(
+            table.A,
+            table.labels,
+            table.weights,
+            names=table.columns,
+            grows=reader_of(self.path) is read_libsvm,
+            categories=table.categories,
+        )
 
 
 def are_parts(where: str | Path) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, is_sparse, namespace
+from ode2opt.problems.categories import column_names
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
@@ -38,9 +39,14 @@ class Parts(RowModel):
             :class:`Source` that is read where it is needed. A may be dense, sparse or a
             ``np.memmap``; all parts have the same columns. Parts without rows count for nothing.
         engine: who works on the parts; by default threads of this process.
-        labels: whether labels, of any values, are to be counted from 0; they are then ``label_values``.
+        labels: whether labels, of any values, are to be counted from 0; these are
+            ``label_values`` then.
         scale: whether columns are divided by their largest entries, which are then ``sizes``.
         options: of the loss, such as ``l2`` and ``intercept``.
+
+    Attributes:
+        words: those of columns of words, each of which is a column, after those of numbers.
+        names: those of all columns, where they have some.
 
     Example:
         >>> problem = Parts(Logistic, [(A[:500], b[:500]), (A[500:], b[500:])], l2=1e-3)
@@ -61,7 +67,8 @@ class Parts(RowModel):
         self.engine = Threads() if engine is None else engine
         facts = self.engine.describe(sources, Look(labels, not kind.binary, scale))
         terms = agreed(kind, options, facts, labels)
-        self._settle(terms, {i: part for i, part in enumerate(facts) if part.rows}, sources)
+        made = {i: terms.made(part) for i, part in enumerate(facts) if part.rows}
+        self._settle(terms, made, sources)
         self._like(_one_row(terms, next(part.dtype for part in facts if part.rows)))
 
     def _settle(self, terms: Terms, facts: Mapping[int, Facts], sources: Sequence[Source]) -> None:
@@ -69,7 +76,8 @@ class Parts(RowModel):
         self.N = self.rows = sum(part.rows for part in facts.values())
         shares = {i: part.rows / self.N for i, part in facts.items()}
         self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
-        self.sizes, self.label_values = terms.sizes, terms.values
+        self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
+        self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)
         self._ends = np.cumsum([part.rows for part in facts.values()])
@@ -197,7 +205,7 @@ def _source(part: Any, name: str) -> Source:
 def _one_row(terms: Terms, dtype: Any) -> LinearModel:
     """Return a problem of one row of zeros, which knows all but the rows."""
     row = Block(np.zeros((1, terms.columns), dtype=dtype), np.zeros(1))
-    return replace(terms, values=(), sizes=None).model(row)
+    return replace(terms, values=(), sizes=None, words={}).model(row)
 
 
 def _share_of(name: str, args: tuple[Any, ...], part: Part) -> Any:

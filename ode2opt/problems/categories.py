@@ -1,0 +1,76 @@
+"""Columns of words: each becomes a column of zeros and ones for every word in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ode2opt.errors import InputError, shown
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.preparing import DENSE_ABOVE
+
+FEW = 20  # words that a column may always have
+KINDS = 0.5  # words by rows from which a column names rows rather than kinds of them
+
+Words = Mapping[str, tuple[str, ...]]
+"""The words of each column, in order."""
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of words: a number for each row, and the words that these stand for."""
+
+    codes: np.ndarray
+    words: tuple[str, ...]
+
+
+def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Words:
+    """Return the words that columns have in any of their parts; refuses those that name rows."""
+    found: dict[str, set[str]] = {}
+    for part in columns:
+        for name, words in part.items():
+            found.setdefault(name, set()).update(words)
+    for name, each in found.items():
+        if len(each) > max(FEW, KINDS * rows):
+            raise InputError(
+                f"Column {shown(name)} has {len(each):,} different words in {rows:,} rows: it "
+                f"names rows rather than kinds of them, so leave it out."
+            )
+    return {name: tuple(sorted(each)) for name, each in found.items()}
+
+
+def width(numbers: int, words: Words) -> int:
+    """Return how many columns there are of numbers and of words together."""
+    return numbers + sum(map(len, words.values()))
+
+
+def stays_dense(numbers: int, words: Words) -> bool:
+    """Whether rows are quicker to multiply as they would be without zeros left out."""
+    return numbers + len(words) >= DENSE_ABOVE * width(numbers, words)
+
+
+def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array:
+    """Return a matrix of numbers with the columns of each word after it."""
+    from scipy.sparse import csr_array, hstack
+
+    blocks, each = [csr_array(A)], np.arange(len(A) + 1)
+    for name, known in words.items():
+        own, place = categories[name], {word: k for k, word in enumerate(known)}
+        places = np.array([place[word] for word in own.words], dtype=np.int32)[own.codes]
+        shape = (len(A), len(known))
+        blocks.append(csr_array((np.ones(len(A)), places, each), shape=shape))
+    found = hstack(blocks, format="csr")
+    return found.toarray() if stays_dense(A.shape[1], words) else found
+
+
+def column_names(names: Iterable[str], words: Words) -> list[str]:
+    """Return the names of all columns: those of numbers, then name=word."""
+    return [*names, *(f"{name}={word}" for name, known in words.items() for word in known)]
+
+
+def told(words: Words) -> str:
+    """Return a sentence about what columns of words have become."""
+    each = ", ".join(f"{shown(name)} {len(known):,}" for name, known in words.items())
+    return f"Words have become columns of 0 and 1, after those of numbers: {each}."
