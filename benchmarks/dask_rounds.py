@@ -29,10 +29,10 @@ from typing import Any
 import alone  # noqa: F401 - before numpy
 import numpy as np
 import scipy.optimize
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from ode2opt import Logistic, Parts, solve
-from ode2opt.integrations.dask import Cluster
+from ode2opt.integrations.dask import Cluster, opened
 from ode2opt.problems.parts import Block, Engine, Threads, files_in_parts
 
 L2, TOL = 1e-4, 1e-6
@@ -72,16 +72,10 @@ def made(rows: int, columns: int, parts: int) -> list[Made]:
 
 
 @contextmanager
-def started(options: argparse.Namespace, limit: Any = "auto") -> Iterator[Client]:
+def started(options: argparse.Namespace, limit: int | None = None) -> Iterator[Client]:
     """Give the client of a cluster of processes of its own."""
-    with (
-        LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, memory_limit=limit,
-            dashboard_address="127.0.0.1:0", silence_logs=50,
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        yield client
+    with opened("local", options.workers, limit) as engine:
+        yield engine.client
 
 
 def seconds(work: Callable[[], Any], times: int = ROUNDS) -> float:
@@ -237,7 +231,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     options = parser.parse_args()
     for name in options.studies or STUDIES:
-        limit = int(options.memory_limit // options.workers) if name == "outofcore" else "auto"
+        limit = int(options.memory_limit) if name == "outofcore" else None
         with started(options, limit) as client:
             STUDIES[name](client, options)
 

@@ -20,7 +20,7 @@ from ode2opt import (
 )
 from ode2opt.problems import ScaledHuber
 from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
-from ode2opt.problems.parts.engines import tree_sum
+from ode2opt.problems.parts.sums import Sums
 from ode2opt.solvers.result import Status
 
 N, n = 331, 6
@@ -180,12 +180,29 @@ def test_sums_depend_on_nothing_but_the_parts(data):
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 13, 64])
-@pytest.mark.parametrize("size", [1, 2, 8])
-def test_groups_of_a_power_of_two_do_not_change_a_sum(count, size):
-    numbers = np.random.default_rng(count).standard_normal(count) * 1e3
-    groups = [tree_sum(numbers[i : i + size]) for i in range(0, count, size)]
-    assert tree_sum(groups) == tree_sum(numbers)
-    assert tree_sum(numbers) == pytest.approx(numbers.sum(), abs=1e-9)
+@pytest.mark.parametrize("hands", [1, 2, 3, 5])
+def test_a_sum_does_not_depend_on_who_adds_what_and_when(count, hands):
+    rng = np.random.default_rng(count)
+    numbers = rng.standard_normal(count) * 1e3
+    in_turn, joined = Sums(count), Sums(count)
+    for i, number in enumerate(numbers):
+        in_turn.add(number, i)
+    own = [Sums(count) for _ in range(hands)]
+    for i in rng.permutation(count):
+        own[rng.integers(hands)].add(numbers[i], i)
+    for one in own:
+        joined.take(one.found)
+    assert joined.total() == in_turn.total() == pytest.approx(numbers.sum(), abs=1e-9)
+
+
+def test_sums_know_which_answers_lack():
+    sums = Sums(7)
+    for i in (0, 1, 4, 6):
+        sums.add(None if i == 4 else 1.0, i)
+    assert sums.lacking() == {2, 3, 5}
+    for i in (5, 3, 2):
+        sums.add(1.0, i)
+    assert (sums.lacking(), sums.total()) == (set(), 6.0)
 
 
 def test_parts_that_do_not_fit_are_read_in_each_pass(data):

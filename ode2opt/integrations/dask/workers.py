@@ -1,37 +1,37 @@
 """The workers of a Dask cluster as an engine.
 
 A part is read by a worker and stays there; the point goes out, and what parts answer is added up on
-the workers, so that n numbers come back. Neighbouring parts are held together, a power of two of
-them: a round takes few tasks, and sums are in the order of any other engine. What a worker held is
-read again by others when it dies.
+the workers, so that n numbers come back. Neighbouring parts are held together, by tasks: when a
+worker dies, Dask has what it held read by others.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import dask
 import numpy as np
-from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
-from distributed import wait
+from distributed import get_worker, wait
 
 from ode2opt.integrations.dask.arrays import Chunk
 from ode2opt.integrations.dask.lost import Watch, telling
-from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source
-from ode2opt.problems.parts.engines import Ask, Engine, quietly, tree_sum
+from ode2opt.integrations.dask.rounds import answered, teams
+from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Recipe, Source
+from ode2opt.problems.parts.engines import Engine
+from ode2opt.problems.parts.held import HELD, Ask, Held, Rows
+from ode2opt.problems.parts.sums import Sums
 
 LARGEST_GROUP = 1 << 27  # bytes of parts that are held together
 GROUPS_IN_ROOM = 16  # of a worker's memory, at least
-ARITY = 16  # answers that a worker adds up at once; a power of two
-AT_ONCE = 4  # sums that come back: one more level of tasks would take longer
-SMALL = 1 << 16  # bytes of a question that goes with every task
+GROUPS = 4  # for each thread, if there are parts enough: others share what a worker leaves behind
 LOOK = 1.0  # seconds between two looks at the workers
+MOMENT = 0.1  # seconds until a scheduler has noticed that a worker is gone, about
 TRANSFER = 300.0  # seconds that answers may take to come back
 NUMBER = 8  # bytes
-Group = list[Part | None]
 
 
 class Cluster(Engine):
@@ -47,98 +47,121 @@ class Cluster(Engine):
     def __init__(self, client: Any) -> None:
         self.client, self.watch, self.sent = client, Watch(client), 0
         self._groups: list[range] = []
-        self._blocks: list[Any] = []
-        self._parts: list[Any] = []
-        self._homes: list[str | None] = []
+        self._rows: list[Any] = []
+        self._held: list[Any] = []
+        self._homes: list[str] = []
 
     def words(self) -> str:
         return f"{len(self.watch.workers())} workers, {self.sent / 1e6:.1f} MB"
 
     def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
-        workers = self.watch.workers().values()
-        slots = sum(worker["nthreads"] for worker in workers)
-        room = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
-        size = group_size([source.bytes for source in sources], slots, room)
+        workers = self.watch.workers()
+        slots = [where for where, worker in workers.items() for _ in range(worker["nthreads"])]
+        room = min((one["memory_limit"] or math.inf for one in workers.values()), default=math.inf)
+        size = group_size([source.bytes for source in sources], len(slots), room)
         starts = range(0, len(sources), size)
         self._groups = [range(i, min(i + size, len(sources))) for i in starts]
-        looked = [
-            delayed(list, pure=False)([_looked(sources[i], look) for i in group])
-            for group in self._groups
+        self._rows = [
+            self._looked(look, group, [sources[i] for i in group], home)
+            for group, home in zip(self._groups, spread(len(starts), slots), strict=True)
         ]
-        with telling():
-            self._blocks = self.client.compute(looked)
-        facts = self._results([self._submit(_facts, blocks) for blocks in self._blocks])
+        facts = self._results([self._at(None, _facts, rows) for rows in self._rows])
         return [fact for group in facts for fact in group]
 
+    def _looked(self, look: Look, group: range, own: Sequence[Source], home: str | None) -> Any:
+        """Have a group read by who is to hold it; Dask decides where blocks of its own are."""
+        chunks = [source for source in own if isinstance(source, Chunk)]
+        if not chunks:
+            return self._at(home, _look_at, look, group, own)
+        with telling():
+            blocks = self.client.compute([chunk.block for chunk in chunks])
+        return self._at(None, _look_at_blocks, look, group, [one.name for one in own], blocks)
+
     def settle(self, recipes: Mapping[int, Recipe]) -> None:
-        self._parts = [
-            self._submit(_made, blocks, [recipes.get(i) for i in group])
-            for blocks, group in zip(self._blocks, self._groups, strict=True)
+        self._held = [
+            self._at(None, _made, rows, {i: recipes[i] for i in group if i in recipes})
+            for rows, group in zip(self._rows, self._groups, strict=True)
         ]
-        self._results([self._submit(len, parts) for parts in self._parts])
-        self._blocks = []
         self._find_homes()
+        self._rows = []
 
     def _find_homes(self) -> None:
-        """Take note of who holds what: work goes there as long as they live, and no rows travel."""
-        with telling():
-            holders = self.client.who_has(self._parts)
-        self._homes = [next(iter(holders.get(parts.key, ())), None) for parts in self._parts]
+        """Wait until all parts are held, and take note by whom."""
+        found: list[Any] = [()]
+        with telling(), self.client.as_current():
+            while not all(found):
+                try:
+                    wait(self._held, timeout=LOOK)
+                except TimeoutError:
+                    self.watch.moved()
+                    continue
+                for held in self._held:
+                    if held.status == "error":
+                        raise held.exception()
+                holders = self.client.who_has(self._held)
+                found = [holders.get(held.key) for held in self._held]
+        self._homes = [next(iter(addresses)) for addresses in found]
 
     def each(self, asks: Mapping[int, Ask]) -> dict[int, Any]:
-        own = [
-            {i: (i - group.start, asks[i]) for i in group if i in asks} for group in self._groups
+        self.passes += 1
+        own = [{i: asks[i] for i in group if i in asks} for group in self._groups]
+        asked = [
+            self._at(home, _answers, held, some)
+            for home, held, some in zip(self._homes, self._held, own, strict=True)
+            if some
         ]
-        asked = [self._at_home(k, _answers, some) for k, some in enumerate(own) if some]
-        return {i: answer for group in self._results(self._begun(asked)) for i, answer in group}
+        return {i: answer for group in self._results(asked) for i, answer in group.items()}
 
     def total(self, ask: Ask) -> Any:
         self.passes += 1
+        sums = Sums(self._groups[-1].stop)
+        self._round(ask, sums)
+        while sums.lacking():
+            time.sleep(MOMENT)
+            self._find_homes()
+            self._round(ask, sums)
+        return sums.total()
+
+    def _round(self, ask: Ask, sums: Sums) -> None:
+        """Ask who holds parts whose answers lack; workers that are gone do not answer."""
+        lacking, held = sums.lacking(), dict[str, list[str]]()
+        for group, home, parts in zip(self._groups, self._homes, self._held, strict=True):
+            if group.start in lacking:
+                held.setdefault(home, []).append(parts.key)
+        led = teams(list(held.items()))
+        self.sent += len(held) * _bytes(getattr(ask, "args", ()))
         with telling():
-            question = self._shipped(ask)
-            sums = [self._at_home(k, _asked, question) for k in range(len(self._parts))]
-            while len(sums) > AT_ONCE:
-                starts = range(0, len(sums), ARITY)
-                sums = [delayed(tree_sum, pure=False)(sums[i : i + ARITY]) for i in starts]
-        return tree_sum(self._results(self._begun(sums)))
+            found = self.client.run(
+                answered, ask, sums.count, led, workers=list(led), on_error="return"
+            )
+        for answer in found.values():
+            if isinstance(answer, Exception):
+                if not isinstance(answer, OSError):
+                    raise answer
+                continue
+            self.watch.answered()
+            self.sent += _bytes(list(answer.values()))
+            sums.take(answer)
 
-    def _begun(self, tasks: list[Delayed]) -> list[Any]:
-        """Send tasks off, all at once: a scheduler takes as long for one message as for another."""
-        with telling():
-            return self.client.compute(tasks, optimize_graph=False)
-
-    def _shipped(self, ask: Ask) -> Any:
-        """Return a question as it travels: a large one goes to each worker once."""
-        size = _bytes(getattr(ask, "args", ()))
-        self.sent += size * len(self._parts)
-        return self.client.scatter(ask, broadcast=True, hash=False) if size > SMALL else ask
-
-    def _submit(self, work: Callable[..., Any], *args: Any) -> Any:
-        return self.client.submit(work, *args, pure=False)
-
-    def _at_home(self, k: int, work: Callable[..., Any], question: Any) -> Delayed:
-        """Return the task of asking a group: for who holds it, or any other where that is gone."""
-        home = self._homes[k]
+    def _at(self, home: str | None, work: Callable[..., Any], *args: Any) -> Any:
+        """Send off a task: for this worker, or for any where it is None or gone."""
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        with dask.annotate(**where):
-            return delayed(work, pure=False)(self._parts[k], question)
+        with telling():
+            return self.client.submit(work, *args, pure=False, **where)
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """Return what tasks found; gives up where nobody is left to find it."""
         with telling(), self.client.as_current():
-            moved = False
             while True:
                 try:
                     wait(futures, timeout=LOOK)
                     found = self.client.sync(self._gathered, futures, callback_timeout=TRANSFER)
                 except TimeoutError:
-                    moved |= self.watch.moved()
+                    self.watch.moved()
                 else:
                     break
         self.watch.answered()
         self.sent += _bytes(found)
-        if moved and self._homes:
-            self._find_homes()
         return found
 
     async def _gathered(self, futures: list[Any]) -> list[Any]:
@@ -146,13 +169,18 @@ class Cluster(Engine):
 
 
 def group_size(sizes: Sequence[int], slots: int, room: float = math.inf) -> int:
-    """Return how many neighbours are held together: a power of two, a group or more a thread.
+    """Return how many neighbours are held together: a power of two, some groups for each thread.
 
     A worker with ``room`` bytes puts groups on disk when it is short of memory: they are small.
     """
-    for_all = len(sizes) / max(1, slots)
+    for_all = len(sizes) / (GROUPS * max(1, slots))
     by_size = min(LARGEST_GROUP, room / GROUPS_IN_ROOM) / max(1.0, float(np.mean(sizes)))
     return 1 << max(0, int(np.log2(max(1.0, min(for_all, by_size)))))
+
+
+def spread(groups: int, slots: Sequence[str]) -> list[str | None]:
+    """Return who is to hold each group: neighbours have one home, and all homes as many."""
+    return [slots[len(slots) * k // groups] if slots else None for k in range(groups)]
 
 
 def _bytes(found: Any) -> int:
@@ -161,38 +189,39 @@ def _bytes(found: Any) -> int:
     return int(getattr(found, "nbytes", 0))
 
 
-def _looked(source: Source, look: Look) -> Delayed:
-    if isinstance(source, Chunk):
-        return delayed(_look_at, pure=False)(look, source.name, source.block)
-    return delayed(look.facts, pure=False)(source)
+def _look_at(look: Look, group: range, sources: Sequence[Source]) -> Rows:
+    return Rows.of(group, sources, map(look.facts, sources), _room())
 
 
-def _look_at(look: Look, name: str, block: Block) -> tuple[Block, Facts]:
-    return look.facts(Given(name, block))
+def _look_at_blocks(look: Look, group: range, names: list[str], blocks: list[Block]) -> Rows:
+    return _look_at(look, group, list(map(Given, names, blocks)))
 
 
-def _facts(group: list[tuple[Block, Facts]]) -> list[Facts]:
-    return [facts for _, facts in group]
+def _room() -> float:
+    """Return the bytes that this worker may still hold."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit
+    return math.inf if limit is None else HELD * limit - worker.state.nbytes
 
 
-def _made(group: list[tuple[Block, Facts]], recipes: Sequence[Recipe | None]) -> Group:
-    pairs = zip(group, recipes, strict=True)
-    return [None if recipe is None else recipe.part(block) for (block, _), recipe in pairs]
+def _facts(rows: Rows) -> list[Facts]:
+    return rows.facts
 
 
-def _answers(group: Group, asks: Mapping[int, tuple[int, Ask]]) -> list[tuple[int, Any]]:
-    return [(i, quietly(ask, group[at])) for i, (at, ask) in asks.items()]
+def _made(rows: Rows, recipes: Mapping[int, Recipe]) -> Held:
+    return replace(rows, blocks=dict(rows.blocks)).held(recipes)
 
 
-def _asked(group: Group, ask: Ask) -> Any:
-    return tree_sum(quietly(ask, part) for part in group)
+def _answers(held: Held, asks: Mapping[int, Ask]) -> dict[int, Any]:
+    return {i: held.ask(i, ask) for i, ask in asks.items()}
 
 
-@sizeof.register(Block)
-def _size_of_block(block: Block) -> int:
-    return block.bytes() + NUMBER * len(block)
+@sizeof.register(Rows)
+def _size_of_rows(rows: Rows) -> int:
+    return sum(block.bytes() + NUMBER * len(block) for block in rows.blocks.values())
 
 
-@sizeof.register(Part)
-def _size_of_part(part: Part) -> int:
-    return _size_of_block(Block(part.model.A, part.model.b)) + NUMBER * part.model.N
+@sizeof.register(Held)
+def _size_of_held(held: Held) -> int:
+    models = [part.model for part in held.made.values()]
+    return sum(Block(model.A, model.b).bytes() + 2 * NUMBER * model.N for model in models)
