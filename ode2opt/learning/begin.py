@@ -8,6 +8,7 @@ from typing import Any
 
 from ode2opt.errors import InputError
 from ode2opt.learning.flow.target import flow_plan
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
 from ode2opt.learning.run import Callback, Note, Run
@@ -31,6 +32,7 @@ def learn(
     out: str | Path | None = None,
     resume: bool = False,
     callback: Callback | None = None,
+    helpers: Helpers = ALONE,
     **options: Any,
 ) -> Method:
     """Learn a method for a family of problems.
@@ -43,6 +45,8 @@ def learn(
         out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
         resume: go on with the run in ``out``, bit for bit, with the options that it has.
         callback: called with a :class:`Step` after every step; a true answer ends training.
+        helpers: who else works on it, such as :class:`ode2opt.integrations.dask.helping.Workers`;
+            the method is, bit for bit, the one without them.
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`.
 
@@ -55,7 +59,7 @@ def learn(
         >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
     """
     made = options_for(options, memory is not None, out if resume else None)
-    return begun(family, made, out, resume, memory=memory).run(callback)
+    return begun(family, made, out, resume, memory=memory, helpers=helpers).run(callback)
 
 
 def options_for(
@@ -85,6 +89,7 @@ def begun(
     resume: bool,
     note: Note = lambda text: None,
     memory: Memory | None = None,
+    helpers: Helpers = ALONE,
 ) -> Run[Any]:
     """Return a run that is ready to go; without steps it is that of an instant method."""
     if memory is not None:
@@ -92,5 +97,5 @@ def begun(
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
     if isinstance(options, SequenceOptions) and not options.steps:
-        return InstantRun(family, options, out, resume, note, memory)
-    return Training(family, options, out, resume, note, memory, PLANS[options.target])
+        return InstantRun(family, options, out, resume, note, memory, helpers)
+    return Training(family, options, out, resume, note, memory, helpers, PLANS[options.target])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.validation import solve_one
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
@@ -18,27 +19,43 @@ NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
 ALIKE = 1.05  # a ratio up to which numbers count as the same
 
 
+class Subjects(NamedTuple):
+    """Problems with their start points, and how they are solved.
+
+    Of several ``times`` the fastest is kept: the others were disturbed.
+    """
+
+    problems: Sequence[Problem]
+    starts: Sequence[Array]
+    tol: float
+    times: int = 1
+
+    def solve(self, method: str | Method, i: int) -> Result:
+        """Solve problem i by a method."""
+        given = (method, self.problems[i], self.starts[i], self.tol)
+        return min((solve_one(*given) for _ in range(self.times)), key=_seconds_of)
+
+    def solve_all(self, asked: tuple[Mapping[str, str | Method], int]) -> dict[str, Result]:
+        """Solve a problem by methods in turn."""
+        methods, i = asked
+        return {name: self.solve(method, i) for name, method in methods.items()}
+
+
 def solved(
-    methods: Mapping[str, Sequence[str | Method]],
-    problems: Sequence[Problem],
-    starts: Sequence[Array],
-    tol: float,
-    times: int = 1,
+    methods: Mapping[str, Sequence[str | Method]], subjects: Subjects, helpers: Helpers = ALONE
 ) -> dict[str, list[Result]]:
     """Solve each problem by all methods in turn, on one thread, so that seconds can be compared.
 
-    ``methods`` has for each name the one to take for each problem. Of several ``times`` the
-    fastest is returned: the others were disturbed.
+    ``methods`` has for each name the one to take for each problem.
     """
-    found: dict[str, list[Result]] = {name: [] for name in methods}
+    asked = [
+        ({name: each[i] for name, each in methods.items()}, i)
+        for i in range(len(subjects.problems))
+    ]
     with one_thread():
-        for each in methods.values():  # what is loaded or made once is not timed
-            solve_one(each[0], problems[0], starts[0], tol)
-        for i, (problem, x0) in enumerate(zip(problems, starts, strict=True)):
-            for name, each in methods.items():
-                tries = [solve_one(each[i], problem, x0, tol) for _ in range(times)]
-                found[name].append(min(tries, key=_seconds_of))
-    return found
+        subjects._replace(times=1).solve_all(asked[0])  # what is loaded or made once is not timed
+        found = helpers.map(Subjects.solve_all, subjects, asked)
+    return {name: [each[name] for each in found] for name in methods}
 
 
 def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:

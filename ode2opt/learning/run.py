@@ -16,12 +16,14 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.learning import comparison
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import LAYOUT, Position, RunDirectory
 from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
+from ode2opt.threads import one_thread
 
 TESTED = 20  # fresh test problems for the statistics in the file
 TIMES = 3  # each is solved, the fastest counts
@@ -72,11 +74,13 @@ class Run(ABC, Generic[Own]):
         resume: bool,
         note: Note = lambda text: None,
         memory: Memory | None = None,
+        helpers: Helpers = ALONE,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
         self._began = time.perf_counter()  # earlier, for a run that is resumed
         self.family, self.options, self.note = family, options, note
+        self.helpers = helpers
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options, memory)
         self.going_on = False  # from a checkpoint
@@ -84,7 +88,7 @@ class Run(ABC, Generic[Own]):
             self.going_on = self.directory.go_on(self.config)
         elif self.directory is not None:
             self.directory.begin(self.config)
-        with self._setting_up(resume):
+        with one_thread(), self._setting_up(resume):
             self._set_up(memory)
 
     @abstractmethod
@@ -94,15 +98,17 @@ class Run(ABC, Generic[Own]):
     def run(self, callback: Callback | None = None) -> Method:
         """Go on to the end, Ctrl-C, or the callback's word; returns the best method.
 
-        Its folder is locked until then.
+        Its folder is locked until then. Linear algebra has one thread, so that what is learned
+        does not depend on how many processors there are, here or where others help.
         """
-        if self.directory is None:
-            return self._run(callback)
-        self.directory.lock()
+        if self.directory is not None:
+            self.directory.lock()
         try:
-            return self._run(callback)
+            with one_thread():
+                return self._run(callback)
         finally:
-            self.directory.release()
+            if self.directory is not None:
+                self.directory.release()
 
     @abstractmethod
     def _run(self, callback: Callback | None) -> Method:
@@ -131,7 +137,8 @@ class Run(ABC, Generic[Own]):
         """Return the method with what it and its rivals need on fresh test problems."""
         every = {"method": method, **rivals}
         methods = {name: [each] * len(problems) for name, each in every.items()}
-        found = comparison.solved(methods, problems, starts, self.options.tol, TIMES)
+        subjects = comparison.Subjects(problems, starts, self.options.tol, TIMES)
+        found = comparison.solved(methods, subjects, self.helpers)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(
             statistics=dict(method.statistics)

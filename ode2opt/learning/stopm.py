@@ -6,9 +6,7 @@ theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, NamedTuple
 
 import equinox as eqx
@@ -61,7 +59,9 @@ class StoPM(Generic[Tree, One]):
         self._optimizer = _optimizer(options)
         first, self._rest = eqx.partition(start, learnable)
         self.start = self.start_from(first)
-        self._pool = ThreadPoolExecutor(os.cpu_count())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_optimizer": None}  # it is asked for slopes elsewhere, not updated
 
     def start_from(self, parameters: Any) -> State:
         """Return the state that training starts with, from given parameters."""
@@ -72,25 +72,31 @@ class StoPM(Generic[Tree, One]):
         whole: Tree = eqx.combine(state.parameters, self._rest)
         return whole
 
-    @double
     def step(self, state: State, instances: Sequence[One]) -> tuple[State, Batch]:
-        """Update the parameters on a batch.
+        """Update the parameters on a batch."""
+        return self.updated(state, [self.slope(state, one) for one in instances])
+
+    @double
+    def updated(
+        self, state: State, seen: Sequence[tuple[StoppingTime, Any]]
+    ) -> tuple[State, Batch]:
+        """Update the parameters by the slopes of a batch, which are added in their order.
 
         Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
         gradient is not finite is left out altogether.
         """
-        rho = jnp.asarray(state.penalty)
-        seen = list(self._pool.map(lambda one: self._slope(state, one, rho), instances))
         slopes = [slope for _, slope in seen if slope is not None]
         if slopes:
             mean = jax.tree.map(lambda *parts: sum(parts) / len(parts), *slopes)
             change, memory = self._optimizer.update(mean, state.memory, state.parameters)
             new = optax.apply_updates(state.parameters, change)
             state = state._replace(parameters=new, memory=memory)
-        return state, _summary([found for found, _ in seen], float(rho))
+        return state, _summary([found for found, _ in seen], state.penalty)
 
     @double
-    def _slope(self, state: State, one: One, rho: Array) -> tuple[StoppingTime, Any]:
+    def slope(self, state: State, one: One) -> tuple[StoppingTime, Any]:
+        """Return the stopping time of an instance and its clipped slope, None if not finite."""
+        rho = jnp.asarray(state.penalty)
         found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):

@@ -13,24 +13,26 @@ from typing import Any, Generic
 import numpy as np
 
 from ode2opt.dynamics.jaxed import double
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.errors import InputError, Ode2OptError, WorkersLostError
+from ode2opt.learning.ahead import Ahead
+from ode2opt.learning.helpers import Helpers
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION, One, Plan, Tree
+from ode2opt.learning.protocol import TEST, One, Plan, Tree
 from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Note, Run, Step
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.stopm import Batch, State, StoPM
+from ode2opt.learning.stage import Stage
+from ode2opt.learning.stopm import Batch, State
 from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
 CERTIFIED = 5  # held-out problems for the certificate
-CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 REJECTED = 1.2  # in best complexities: from there training goes back to the best point
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
 
-Planner = Callable[[Family, Any, Memory | None, Note], Plan[Tree, One]]
+Planner = Callable[[Family, Any, Memory | None, Note, Helpers], Plan[Tree, One]]
 
 
 class Training(Run[Options], Generic[Tree, One]):
@@ -49,15 +51,17 @@ class Training(Run[Options], Generic[Tree, One]):
         resume: bool,
         note: Note,
         memory: Memory | None,
+        helpers: Helpers,
         planner: Planner[Tree, One],
     ) -> None:
         self._planner = planner
+        self._ahead: dict[int, Ahead] = {}
         self.warned = False
-        super().__init__(family, options, out, resume, note, memory)
+        super().__init__(family, options, out, resume, note, memory, helpers)
 
     @double
     def _set_up(self, memory: Memory | None) -> None:
-        self.plan = self._planner(self.family, self.options, memory, self.note)
+        self.plan = self._planner(self.family, self.options, memory, self.note, self.helpers)
         self.steps = self.plan.beginning + self.options.steps
         if self.going_on:
             assert self.directory is not None
@@ -77,22 +81,41 @@ class Training(Run[Options], Generic[Tree, One]):
         start = self.stopm.start
         return start.parameters, start.memory, start.parameters
 
-    @double
     def _enter(self, position: Position) -> None:
-        """Make ready the stage of a position: its target, StoPM and validator."""
+        """Make ready the stage of a position."""
         prices, restarts = position.prices, self.plan.restarts
         if len(prices) > len(restarts):
             raise InputError("it has more restarts than there are")
-        number, steps = int(np.argmin(prices)) if prices else 0, self.options.steps
-        if len(prices) < len(restarts):
-            number, steps = len(prices), self.plan.warm_up
+        number = len(prices)
+        if number < len(restarts):
             self.note(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
-        self.target = self.plan.target(number)
-        self.stopm = StoPM(
-            self.target.start, self.target.learnable, replace(self.options, steps=steps),
-            self.target.rules,
-        )  # fmt: skip
-        self.validator = Validator(self.target, VALIDATION, self.options.validation, CAUTION)
+            ahead = self._ahead.get(number)
+            self.stage = ahead.next() if ahead else self._stage(number, self.plan.warm_up)
+        else:
+            self.stage = self._stage(int(np.argmin(prices)) if prices else 0, self.options.steps)
+        self.target, self.stopm = self.stage.target, self.stage.stopm
+        self.validator = self.stage.validator
+
+    @double
+    def _stage(self, number: int, steps: int) -> Stage[Tree, One]:
+        options = replace(self.options, steps=steps)
+        return Stage(self.plan.target(number), options, self.helpers)
+
+    def _look_ahead(self, number: int) -> None:
+        """Where others do the work, begin the restarts after this one too."""
+        later = range(number + 1, len(self.plan.restarts)) if self.helpers.elsewhere else ()
+        for one in later:
+            if one not in self._ahead:
+                self._ahead[one] = Ahead(self._restarted(one))
+
+    def _restarted(self, number: int) -> Iterator[Any]:
+        """Yield the stage of a restart, then what its steps find."""
+        stage = self._stage(number, self.plan.warm_up)
+        yield stage
+        state = stage.stopm.start
+        for k in range(self.plan.warm_up):
+            state, batch = stage.step(state, k)
+            yield state, batch
 
     @property
     def _restart(self) -> int | None:
@@ -114,15 +137,18 @@ class Training(Run[Options], Generic[Tree, One]):
                 return method
             self._checkpoint()
             return self._so_far()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, WorkersLostError):
             self._checkpoint()
             raise
         finally:
+            for ahead in self._ahead.values():
+                ahead.close()
             board.close()
 
     def _all_steps(self) -> Iterator[Step]:
         """Take step after step of all stages that are left."""
         while self._restart is not None:
+            self._look_ahead(self._restart)
             while self.position.step < self.plan.warm_up:
                 yield self._step()
             self._next_stage(self._restart)
@@ -158,7 +184,7 @@ class Training(Run[Options], Generic[Tree, One]):
 
     def _first_validation(self) -> None:
         """Judge the coefficients at the start; a family that cannot be learned is told here."""
-        validation = self.validator(self.stopm, self.state)
+        validation = self.validator(self.state)
         if not (validation.flows if self.target.strict else validation.reached):
             raise Ode2OptError(
                 f"No {self.options.target} of {validation.total} held-out problems of "
@@ -172,16 +198,15 @@ class Training(Run[Options], Generic[Tree, One]):
 
     def _step(self) -> Step:
         """Update the parameters once; validate and checkpoint where it is time."""
-        options, target, k = self.options, self.target, self.position.step
-        numbers = range(k * options.batch, (k + 1) * options.batch)
-        instances = [target.of(target.problem(TRAINING, i), TRAINING, i) for i in numbers]
+        options, k = self.options, self.position.step
         penalty, restart, validation = self.state.penalty, self._restart, None
-        self.state, batch = self.stopm.step(self.state, instances)
-        self._warn_once(batch, numbers)
+        ahead = None if restart is None else self._ahead.get(restart)
+        self.state, batch = ahead.next() if ahead else self.stage.step(self.state, k)
+        self._warn_once(batch, self.stage.numbers(k))
         last = options.steps if restart is None else self.plan.warm_up
         due = (k + 1) % options.validate_every == 0 or k + 1 == last
         if due and restart is None:
-            validation = self.validator(self.stopm, self.state)
+            validation = self.validator(self.state)
             self._judge(validation)
         seconds = time.perf_counter() - self._began
         line = {
@@ -255,7 +280,7 @@ class Training(Run[Options], Generic[Tree, One]):
         found, state = self.position.best, self.state._replace(parameters=self.best)
         if found is None:
             state = self.state
-            found = self.validator(self.stopm, state).statistics()
+            found = self.validator(state).statistics()
         return self.target.method(self.stopm.learned(state), found["worst"]).replace(
             provenance=self.config | {"finished": False}, statistics={"validation": found}
         )
@@ -265,13 +290,10 @@ class Training(Run[Options], Generic[Tree, One]):
         held_out, best = self.validator, self.state._replace(parameters=self.best)
         learned = self.stopm.learned(best)
         method = self.target.polished(learned, self._so_far())
-        certificate = self.target.certificate(
-            learned, method, held_out.problems[:CERTIFIED], held_out.instances[:CERTIFIED]
-        )
-        fresh = Validator(self.target, TEST, TESTED)
-        starts = [np.asarray(one.x0) for one in fresh.instances]
-        violations = NOTHING_FOLLOWED if method.instant else fresh.followed(self.stopm, best)
-        method = self._measured(
-            method, self.target.rivals(method), fresh.problems, starts, violations
-        )
+        certificate = self.target.certificate(learned, method, *held_out.drawn(CERTIFIED))
+        fresh = Validator(self.stage.pieces, TEST, TESTED, helpers=self.helpers)
+        problems, instances = fresh.drawn()
+        starts = [np.asarray(one.x0) for one in instances]
+        violations = NOTHING_FOLLOWED if method.instant else fresh.followed(best)
+        method = self._measured(method, self.target.rivals(method), problems, starts, violations)
         return self._finished(method, certificate)

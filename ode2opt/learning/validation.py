@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 
-from ode2opt.learning.protocol import One, StoppingTime, Target, Tree
+from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.learning.pieces import Number, Pieces
+from ode2opt.learning.protocol import One, StoppingTime, Tree
+from ode2opt.learning.stopm import State
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
-
-if TYPE_CHECKING:
-    from ode2opt.learning.stopm import State, StoPM
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""
@@ -58,33 +58,44 @@ class Validation:
 
 
 class Validator(Generic[Tree, One]):
-    """Problems of a stream, each with its instance.
+    """Problems of a stream.
 
     ``safety`` is the factor by which P takes the curvature to be larger than it is.
     """
 
     def __init__(
-        self, target: Target[Tree, One], stream: int, count: int, safety: float = 1.0
+        self,
+        pieces: Pieces[Tree, One],
+        stream: int,
+        count: int,
+        safety: float = 1.0,
+        helpers: Helpers = ALONE,
     ) -> None:
-        self.target, self.safety = target, safety
-        self.problems = [target.problem(stream, i) for i in range(count)]
-        self.instances = [target.of(problem, stream, i) for i, problem in enumerate(self.problems)]
+        self.pieces, self.safety, self.helpers = pieces, safety, helpers
+        self.numbers: list[Number] = [(stream, i) for i in range(count)]
+        self.drawn()
 
-    def __call__(self, stopm: StoPM[Tree, One], state: State) -> Validation:
+    def drawn(self, count: int | None = None) -> tuple[list[Problem], list[One]]:
+        """Return the first problems, or all, and their instances."""
+        found = [self.pieces.drawn(number) for number in self.numbers[:count]]
+        return [problem for problem, _ in found], [one for _, one in found]
+
+    def __call__(self, state: State) -> Validation:
         """Solve by what a state has learned, and follow it."""
-        results = self.solved(stopm.learned(state))
-        return Validation(
-            **counted(results), **self.followed(stopm, state), strict=self.target.strict
-        )
+        results = self.solved(self.pieces.stopm.learned(state))
+        strict = self.pieces.target.strict
+        return Validation(**counted(results), **self.followed(state), strict=strict)
 
     def solved(self, learned: Tree) -> list[Result]:
         """Solve each problem by the guarded sequence of what was learned."""
-        pairs = zip(self.problems, self.instances, strict=True)
-        return [self.target.solve(learned, problem, one) for problem, one in pairs]
+        return self.helpers.map(
+            Pieces.solve, self.pieces, [(learned, number) for number in self.numbers]
+        )
 
-    def followed(self, stopm: StoPM[Tree, One], state: State) -> dict[str, Any]:
+    def followed(self, state: State) -> dict[str, Any]:
         """Return how many flows got there, and the largest violations on the way."""
-        flows = [stopm.measure(state, one, self.safety) for one in self.instances]
+        asked = [(state, self.safety, number) for number in self.numbers]
+        flows = self.helpers.map(Pieces.measure, self.pieces, asked)
         return {
             "flows": sum(bool(flow.reached) for flow in flows),
             "P": _largest(flows, "P"),

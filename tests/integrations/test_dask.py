@@ -17,7 +17,6 @@ import pandas as pd
 import psutil
 import pytest
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 from support import said_without
 
 from ode2opt import (
@@ -43,21 +42,6 @@ from ode2opt.solvers.result import Status
 N, n = 240, 5
 X0 = da.ones((6, 2), chunks=3)
 CUTS = [0, 30, 30, 31, 100, 101, 180, N]  # uneven, one part without rows
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processes for all tests."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-    ) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with Client(cluster) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from ode2opt import Family, InputError, Method, learn, solve
 from ode2opt.learning import make_options
-from ode2opt.learning.comparison import calls_of, solved, summary, words
+from ode2opt.learning.comparison import Subjects, calls_of, solved, summary, words
 from ode2opt.learning.sequence import instant_run, restarts, spectrum
 from ode2opt.learning.sequence.background import Way
 from ode2opt.learning.sequence.handing_over import mean_calls
@@ -193,7 +193,7 @@ def test_useless_steps_are_given_up_for_the_instant_method(target):
 
 
 def test_broken_off_it_can_be_gone_on_with(tmp_path, monkeypatch):
-    def interrupted(*args):
+    def interrupted(*args, **options):
         raise KeyboardInterrupt
 
     folder = tmp_path / "run"
@@ -213,7 +213,8 @@ def test_all_methods_begin_at_the_same_point(known):
     problems = [known.problem(1, i) for i in range(3)]
     starts = [np.full(8, 0.1 * i) for i in range(3)]
     method = plain_instant(known)[-1].replace(start=np.ones(8))
-    found = solved({"a": [method] * 3, "b": ["lbfgs"] * 3}, problems, starts, 1e-3)
+    methods = {"a": [method] * 3, "b": ["lbfgs"] * 3}
+    found = solved(methods, Subjects(problems, starts, 1e-3))
     for i, (problem, x0) in enumerate(zip(problems, starts, strict=True)):
         first = np.linalg.norm(problem.gradient(x0))
         assert {each[i].history.grad_norm[0] for each in found.values()} == {first}

@@ -87,7 +87,7 @@ def test_a_full_disk_in_the_set_up_is_named_and_no_dead_end(family, tmp_path, mo
     folder = tmp_path / "run"
     training = begun(family, OPTIONS, folder, False)
     found = Validation(9.0, 9, 1, 0, 1, 0.0, 0.0, 1)
-    training.validator = lambda stopm, state: found
+    training.validator = lambda state: found
     with monkeypatch.context() as patched:
         patched.setattr("ode2opt.storage.tempfile.mkstemp", full)
         with pytest.raises(Ode2OptError, match=rf"{folder}.*No space left on device"):

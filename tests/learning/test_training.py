@@ -102,11 +102,11 @@ def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp
     training = begun(small(), make_options(SHORT), tmp_path / "run", False)
     real, calls = training.validator, []
 
-    def interrupted(stopm, state):
+    def interrupted(state):
         calls.append(state)
         if len(calls) == 3:
             raise KeyboardInterrupt  # the step's update is made, its validation is not
-        return real(stopm, state)
+        return real(state)
 
     training.validator = interrupted
     with pytest.raises(KeyboardInterrupt):
@@ -120,7 +120,7 @@ def test_an_interruption_before_the_first_step_does_not_judge_the_start_twice(tm
         raise KeyboardInterrupt
 
     training = begun(small(), make_options(SHORT), tmp_path / "run", False)
-    training.stopm.step = interrupted
+    training.stage.step = interrupted
     with pytest.raises(KeyboardInterrupt):
         training.run()
     again = begun(small(), make_options(SHORT), tmp_path / "run", True)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stopm import State
 from ode2opt.learning.training import LARGEST_PENALTY, REJECTED, Training
@@ -91,8 +92,8 @@ class Following:
 
 
 def test_a_validator_solves_every_problem_and_keeps_the_largest_violations():
-    validator = Validator(Held(), 1, 3, safety=2.0)
-    found = validator(Following((0.0, 0.25, 0.125), (0.0, 0.0, 3.0)), None)
+    pieces = Pieces(Held(), Following((0.0, 0.25, 0.125), (0.0, 0.0, 3.0)))
+    found = Validator(pieces, 1, 3, safety=2.0)(None)
     assert (found.P, found.Q, found.flows) == (0.5, 3.0, 2)
     assert (found.complexity, found.reached, found.handovers, found.total) == (30.0, 2, 1, 3)
     assert found.strict
@@ -100,9 +101,12 @@ def test_a_validator_solves_every_problem_and_keeps_the_largest_violations():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_violation_that_is_no_number_is_no_feasible_one(bad):
-    validator = Validator(Held(), 1, 3)
-    assert validator(Following((0.0, bad, 0.0), (0.0,) * 3), None).P == math.inf
-    assert validator(Following((0.0,) * 3, (bad, 0.0, 0.0)), None).Q == math.inf
+    for name, following in (
+        ("P", Following((0.0, bad, 0.0), (0.0,) * 3)),
+        ("Q", Following((0.0,) * 3, (bad, 0.0, 0.0))),
+    ):
+        found = Validator(Pieces(Held(), following), 1, 3)(None)
+        assert getattr(found, name) == math.inf
 
 
 # What training makes of it ----------------------------------------------------------------------

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+from distributed import wait
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from ode2opt.errors import WorkersLostError
 
+LOOK = 1.0  # seconds between two looks at the workers
 PATIENCE = 20.0  # seconds without a worker after which they are given up
 
 
@@ -32,6 +34,20 @@ class Watch:
     def answered(self) -> None:
         """Note that workers are there: they have answered."""
         self._seen = time.monotonic()
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """Return what tasks found, in their order; gives up where nobody is left to find it."""
+        with telling():
+            while True:
+                try:
+                    wait(futures, timeout=LOOK)
+                except TimeoutError:
+                    self.moved()
+                else:
+                    break
+            found = self.client.gather(list(futures))
+        self.answered()
+        return found
 
     def moved(self) -> bool:
         """Whether workers have come or gone; where all are gone for long, they are given up."""

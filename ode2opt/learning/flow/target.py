@@ -95,7 +95,11 @@ class FlowTarget:
 
 
 def flow_plan(
-    family: Family, options: FlowOptions, memory: object, note: Callable[[str], None]
+    family: Family,
+    options: FlowOptions,
+    memory: object,
+    note: Callable[[str], None],
+    helpers: object,
 ) -> Plan[Coefficients, FlowInstance]:
     """Return how a flow is begun: at once, and without a memory."""
     return Plan(lambda number: FlowTarget(family, options))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.protocol import TEST
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import Look, Spectrum
@@ -67,8 +68,8 @@ class Background(ABC):
     starts: Sequence[np.ndarray] | None = None
     settled = False
 
-    def __init__(self, family: Family, options: SequenceOptions) -> None:
-        self.family, self.options = family, options
+    def __init__(self, family: Family, options: SequenceOptions, helpers: Helpers = ALONE) -> None:
+        self.family, self.options, self.helpers = family, options, helpers
         self.folds = _folds(family)
 
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ode2opt.learning.comparison import RIVALS, solved, summary
+from ode2opt.learning.comparison import RIVALS, Subjects, solved, summary
 from ode2opt.learning.protocol import VALIDATION
 from ode2opt.learning.sequence.background import Background
 from ode2opt.learning.sequence.handing_over import overhead_of
@@ -26,11 +26,12 @@ class HeldOut:
 
     def __init__(self, known: Background) -> None:
         numbers = _numbers(known)
-        self.tol = known.options.tol
         self.folds = [known.fold(VALIDATION, i) for i in numbers]
         self.problems = [known.problem(VALIDATION, i) for i in numbers]
         pairs = zip(self.problems, self.folds, strict=True)
         self.starts = [known.start(problem, fold) for problem, fold in pairs]
+        self._subjects = Subjects(self.problems, self.starts, known.options.tol)
+        self._helpers = known.helpers
         self.rivals = self._solved({name: [rival] * len(numbers) for name, rival in RIVALS.items()})
 
     def solved(self, method: Folded) -> list[Result]:
@@ -38,7 +39,7 @@ class HeldOut:
         return self._solved({"": [method[fold] for fold in self.folds]})[""]
 
     def _solved(self, methods: Mapping[str, Sequence[str | Method]]) -> dict[str, list[Result]]:
-        return solved(methods, self.problems, self.starts, self.tol)
+        return solved(methods, self._subjects, self._helpers)
 
     def beside(self, found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
         """Return what solves took, beside the rivals."""

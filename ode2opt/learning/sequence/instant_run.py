@@ -20,7 +20,7 @@ class InstantRun(Run[SequenceOptions]):
 
     def _set_up(self, memory: Memory | None) -> None:
         self.position = Position()
-        self.known = known_of(self.family, self.options, memory, self.note)
+        self.known = known_of(self.family, self.options, memory, self.note, self.helpers)
 
     def _run(self, callback: Callback | None) -> Method:
         """Make the method; there is no step, so nothing is called."""

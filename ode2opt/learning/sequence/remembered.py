@@ -10,6 +10,7 @@ from __future__ import annotations
 from copy import copy
 
 from ode2opt.errors import InputError
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.sequence.background import STREAM, Background, Solved, Way
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import Spectrum, spectrum_of
@@ -25,8 +26,10 @@ class Remembered(Background):
 
     settled = True
 
-    def __init__(self, family: Family, options: SequenceOptions, memory: Memory) -> None:
-        super().__init__(family, options)
+    def __init__(
+        self, family: Family, options: SequenceOptions, memory: Memory, helpers: Helpers = ALONE
+    ) -> None:
+        super().__init__(family, options, helpers)
         problems = [family.sample([options.seed, STREAM, i]) for i in range(PROBLEMS)]
         *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
         method = memory.method()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.protocol import VALIDATION, Plan, Restart
 from ode2opt.learning.sequence.background import OVERHEAD, Background
 from ode2opt.learning.sequence.handing_over import mean_calls
@@ -20,20 +21,28 @@ WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
 
 
 def known_of(
-    family: Family, options: SequenceOptions, memory: Memory | None, note: Callable[[str], None]
+    family: Family,
+    options: SequenceOptions,
+    memory: Memory | None,
+    note: Callable[[str], None],
+    helpers: Helpers = ALONE,
 ) -> Background:
     """Return what is known of a family; ``note`` is told where that takes a while."""
     if memory is not None:
-        return Remembered(family, options, memory)
+        return Remembered(family, options, memory, helpers)
     note("solving problems to learn from")
-    return SolvedBeforehand(family, options)
+    return SolvedBeforehand(family, options, helpers=helpers)
 
 
 def sequence_plan(
-    family: Family, options: SequenceOptions, memory: Memory | None, note: Callable[[str], None]
+    family: Family,
+    options: SequenceOptions,
+    memory: Memory | None,
+    note: Callable[[str], None],
+    helpers: Helpers = ALONE,
 ) -> Plan[Learned, MetricInstance]:
     """Return how a sequence is begun; ``note`` is told what goes on."""
-    known = known_of(family, options, memory, note)
+    known = known_of(family, options, memory, note, helpers)
     ways = known.ways()
 
     @cache

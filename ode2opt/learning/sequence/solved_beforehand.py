@@ -9,10 +9,12 @@ ordered, on sub-populations that the spectrum does not know.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.sequence.background import OVERHEAD, STREAM, Background, Solved, Way
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import (
@@ -39,9 +41,15 @@ LOOKS: dict[str, Callable[[Solved], Look]] = {"start": Solved.at_start, "path": 
 class SolvedBeforehand(Background):
     """Solved problems for each fold, drawn from the rows outside it, and last for all rows."""
 
-    def __init__(self, family: Family, options: SequenceOptions, problems: int = PROBLEMS) -> None:
-        super().__init__(family, options)
-        self.solved = [self._solved(fold, problems) for fold in range(self.folds + 1)]
+    def __init__(
+        self,
+        family: Family,
+        options: SequenceOptions,
+        problems: int = PROBLEMS,
+        helpers: Helpers = ALONE,
+    ) -> None:
+        super().__init__(family, options, helpers)
+        self.solved = self._solved(problems)
         self._check()
         if options.start == "learned":
             self.starts = starts = self._starts()
@@ -83,16 +91,12 @@ class SolvedBeforehand(Background):
         best = min(SHRINKAGES, key=lambda share: _distance(problems, means, share))
         return [best * mean for mean in means]
 
-    def _solved(self, fold: int, problems: int) -> list[Solved]:
-        rows = None if fold == self.folds else Fold(fold, self.folds, others=True)
-        found = []
-        for i in range(problems):
-            problem = self.family.sample([self.options.seed, STREAM, fold, i], fold=rows)
-            start = problem.start().x0
-            result = solve_one("lbfgs", problem, start, self.options.tol)
-            points = (np.asarray(x, dtype=np.float64) for x in (start, result.x))
-            found.append(Solved(problem, *points))
-        return found
+    def _solved(self, problems: int) -> list[list[Solved]]:
+        outside = _Outside(self.family, self.options, self.folds)
+        numbers = [[(fold, i) for i in range(problems)] for fold in range(self.folds + 1)]
+        asked = [number for fold in numbers for number in fold]
+        ends = dict(zip(asked, self.helpers.map(_Outside.ends, outside, asked), strict=True))
+        return [[Solved(outside.problem(*one), *ends[one]) for one in fold] for fold in numbers]
 
     def _check(self) -> None:
         """Refuse problems of several sizes, and those with nothing to do."""
@@ -104,6 +108,25 @@ class SolvedBeforehand(Background):
                 f"Problems of {self.family.name} meet the gradient norm {self.options.tol:g} where "
                 f"they start: lower the tolerance."
             )
+
+
+class _Outside(NamedTuple):
+    """Problems of the rows outside a fold, or of all."""
+
+    family: Family
+    options: SequenceOptions
+    folds: int
+
+    def problem(self, fold: int, i: int) -> Problem:
+        rows = None if fold == self.folds else Fold(fold, self.folds, others=True)
+        return self.family.sample([self.options.seed, STREAM, fold, i], fold=rows)
+
+    def ends(self, number: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return where a solve of a problem begins and where it ends."""
+        problem = self.problem(*number)
+        start = problem.start().x0
+        result = solve_one("lbfgs", problem, start, self.options.tol)
+        return np.asarray(start, dtype=np.float64), np.asarray(result.x, dtype=np.float64)
 
 
 def _distance(problems: Sequence[Problem], means: Sequence[np.ndarray], share: float) -> float:

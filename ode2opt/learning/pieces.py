@@ -1,0 +1,53 @@
+"""What training asks of single problems: a slope, a solve, a measurement.
+
+Problems go by stream and number, and are drawn where the question is answered: what travels is the
+target, once, and few numbers a question.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from ode2opt.learning.protocol import TRAINING, One, StoppingTime, Target, Tree
+from ode2opt.learning.stopm import State, StoPM
+from ode2opt.problems.base import Problem
+from ode2opt.solvers import Result
+
+Number = tuple[int, int]
+"""A stream, and the number of a problem in it."""
+
+
+class Pieces(Generic[Tree, One]):
+    """A target and the StoPM that learns it, asked problem by problem."""
+
+    def __init__(self, target: Target[Tree, One], stopm: StoPM[Tree, One]) -> None:
+        self.target, self.stopm = target, stopm
+        self._drawn: dict[Number, tuple[Problem, One]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_drawn": {}}  # what is drawn here stays here
+
+    def drawn(self, number: Number) -> tuple[Problem, One]:
+        """Return a problem and its instance; those of training are seen once, others are kept."""
+        if number in self._drawn:
+            return self._drawn[number]
+        problem = self.target.problem(*number)
+        found = problem, self.target.of(problem, *number)
+        if number[0] != TRAINING:
+            self._drawn[number] = found
+        return found
+
+    def slope(self, asked: tuple[State, Number]) -> tuple[StoppingTime, Any]:
+        """Return the stopping time of a problem and its slope by the parameters of a state."""
+        state, number = asked
+        return self.stopm.slope(state, self.drawn(number)[1])
+
+    def solve(self, asked: tuple[Tree, Number]) -> Result:
+        """Solve a problem by the guarded sequence of what was learned."""
+        learned, number = asked
+        return self.target.solve(learned, *self.drawn(number))
+
+    def measure(self, asked: tuple[State, float, Number]) -> StoppingTime:
+        """Return the stopping time of a problem, with a safety of its own."""
+        state, safety, number = asked
+        return self.stopm.measure(state, self.drawn(number)[1], safety)
