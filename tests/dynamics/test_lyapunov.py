@@ -53,6 +53,13 @@ def rates(coefficients, twin, pair, minimum, t, state):
     return value, rate, energy_rate(coefficients, twin, pair, minimum, t, state, scale)
 
 
+@eqx.filter_jit
+def energies_at(t, found, coefficients, twin, pair, minimum, L=1.0):
+    """E at all times of a flow."""
+    one = lambda time, x, v: energy(coefficients, twin, pair, minimum, time, State(x, v), L)  # noqa: E731
+    return jax.vmap(one)(jnp.asarray(t), found.x, found.v)
+
+
 @pytest.mark.parametrize("name", problems())
 def test_the_derivative_along_the_flow_is_the_formula(name):
     problem = problems()[name]
@@ -78,10 +85,8 @@ def test_energy_never_rises_when_the_conditions_hold(name, strict):
     L = 10.0
     twin = to_jax(problem)
     found = flow(coefficients, twin, np.ones(4), t1=15.0, ts=t, scale=L, rtol=1e-10, atol=1e-12)
-    pair = Pair(checked.kappa, checked.lam)
-    energies = jax.vmap(
-        lambda time, x, v: energy(coefficients, twin, pair, minimum, time, State(x, v), L)
-    )(jnp.asarray(t), found.x, found.v)
+    pair = Pair(*map(jnp.asarray, (checked.kappa, checked.lam)))
+    energies = energies_at(t, found, coefficients, twin, pair, minimum, L)
     assert np.all(np.diff(energies) <= 1e-8 * float(energies[0]))
     assert float(energies[-1]) < float(energies[0])
 
@@ -94,10 +99,7 @@ def test_energy_can_rise_where_w_is_negative():
     problem = problems()["quadratic"]
     twin, minimum = to_jax(problem), minimum_of(problem)
     found = flow(coefficients, twin, np.ones(4), t1=5.0, ts=t)
-    pair = Pair(1.0, 3.0)
-    energies = jax.vmap(
-        lambda time, x, v: energy(coefficients, twin, pair, minimum, time, State(x, v))
-    )(jnp.asarray(t), found.x, found.v)
+    energies = energies_at(t, found, coefficients, twin, Pair(1.0, 3.0), minimum)
     assert np.any(np.diff(energies) > 1e-3 * abs(energies[0]))
 
 

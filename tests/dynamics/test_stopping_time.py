@@ -18,7 +18,7 @@ def stopping_time(coefficients, problem):
     return flow(coefficients, problem, X0, t1=80.0, until=EPS, scale=SCALE, **options).t
 
 
-@pytest.mark.parametrize("kind", [Logistic, Lpp])
+@pytest.mark.parametrize("kind", [Logistic, pytest.param(Lpp, marks=pytest.mark.exhaustive)])
 def test_automatic_differentiation_agrees_with_the_adjoint(kind):
     rng = np.random.default_rng(3)
     problem = kind(rng.standard_normal((30, 4)), rng.integers(0, 2, 30).astype(float), l2=0.05)

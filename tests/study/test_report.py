@@ -27,7 +27,7 @@ def run(tmp_path_factory):
     b = (A @ rng.standard_normal(5) + rng.standard_normal(400) > 0).astype(float)
     folder = tmp_path_factory.mktemp("report") / "run"
     learn(
-        Family.from_arrays("logistic", A, b, size=100, l2=0.05), out=folder, steps=4, horizon=80,
+        Family.from_arrays("logistic", A, b, size=100, l2=0.02), out=folder, steps=4, horizon=80,
         coefficients="spline", validation=2, validate_every=2, tol=TOL,
     )  # fmt: skip
     return folder
