@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,6 +39,9 @@ from ode2opt.terminal import (
     spinner,
     write_json,
 )
+
+if TYPE_CHECKING:
+    from ode2opt import Result
 
 
 @app.command(
@@ -222,7 +225,7 @@ def _unscaled(model: Any) -> bool:
     return bool(((squares != 0) & (squares != 1)).any())
 
 
-def _told(result: Any) -> dict[str, Any]:
+def _told(result: Result) -> dict[str, Any]:
     handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
     return result.summary() | {
         "status": result.message, "method": result.method, "handovers": handovers,

@@ -150,13 +150,14 @@ class Page:
 
     def html(self) -> str:
         """Return the whole page."""
-        return _template().render(
+        page: str = _template().render(
             title=self._title,
             subtitle=self._subtitle,
             parts=self._parts,
             figures=self._figures,
             policy=POLICY,
         )
+        return page
 
     def save(self, path: str | Path) -> None:
         """Write the page; a crash or a full disk leaves what was there."""

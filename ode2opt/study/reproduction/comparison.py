@@ -66,7 +66,7 @@ class Comparison:
             return None
         if self.diverged:
             return float(np.mean([o["measure"] for o in self.outcomes if not o["diverged"]]))
-        return self.found[f"{self.quantity}_mean"]
+        return float(self.found[f"{self.quantity}_mean"])
 
     def ours(self) -> str:
         """Return our number: what is not wholly measured is marked."""

@@ -63,4 +63,4 @@ class Findings:
             return None
         numbers = [[one[quantity] for one in found[key]] for key in (LEARNED.key, *rivals)]
         wins = [own < min(others) for own, *others in zip(*numbers, strict=True)]
-        return sum(wins) / len(wins)
+        return float(sum(wins) / len(wins))

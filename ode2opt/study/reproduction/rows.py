@@ -37,7 +37,8 @@ RIVALS = tuple(row.key for row in CLASSICS if row.paper)
 @cache
 def printed() -> dict[str, Any]:
     """Return the paper's tables."""
-    return json.loads((files("ode2opt.study") / "paper_tables.json").read_text())
+    tables: dict[str, Any] = json.loads((files("ode2opt.study") / "paper_tables.json").read_text())
+    return tables
 
 
 def printed_cell(quantity: str, problem: str, row: Row, dataset: str) -> tuple[float, float] | None:
