@@ -19,12 +19,16 @@ from ode2opt.cli.options import (
     ProblemArgument,
     RidgeOption,
     SeedOption,
+    SharersOption,
+    SharingOption,
     SizeOption,
     SplitOption,
     WeightsOption,
+    client_of,
     load_family,
     load_methods,
     model_options,
+    pool_of,
     say_words,
 )
 from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
@@ -32,7 +36,8 @@ from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
 
 @app.command(
     epilog="Example: [bold]ode2opt bench logistic a5a --methods nag,lbfgs "
-    "--method mine=runs/logistic-a5a/method.safetensors[/bold]"
+    "--method mine=runs/logistic-a5a/method.safetensors[/bold], or, with four processes of Dask, "
+    "[bold]ode2opt bench logistic a5a --cluster local --workers 4[/bold]"
 )
 def bench(
     problem: ProblemArgument,
@@ -54,7 +59,9 @@ def bench(
     tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
     max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
     seed: SeedOption = 0,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
+    cluster: SharingOption = None,
+    workers: SharersOption = None,
     handover: HandoverOption = HandoverChoice.guard,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
@@ -79,8 +86,11 @@ def bench(
     check_writable(json_file)
     model = model_options(problem, p, l2, intercept)
     family = load_family(problem, dataset, split, size, label, model, weights)
-    with bar(f"{problem} {dataset}", instances) as advance:
-        benchmark = run_benchmark(family, settings, advance)
+    with (
+        client_of(cluster, workers) as client,
+        bar(f"{problem} {dataset}", instances) as advance,
+    ):
+        benchmark = run_benchmark(family, settings, advance, pool_of(client))
     document = {
         "problem": problem,
         "dataset": dataset,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,7 +113,51 @@ MemoryLimitOption = Annotated[
         show_default=False,
     ),
 ]
+SharingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="local|ADDRESS",
+        help="Dask workers to share the work: processes of this machine, started and closed, or "
+        "those of a running scheduler.",
+        show_default=False,
+    ),
+]
+SharersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        help="Processes of --cluster local; one a processor by default.",
+        show_default=False,
+    ),
+]
 HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
+
+
+@contextmanager
+def client_of(
+    cluster: str | None, workers: int | None, same: Sequence[str] = ()
+) -> Iterator[Any | None]:
+    """Give the client of a cluster, None where none is asked for; a local one is closed."""
+    if cluster is None:
+        if workers is not None:
+            raise InputError("--workers is for --cluster local.")
+        yield None
+        return
+    from ode2opt.integrations.dask import joined
+
+    with joined(cluster, workers, same=same) as client:
+        yield client
+
+
+def pool_of(client: Any | None) -> Any | None:
+    """Return the workers of a client as those who work through a study; None where none is."""
+    if client is None:
+        return None
+    from ode2opt.integrations.dask.pool import WorkerPool
+
+    return WorkerPool(client)
 
 
 def as_bytes(amount: str | None) -> int | None:

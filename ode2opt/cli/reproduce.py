@@ -9,15 +9,16 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
-from ode2opt.cli.options import named
-from ode2opt.errors import needing
+from ode2opt.cli.options import SharersOption, SharingOption, client_of, named, pool_of
+from ode2opt.errors import WorkersLostError, needing
 from ode2opt.problems._arrays import as_count
 from ode2opt.terminal import bar_or_lines, err, fail, say
 
 
 @app.command(
     epilog="Example: [bold]ode2opt reproduce --quick --out study[/bold], or "
-    "[bold]ode2opt reproduce --only table2,fig5[/bold]"
+    "[bold]ode2opt reproduce --only table2,fig5[/bold]; on a cluster whose workers see DIR, "
+    "[bold]ode2opt reproduce --out /shared/study --cluster tcp://10.0.0.1:8786[/bold]"
 )
 def reproduce(
     only: Annotated[
@@ -38,7 +39,9 @@ def reproduce(
     out_dir: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where everything goes.", parser=named)
     ] = Path("reproduction"),
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
+    cluster: SharingOption = None,
+    workers: SharersOption = None,
 ) -> None:
     """Make the paper's tables and figures, with its numbers beside ours.
 
@@ -51,13 +54,22 @@ def reproduce(
     with needing("learn"):
         from ode2opt.study.reproduction import Reproduction
     jobs = as_count(jobs, "jobs")
-    study = Reproduction(out_dir, only, quick)
+    study = Reproduction(out_dir.absolute(), only, quick)
     err.print(f"reproduce: {study.left}.", markup=False, highlight=False, soft_wrap=True)
+    kept = f"{out_dir} keeps what is done, and the same command goes on."
     try:
-        with bar_or_lines("reproduce", study.cost) as advance:
-            study.run(jobs, advance)
+        with (
+            client_of(cluster, workers) as client,
+            bar_or_lines("reproduce", study.cost) as advance,
+        ):
+            pool = pool_of(client)
+            if pool is not None:
+                pool.check_sees(study.folder)
+            study.run(jobs, advance, pool)
         files = study.write()
     except KeyboardInterrupt:
-        fail(f"Interrupted: {out_dir} keeps what is done, and the same command goes on.", 1)
+        fail(f"Interrupted: {kept}", 1)
+    except WorkersLostError as error:
+        fail(f"{error} {kept}", 1)
     say(f"{len(files)} files in {out_dir}: see {out_dir / 'report.html'}.")
     study.check()

@@ -18,15 +18,18 @@ from ode2opt.cli.options import (
     PowerOption,
     ProblemArgument,
     RidgeOption,
+    SharersOption,
+    SharingOption,
     SizeOption,
     SplitOption,
     WeightsOption,
+    client_of,
     load_family,
     model_options,
     named,
     say_words,
 )
-from ode2opt.errors import needing
+from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
 from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
 from ode2opt.terminal import (
@@ -41,6 +44,8 @@ from ode2opt.terminal import (
 
 RUNS = Path("runs")
 RESULT = "The result"
+SHARING = "Who works on it"
+SAME = ("jax", "jaxlib", "numpy", "equinox")  # packages whose versions decide what is learned
 
 Target = choice_of("Target", TARGETS)
 TargetOption: Any = Annotated[Target, typer.Option(help="Whose stopping time is minimised.")]
@@ -78,6 +83,8 @@ OTHERS = [
     Shown("label", LabelOption, None, PROBLEMS),
     Shown("weights", WeightsOption, None, PROBLEMS),
     Shown("memory", MemoryOption, None, LEARNED),
+    Shown("cluster", SharingOption, None, SHARING),
+    Shown("workers", SharersOption, None, SHARING),
     Shown("json_file", JsonOption, None, RESULT),
 ]
 
@@ -85,11 +92,12 @@ OTHERS = [
 @app.command(
     epilog="Example: [bold]ode2opt train logistic a5a --out runs/a5a[/bold], then "
     "[bold]ode2opt bench logistic a5a --method runs/a5a/method.safetensors[/bold]. The fast one: "
-    "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]"
+    "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]. On a cluster: "
+    "[bold]ode2opt train logistic a5a --cluster tcp://10.0.0.1:8786[/bold]"
 )
 @with_options(
     [*OTHERS, *OWN],
-    [FIRST, PROBLEMS, LEARNED, *PANELS, UPDATES, JUDGING, RESULT],
+    [FIRST, PROBLEMS, LEARNED, *PANELS, UPDATES, JUDGING, SHARING, RESULT],
     {"ctx": typer.Context, "problem": ProblemArgument, "dataset": DatasetArgument},
 )
 def train(
@@ -100,6 +108,8 @@ def train(
     out_dir: Path | None,
     resume: bool,
     memory: Path | None,
+    cluster: str | None,
+    workers: int | None,
     json_file: str | None,
     **rest: Any,
 ) -> None:
@@ -109,7 +119,9 @@ def train(
     together with a metric: far fewer gradients on new problems of the same kind; where that is not
     clearly better than L-BFGS in the metric (--steps 0), the latter is kept. RUN_DIR gets
     method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard events. After
-    Ctrl-C or a crash, --resume goes on with the options of the run.
+    Ctrl-C or a crash, --resume goes on with the options of the run. With --cluster the problems of
+    a step, restarts and solves are shared among workers, and what is learned is the same bit for
+    bit.
     """
     from ode2opt import Memory
 
@@ -127,17 +139,21 @@ def train(
     family = load_family(
         problem, dataset, rest["split"], rest["size"], rest["label"], model, rest["weights"]
     )
-    with live_training(f"{problem} {dataset}", options.steps) as (callback, note):
+    with (
+        client_of(cluster, workers, SAME) as client,
+        live_training(f"{problem} {dataset}", options.steps) as (callback, note),
+    ):
         try:
-            training = begun(family, options, folder, resume, note, known)
-        except KeyboardInterrupt:
+            helpers = _helpers(client)
+            training = begun(family, options, folder, resume, note, known, helpers)
+        except (KeyboardInterrupt, WorkersLostError) as error:
             kept = "the run is as it was" if resume else "nothing is kept, start again"
-            fail(f"Interrupted in the set-up: {kept}.", 1)
+            fail(f"{_broken_off(error)} in the set-up: {kept}.", 1)
         try:
             method = training.run(callback)
-        except KeyboardInterrupt:
-            done = training.position.done
-            fail(f"Interrupted after {done} of {training.steps} steps; add --resume to go on.", 1)
+        except (KeyboardInterrupt, WorkersLostError) as error:
+            done = f"after {training.position.done} of {training.steps} steps"
+            fail(f"{_broken_off(error)} {done}; add --resume to go on.", 1)
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         say_words(family.words)
@@ -145,6 +161,21 @@ def train(
             say(sentence)
         say(comparison.words(method.statistics["fresh"]))
     write_json({"run": str(folder), "horizon": method.horizon} | dict(method.statistics), json_file)
+
+
+def _helpers(client: Any | None) -> Any:
+    """Return who helps with training: the workers of a client, or nobody."""
+    from ode2opt.learning.helpers import ALONE
+
+    if client is None:
+        return ALONE
+    from ode2opt.integrations.dask.helping import Workers
+
+    return Workers(client)
+
+
+def _broken_off(error: BaseException) -> str:
+    return "Interrupted" if isinstance(error, KeyboardInterrupt) else f"{error} It was broken off"
 
 
 def _plain(value: Any) -> Any:

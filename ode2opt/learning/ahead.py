@@ -25,9 +25,9 @@ class Ahead:
         except BaseException as error:
             self._made.put((None, error))
 
-    def next(self) -> Any:
-        """Return the next item, when it is there."""
-        item, error = self._made.get()
+    def next(self, timeout: float | None = None) -> Any:
+        """Return the next item when it is there; raises ``queue.Empty`` after so many seconds."""
+        item, error = self._made.get(timeout=timeout)
         if error is not None:
             raise error
         return item

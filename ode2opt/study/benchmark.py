@@ -9,7 +9,6 @@ this process and to ``tol`` only; what it learns is in its calls and seconds.
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in
+from ode2opt.study.pool import Pool, Processes
 from ode2opt.threads import one_thread
 
 MEMORY = "memory"
@@ -162,15 +162,19 @@ def run_benchmark(
     family: Family,
     settings: Settings,
     advance: Callable[[], None] = lambda: None,
+    pool: Pool | None = None,
 ) -> Benchmark:
     """Run every method on every instance; ``advance`` is called after each instance.
 
-    Ctrl-C ends the benchmark early: what is done is returned.
+    Instances are solved by a pool, ``settings.jobs`` processes if none is given; outcomes do not
+    depend on it, but for seconds. Ctrl-C ends the benchmark early: what is done is returned.
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
     remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []
     try:
-        for i, (outcomes, clock) in enumerate(_instances(family, settings)):
+        numbers = range(settings.instances)
+        found = (pool or Processes(settings.jobs)).each(_measure, (family, settings), numbers)
+        for i, (outcomes, clock) in enumerate(found):
             benchmark.clock.add(clock)
             for name, outcome in outcomes.items():
                 benchmark.outcomes[name].append(outcome)
@@ -221,27 +225,9 @@ def _log(norm: float) -> float:
     return math.log10(max(norm, SMALLEST_NORM)) if math.isfinite(norm) else math.inf
 
 
-def _instances(family: Family, settings: Settings) -> Iterator[Measured]:
-    jobs = min(settings.jobs, settings.instances)
-    if jobs == 1:
-        yield from (_measure(family, settings, i) for i in range(settings.instances))
-        return
-    from joblib import Parallel, delayed, parallel_config
-
-    with parallel_config("loky", inner_max_num_threads=1):
-        parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    tasks = (delayed(_measure_in_worker)(family, settings, i) for i in range(settings.instances))
-    yield from parallel(tasks)
-
-
-def _measure_in_worker(family: Family, settings: Settings, instance: int) -> Measured:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    return _measure(family, settings, instance)
-
-
-def _measure(family: Family, settings: Settings, instance: int) -> Measured:
+def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
     """Run all methods on one instance, on one thread each, so that seconds can be compared."""
-    clock = Clock()
+    (family, settings), clock = given, Clock()
     with one_thread():
         _warm_up(settings.alone)
         problem = _instance(family, settings, instance)

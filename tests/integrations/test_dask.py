@@ -397,7 +397,7 @@ def test_a_scheduler_that_is_gone_leaves_the_best_point_within_30_seconds(folder
 
 
 def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):
-    """The last test with the cluster: it sends the workers away."""
+    """The workers are sent away, and called back for other tests."""
     monkeypatch.setattr("ode2opt.integrations.dask.lost.PATIENCE", 1.0)
     A, _, b = data
     mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
@@ -411,3 +411,5 @@ def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monke
     assert found.grad_norm < np.linalg.norm(Logistic(A, b, l2=0.01).gradient(np.zeros(n)))
     with pytest.raises(WorkersLostError, match="no worker for 1 seconds"):
         mine.gradient(np.zeros(n))
+    cluster.scale(2)
+    client.wait_for_workers(2, timeout=60)

@@ -13,6 +13,7 @@ from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve, terminal
 from ode2opt.locking import FolderLock
 from ode2opt.study.benchmark import Settings, run_benchmark
+from ode2opt.study.pool import Processes
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash
 from ode2opt.study.reproduction.figures import make_figures
@@ -337,7 +338,8 @@ def test_processes_do_not_change_the_numbers(tmp_path):
     for jobs in (1, 2):
         prints = {(item.problem, item.dataset): "x" for item in items}
         store, ticks = Store(tmp_path / str(jobs), {}, prints), []
-        assert running.run_items(store, TINY, items, jobs, lambda: ticks.append(1)) == []  # noqa: B023
+        pool = Processes(jobs)
+        assert running.run_items(store, TINY, items, pool, lambda: ticks.append(1)) == []  # noqa: B023
         assert len(ticks) == running.cost_of(items, TINY)
         found.append([without_seconds(store.load(item)) for item in items])
     assert found[0] == found[1]

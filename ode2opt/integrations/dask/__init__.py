@@ -7,7 +7,7 @@ with needing("dask"):
     import distributed  # noqa: F401
 
 from ode2opt.integrations.dask.arrays import problem_of
-from ode2opt.integrations.dask.clusters import opened
+from ode2opt.integrations.dask.clusters import joined, opened
 from ode2opt.integrations.dask.workers import Cluster
 
-__all__ = ["Cluster", "opened", "problem_of"]
+__all__ = ["Cluster", "joined", "opened", "problem_of"]

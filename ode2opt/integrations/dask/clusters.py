@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,18 +21,29 @@ SAME = ("dask", "distributed", "ode2opt")  # packages of which client and worker
 
 @contextmanager
 def opened(where: str, workers: int | None = None, memory: int | None = None) -> Iterator[Cluster]:
-    """Give the engine of a cluster: "local" is started here and closed at the end.
+    """Give the engine of a cluster; see :func:`joined`."""
+    with joined(where, workers, memory) as client:
+        yield Cluster(client)
+
+
+@contextmanager
+def joined(
+    where: str, workers: int | None = None, memory: int | None = None, same: Sequence[str] = ()
+) -> Iterator[Client]:
+    """Give the client of a cluster: "local" is started here and closed at the end.
 
     Args:
         where: "local", or the address of a scheduler.
         workers: processes of a local cluster; one for each processor by default.
         memory: bytes that all of them may take together; what they hold beyond that is put on disk.
+        same: packages of which the workers of a running scheduler must have our versions, too.
     """
     if where != LOCAL:
         if workers is not None or memory is not None:
             raise InputError("--workers and --memory-limit are for --cluster local.")
-        with _joined(where) as client:
-            yield Cluster(client)
+        with _answering(where) as client:
+            check_versions(client.get_versions(packages=["ode2opt", *same]), same)
+            yield client
         return
     workers = workers or dask.system.CPU_COUNT
     with (
@@ -47,12 +58,12 @@ def opened(where: str, workers: int | None = None, memory: int | None = None) ->
         ) as cluster,
         Client(cluster) as client,
     ):
-        yield Cluster(client)
+        yield client
 
 
 @contextmanager
-def _joined(address: str) -> Iterator[Client]:
-    """Join a scheduler; one that does not answer, or of another version, is told."""
+def _answering(address: str) -> Iterator[Client]:
+    """Join a scheduler; one that does not answer is told."""
     try:
         client = Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -61,15 +72,14 @@ def _joined(address: str) -> Iterator[Client]:
             f"scheduler', or use --cluster local."
         ) from None
     with client:
-        check_versions(client.get_versions(packages=["ode2opt"]))
         yield client
 
 
-def check_versions(found: dict[str, Any]) -> None:
+def check_versions(found: dict[str, Any], same: Sequence[str] = ()) -> None:
     """Refuse workers with other versions of what travels between them and the client."""
     ours = found["client"]["packages"]
     for address, worker in found["workers"].items():
-        for name in SAME:
+        for name in (*SAME, *same):
             theirs = worker["packages"].get(name)
             if theirs != ours[name]:
                 raise InputError(

@@ -8,8 +8,8 @@ from typing import Any
 
 from ode2opt.errors import DataUnavailableError, Ode2OptError
 from ode2opt.locking import FolderLock
-from ode2opt.problems._arrays import as_count
 from ode2opt.storage import sweep
+from ode2opt.study.pool import Pool, Processes
 from ode2opt.study.reproduction import plan
 from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_json, write_json
 from ode2opt.study.reproduction.cells import family_of
@@ -88,15 +88,22 @@ class Reproduction:
             f"{MINUTES[which]} minutes on two cores"
         )
 
-    def run(self, jobs: int = 1, advance: Callable[[], None] = lambda: None) -> None:
+    def run(
+        self,
+        jobs: int = 1,
+        advance: Callable[[], None] = lambda: None,
+        pool: Pool | None = None,
+    ) -> None:
         """Do the work that is left; ``advance`` is called ``cost`` times on the way.
+
+        A pool does it, ``jobs`` processes if none is given; its members must see the folder.
 
         The folder is locked until it is done.
         """
-        jobs = as_count(jobs, "jobs")
+        pool = pool or Processes(jobs)
         with FolderLock(self.folder):
             sweep(self.store.folder)
-            failures = run_items(self.store, self.effort, self._todo, jobs, advance)
+            failures = run_items(self.store, self.effort, self._todo, pool, advance)
         self.missing += [{"what": str(one.item), "why": one.why} for one in failures]
 
     def write(self) -> list[Path]:

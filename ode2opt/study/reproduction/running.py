@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,13 +10,13 @@ from typing import NamedTuple
 
 from ode2opt.errors import Ode2OptError
 from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.study.pool import Pool, Processes
 from ode2opt.study.reproduction import cells, examples
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made
 from ode2opt.study.reproduction.plan import ON_TRAINING, Effort, Item, training_of
 from ode2opt.threads import one_thread
 
-QUIET = "ignore:resource_tracker"  # who cleans up after a worker that Ctrl-C ended, and says so
 # On two cores: the whole study measured, the quick one from the processor time of its trainings.
 MINUTES = {"whole": 25, "quick": 10}
 LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
@@ -62,7 +61,7 @@ def run_items(
     store: Store,
     effort: Effort,
     items: Sequence[Item],
-    jobs: int = 1,
+    pool: Pool | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Failure]:
     """Do all items, what others need first and the longest first; returns what failed.
@@ -70,37 +69,20 @@ def run_items(
     ``advance`` is called once for each unit of :func:`cost_of`. Ctrl-C leaves what is done.
     """
     failures: list[Failure] = []
+    pool = pool or Processes(1)
     with _watching(store, effort, items, advance):
         for late in (False, True):
             turn = [item for item in items if (item.kind in ON_TRAINING) is late]
             turn = [item for item in turn if not late or store.knows(training_of(item))]
             turn.sort(key=lambda item: -_cost(item, effort))
-            failures += [found for found in _each(store, effort, turn, jobs) if found]
+            done = pool.each(_do, (store, effort), turn, ordered=False)
+            failures += [found for found in done if found]
     return failures
 
 
-def _each(
-    store: Store, effort: Effort, items: Sequence[Item], jobs: int
-) -> Iterator[Failure | None]:
-    if jobs == 1 or len(items) < 2:
-        yield from (_do(store, effort, item) for item in items)
-        return
-    from joblib import Parallel, delayed, parallel_config
-
-    if QUIET not in sys.warnoptions:
-        sys.warnoptions.append(QUIET)  # handed on to the processes
-    with parallel_config("loky", inner_max_num_threads=1):
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(_do_in_worker)(store, effort, item) for item in items)
-
-
-def _do_in_worker(store: Store, effort: Effort, item: Item) -> Failure | None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    return _do(store, effort, item)
-
-
-def _do(store: Store, effort: Effort, item: Item) -> Failure | None:
+def _do(given: tuple[Store, Effort], item: Item) -> Failure | None:
     """Do one item on one thread, so that its numbers do not depend on how many there are."""
+    store, effort = given
     with one_thread(), _noting_interrupts() as interrupted:
         try:
             made = WORK[item.kind].make(store, effort, item)
