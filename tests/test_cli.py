@@ -425,8 +425,9 @@ import signal; signal.signal(signal.SIGINT, signal.default_int_handler)  # ignor
 from ode2opt.cli import main
 from ode2opt.study import benchmark
 
-def telling(family, settings, advance, run=benchmark.run_benchmark):
-    return run(family, settings, lambda *given: (advance(*given), print("one", flush=True)))
+def telling(family, settings, advance, pool, run=benchmark.run_benchmark):
+    told = lambda *given: (advance(*given), print("one", flush=True))
+    return run(family, settings, told, pool)
 
 benchmark.run_benchmark = telling
 main()
