@@ -152,13 +152,17 @@ ESTIMATORS = [
     ("array", sklearn.PoissonRegressor, {"alpha": 0.1}),
     ("array", sklearn.LpRegression, {"alpha": 0.01}),
     ("frame", sklearn.Ridge, {"alpha": 3.0}),
+    ("array", sklearn.LogisticRegression, {"C": 0.5, "class_weight": "balanced"}),
+    ("array", sklearn.LinearSVC, {"class_weight": {0: 2.0, 1: 1.0, 2: 0.5}}),
+    ("frame", sklearn.LinearSVC, {"C": 0.3, "intercept_scaling": 2.0}),
 ]
 
 
 @pytest.mark.parametrize(("form", "kind", "options"), ESTIMATORS)
 def test_estimators_fit_where_the_rows_are_and_predict_lazily(client, data, form, kind, options):
     A, z, _ = data
-    y = np.digitize(z, [-1, 1]) if kind is sklearn.LogisticRegression else np.abs(z)
+    labelled = kind in (sklearn.LogisticRegression, sklearn.LinearSVC)
+    y = np.digitize(z, [-1, 1]) if labelled else np.abs(z)
     frame = pd.DataFrame(A, columns=list("abcde"))
     rows, X, targets = A, da.from_array(A, chunks=(90, n)), da.from_array(y, chunks=90)
     if form == "frame":
@@ -171,18 +175,36 @@ def test_estimators_fit_where_the_rows_are_and_predict_lazily(client, data, form
     predicted = found.predict(X)
     assert isinstance(predicted, da.Array)
     np.testing.assert_allclose(predicted.compute(), due.predict(rows), rtol=1e-5, atol=1e-7)
+    if kind is sklearn.LinearSVC:
+        scores = found.decision_function(X)
+        np.testing.assert_allclose(scores.compute(), due.decision_function(rows), atol=1e-6)
     if kind is sklearn.LogisticRegression:
         shares = found.predict_proba(X)
         assert shares.shape[1] == 3
         np.testing.assert_allclose(shares.compute(), due.predict_proba(rows), atol=1e-6)
 
 
+def test_balanced_classes_count_the_weights_of_rows(client, data):
+    A, _, b = data
+    weights = np.linspace(0.5, 2, N)
+    model = {"tol": 1e-9, "max_iter": 1_000, "class_weight": "balanced"}
+    due = sklearn.LogisticRegression(**model).fit(A, b, weights)
+    X, y = da.from_array(A, chunks=(90, n)), da.from_array(b, chunks=90)
+    for given in (weights, da.from_array(weights, chunks=90)):
+        found = sklearn.LogisticRegression(**model).fit(X, y, given)
+        np.testing.assert_allclose(found.coef_, due.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        sklearn.LogisticRegression(**model).fit(X, b).coef_,
+        sklearn.LogisticRegression(**model).fit(A, b).coef_,
+        rtol=1e-5,
+    )
+
+
 @pytest.mark.parametrize(
     ("estimator", "words"),
     [
-        (sklearn.LinearSVC(), "LinearSVC does not take Dask's arrays"),
+        (sklearn.LogisticRegressionCV(), "LogisticRegressionCV does not take Dask's arrays"),
         (sklearn.HuberRegressor(), "HuberRegressor does not take Dask's arrays"),
-        (sklearn.LogisticRegression(class_weight="balanced"), "class_weight is not known"),
     ],
 )
 def test_estimators_that_cannot_say_so(estimator, words):

@@ -29,7 +29,7 @@ class Fitting:
 
     solver: str | os.PathLike[str] | Method
     memory: Memory | None
-    _takes_dask: ClassVar[bool] = False
+    _dask_lacks: ClassVar[str | None] = None  # why Dask's arrays are refused, where they are
     _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [str, os.PathLike, Method],
         "memory": [Memory, None],

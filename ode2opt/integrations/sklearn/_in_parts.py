@@ -18,8 +18,10 @@ def rows_in_parts(estimator: Any, X: Any, *beside: Any) -> tuple[Any, ...]:
     The rows of a frame's partitions are counted, which is a pass over it.
     """
     name = type(estimator).__name__
-    if not estimator._takes_dask:
-        raise InputError(f"{name} does not take Dask's arrays: give it NumPy's.")
+    if estimator._dask_lacks is not None:
+        raise InputError(
+            f"{name} does not take Dask's arrays, because {estimator._dask_lacks}: give it NumPy's."
+        )
     if X.ndim != 2:
         raise InputError(f"X must be a matrix (rows x columns), not of shape {X.shape}.")
     if hasattr(X, "columns"):
@@ -29,19 +31,38 @@ def rows_in_parts(estimator: Any, X: Any, *beside: Any) -> tuple[Any, ...]:
     return found
 
 
-def labels_in_parts(estimator: Any, y: Any) -> Any:
+def labels_in_parts(estimator: Any, X: Any, y: Any) -> Any:
     """Return labels counted from 0, not computed yet; sets ``classes_``."""
     with needing("dask"):
         import dask.array
 
-    if estimator.class_weight is not None:
-        raise InputError("class_weight is not known for Dask's arrays: give sample_weight.")
+    if not is_dask(y):
+        y = dask.array.from_array(np.asarray(y), chunks=(X.chunks[0],))
     estimator.classes_ = np.asarray(dask.array.unique(y).compute())
     return y.map_blocks(_counted, estimator.classes_, dtype=np.float64)
 
 
 def _counted(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, labels).astype(np.float64)
+
+
+def class_counts(labels: Any, weights: Any, classes: int) -> np.ndarray:
+    """Return how many rows each class has, or the sum of their weights: one pass."""
+    with needing("dask"):
+        import dask.array
+
+    of_rows = labels.map_blocks(np.ones_like, dtype=np.float64) if weights is None else weights
+    sums = [dask.array.sum(dask.array.where(labels == k, of_rows, 0.0)) for k in range(classes)]
+    return np.array(dask.compute(*sums))
+
+
+def taken(values: np.ndarray, labels: Any) -> Any:
+    """Return the value of each row's label, not computed yet."""
+    return labels.map_blocks(_taken, values, dtype=values.dtype)
+
+
+def _taken(labels: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return values[labels.astype(np.intp)]
 
 
 def _as_array(values: Any) -> Any:

@@ -21,7 +21,12 @@ from ode2opt.integrations.sklearn._fitting import (
     row_weights,
     total_weight,
 )
-from ode2opt.integrations.sklearn._in_parts import labels_in_parts, rows_in_parts
+from ode2opt.integrations.sklearn._in_parts import (
+    class_counts,
+    labels_in_parts,
+    rows_in_parts,
+    taken,
+)
 from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
@@ -93,8 +98,6 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         self.n_jobs = n_jobs
         self.memory = memory
 
-    _takes_dask = True
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
         """Fit to rows ``X`` with labels ``y``; returns self."""
@@ -152,7 +155,7 @@ def labelled(
     """Return rows, labels counted from 0 and the rows' weights; sets ``classes_``."""
     if is_dask(X):
         X, y, weights = rows_in_parts(estimator, X, y, sample_weight)
-        labels = labels_in_parts(estimator, y)
+        labels = labels_in_parts(estimator, X, y)
     else:
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
         weights = row_weights(sample_weight, X)
@@ -170,10 +173,12 @@ def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> 
     """Return the weight that each row has by its class, None where all are one."""
     if estimator.class_weight is None:
         return None
-    classes = estimator.classes_
-    found = compute_class_weight(
-        estimator.class_weight, classes=classes, y=classes[labels], sample_weight=weights
-    )
+    classes, asked = estimator.classes_, estimator.class_weight
+    if is_dask(labels):
+        counts = class_counts(labels, weights, len(classes)) if asked == "balanced" else None
+        found = compute_class_weight(asked, classes=classes, y=classes, sample_weight=counts)
+        return taken(np.asarray(found), labels)
+    found = compute_class_weight(asked, classes=classes, y=classes[labels], sample_weight=weights)
     return np.asarray(found)[labels]
 
 

@@ -125,6 +125,8 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         self.use_legacy_attributes = use_legacy_attributes
         self.memory = memory
 
+    _dask_lacks = "its folds are rows of one array"
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Array, y: Array, sample_weight: Array = None, **params: Any

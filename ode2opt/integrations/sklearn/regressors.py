@@ -78,8 +78,6 @@ class Ridge(Fitting, linear_model.Ridge):
         self.random_state = random_state
         self.memory = memory
 
-    _takes_dask = True
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
         """Fit to rows ``X`` with targets ``y``, one or several columns; returns self."""
@@ -165,8 +163,6 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         self.verbose = verbose
         self.memory = memory
 
-    _takes_dask = True
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
         """Fit to rows ``X`` with counts ``y``; returns self."""
@@ -237,6 +233,8 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         self.tol = tol
         self.solver = solver
         self.memory = memory
+
+    _dask_lacks = "its scale is found from all residuals together"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> HuberRegressor:
@@ -312,8 +310,6 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
         self.memory = memory
-
-    _takes_dask = True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:

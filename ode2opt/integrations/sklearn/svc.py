@@ -19,7 +19,7 @@ from ode2opt.integrations.sklearn._fitting import (
     without_intercept,
 )
 from ode2opt.integrations.sklearn.logistic import by_class, labelled
-from ode2opt.problems._arrays import Array
+from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.losses import SquaredHinge
 from ode2opt.solvers import Memory, Method, Result
 
@@ -101,6 +101,10 @@ class LinearSVC(Fitting, svm.LinearSVC):
         self.n_iter_ = max(fit.iterations for fit in fits)
         return self
 
+    def decision_function(self, X: Array) -> Array:
+        """Return the scores of classes; like ``predict`` for a Dask array."""
+        return self._for_rows("decision_function", super().decision_function, X)
+
     def _one(self, A: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
         """Tell one class from the others."""
         l2 = inverse_weight(self.C, total_weight(weights, A))
@@ -128,6 +132,9 @@ def _of_one(of_class: np.ndarray | None, positive: np.ndarray, several: bool) ->
 
 def _with_column(X: Array, value: float) -> Array:
     """Return the rows with a column of one value; a sparse matrix stays sparse."""
+    if is_dask(X):
+        wider = (X.chunks[0], (X.shape[1] + 1,))
+        return X.rechunk({1: -1}).map_blocks(_with_column, value, chunks=wider, dtype=X.dtype)
     column = np.full((X.shape[0], 1), value, dtype=X.dtype)
     if scipy.sparse.issparse(X):
         return scipy.sparse.hstack([X, column], format="csr")
