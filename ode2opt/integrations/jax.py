@@ -139,7 +139,7 @@ def solve(
         function theorem, with conjugate gradients in the method's metric, as if ``x`` were the
         exact minimiser of a strictly convex function.
 
-    Example:
+    Examples:
         >>> solve(method, problem).x
         >>> slope = double(jax.grad(lambda p: solve(method, p).x[0]))(to_jax(problem))
         >>> slope.b  # how the first coefficient moves with each target
@@ -178,7 +178,7 @@ def solve_all(
         leaves the others alone. On a processor problems are solved one after the other, as each
         fits its cache; on other devices all at once.
 
-    Example:
+    Examples:
         >>> found = solve_all(method, [family.sample(i) for i in range(256)])
         >>> found.success.all()
     """
@@ -208,7 +208,7 @@ def _task(problem: Any, x0: Array) -> Problem:
 def with_arrays(problem: Problem, **arrays: Array) -> Problem:
     """Return the problem on JAX arrays with some of its arrays replaced, traced ones included.
 
-    Example:
+    Examples:
         >>> double(jax.grad(lambda b: solve(method, with_arrays(problem, b=b)).x[0]))(b)
     """
     twin = copy.copy(to_jax(problem))

@@ -40,7 +40,7 @@ def eigac(method: Method | Schedule, scale: float | None = None) -> optax.Gradie
     update moves nothing. Beyond its end the table's last row goes on. A metric acts on all leaves
     as one vector, in the order of ``jax.tree.leaves``. Nobody watches: the guard is ``solve``'s.
 
-    Example:
+    Examples:
         >>> optimizer = eigac(Method.load("method.safetensors"))
         >>> state = optimizer.init(params)
         >>> updates, state = optimizer.update(jax.grad(loss)(params), state)

@@ -33,7 +33,7 @@ def minimizer(
     scipy; other options are ``maxiter``, ``max_seconds`` and ``disp``. Without ``jac`` gradients
     are forward differences of the function, as in scipy.
 
-    Example:
+    Examples:
         >>> minimize(fun, x0, jac=gradient, method=minimizer("auto"), tol=1e-6)
     """
 

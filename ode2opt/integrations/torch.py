@@ -33,7 +33,7 @@ class Eigac(torch.optim.Optimizer):
     guard is ``solve``'s. The state is u and the number of steps of each parameter; the table is
     not part of it, and comes from ``method`` again.
 
-    Example:
+    Examples:
         >>> optimizer = Eigac(model.parameters(), method=Method.load("method.safetensors"))
         >>> loss = optimizer.step(closure)
     """

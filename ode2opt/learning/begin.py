@@ -53,7 +53,7 @@ def learn(
     Returns:
         The best feasible method by validation on held-out training problems.
 
-    Example:
+    Examples:
         >>> family = Family.from_dataset("logistic", "digits")
         >>> method = learn(family, steps=50, out="runs/digits")
         >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)

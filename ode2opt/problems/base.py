@@ -191,7 +191,7 @@ class Problem(ABC):
             n: the number of variables.
             hvp: (x, v) -> H(x) v, optional.
 
-        Example:
+        Examples:
             >>> problem = Problem.from_function(lambda x: (x**2).sum(), lambda x: 2 * x, n=3)
         """
         from ode2opt.problems.function import FunctionProblem

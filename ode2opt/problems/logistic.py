@@ -21,7 +21,7 @@ class Logistic(LinearModel):
 
     A label between 0 and 1 is taken as a probability.
 
-    Example:
+    Examples:
         >>> problem = Logistic(A, b, l2=1e-3)
         >>> g = problem.gradient(x)
     """

@@ -26,7 +26,7 @@ class Softmax(LinearModel):
         A, b, l2, weights, intercept: as in :class:`LinearModel`; b counts classes from 0.
         classes: how many there are; as many as b has by default.
 
-    Example:
+    Examples:
         >>> problem = Softmax(A, b, l2=1e-3, intercept=True)
         >>> coefficients = solve(problem).x.reshape(-1, problem.classes)
     """

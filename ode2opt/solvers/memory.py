@@ -99,7 +99,7 @@ class Memory:
     The first solve is that of "auto"; later ones use what was learned. It is for problems of one
     kind and size, and may be shared between threads.
 
-    Example:
+    Examples:
         >>> memory = Memory()
         >>> results = [solve(problem, memory=memory) for problem in problems]
         >>> memory.save("memory.safetensors")

@@ -82,7 +82,7 @@ def solve(
     Returns:
         A :class:`Result`. Its ``x`` is the best point seen, also after Ctrl-C or divergence.
 
-    Example:
+    Examples:
         >>> result = solve(Logistic(A, b, l2=1e-3), tol=1e-8)
         >>> result.success, result.x
         >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))

@@ -43,7 +43,7 @@ def certify(
         options: those of :func:`ode2opt.dynamics.certificate_of`: ``scales``, ``starts``,
             ``estimator``.
 
-    Example:
+    Examples:
         >>> certificate = certify("eigac-c4", [problem])
         >>> print(*certificate.words(), sep="\\n")
     """

@@ -53,7 +53,7 @@ def run_report(
             ``methods`` and ``instances`` are read.
         curves: gradient norms by iteration, from 0 on, for each method's name.
 
-    Example:
+    Examples:
         >>> run_report(Path("runs/logistic-a5a")).save("report.html")
     """
     directory = RunDirectory(run_dir)

@@ -31,7 +31,7 @@ class Workers:
     Args:
         client: a ``distributed.Client``.
 
-    Example:
+    Examples:
         >>> learn(family, target="sequence", helpers=Workers(Client("tcp://10.0.0.1:8786")))
     """
 

@@ -54,7 +54,7 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         penalty, l1_ratio, dual: refused where they ask for L1, elastic net or the dual.
         intercept_scaling, random_state, n_jobs: as in the namesake, without effect.
 
-    Example:
+    Examples:
         >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X)
     """
 

@@ -273,7 +273,7 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         verbose: whether a line says how a fit went.
         memory: a :class:`Memory` that fits of problems like this one share, clones included.
 
-    Example:
+    Examples:
         >>> LpRegression(p=8).fit(X, y).predict(X)
     """
 

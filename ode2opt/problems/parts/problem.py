@@ -48,7 +48,7 @@ class Parts(RowModel):
         words: those of columns of words, each of which is a column, after those of numbers.
         names: those of all columns, where they have some.
 
-    Example:
+    Examples:
         >>> problem = Parts(Logistic, [(A[:500], b[:500]), (A[500:], b[500:])], l2=1e-3)
         >>> solve(problem).x
     """
