@@ -6,12 +6,14 @@ target, once, and few numbers a question.
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from ode2opt.learning.protocol import TRAINING, One, StoppingTime, Target, Tree
-from ode2opt.learning.stopm import State, StoPM
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Result
+
+if TYPE_CHECKING:  # which needs JAX: a report does not
+    from ode2opt.learning.stopm import State, StoPM
 
 Number = tuple[int, int]
 """A stream, and the number of a problem in it."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.pieces import Number, Pieces
 from ode2opt.learning.protocol import One, StoppingTime, Tree
-from ode2opt.learning.stopm import State
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
+
+if TYPE_CHECKING:  # which needs JAX: a report does not
+    from ode2opt.learning.stopm import State
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""

@@ -74,6 +74,11 @@ def test_items_of_a_study_have_the_numbers_of_one_process(client, cluster, tmp_p
     assert found[0] == found[1]
 
 
+def test_a_single_core_is_enough(client, monkeypatch):
+    monkeypatch.setattr(client, "ncores", lambda: {"tcp://127.0.0.1:1": 1})
+    assert list(WorkerPool(client).each(max, 5, [3, 7])) == [5, 7]
+
+
 def test_a_folder_that_workers_do_not_see_is_told(client, tmp_path):
     WorkerPool(client).check_sees(tmp_path)
     with pytest.raises(InputError, match=r"does not see .*missing"):

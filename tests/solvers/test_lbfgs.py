@@ -182,7 +182,7 @@ def test_memory_does_not_grow_with_iterations():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert result.iterations == steps
-    assert peaks[2] < 1.01 * peaks[1]
+    assert peaks[2] < 1.1 * peaks[1]  # nine times as much if all pairs were kept
     assert peaks[2] < (2 * 10 + 14) * 8 * n  # the corrections, and a few vectors
 
 

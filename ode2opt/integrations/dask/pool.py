@@ -8,6 +8,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Any, NamedTuple, TypeVar
 
+from distributed import Future
 from joblib import Parallel, delayed, parallel_config
 
 from ode2opt.errors import InputError
@@ -90,4 +91,6 @@ def _same(shared: Shared) -> Shared:
 
 
 def _answer(work: Callable[[Any, Any], Any], shared: Any, item: Any) -> Answer:
+    if isinstance(shared, Future):  # where one core is left, joblib does the work here
+        shared = shared.result()
     return Answer(work(shared, item))
