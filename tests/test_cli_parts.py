@@ -74,3 +74,61 @@ def test_amounts_of_memory(text, size):
 def test_what_is_no_amount_of_memory(text):
     with pytest.raises(InputError, match="write it like 2GB"):
         as_bytes(text)
+
+
+def given_up(run_cli, folder, out, *more):
+    """Solve a few iterations; the best point is kept."""
+    return run_cli(
+        "solve", folder, "--problem", "logistic", "--label", "y", "--l2", 0.01, "--scale-columns",
+        "--method", "lbfgs", "--tol", 1e-10, "--out", out, "--json", "-", *more,
+    )  # fmt: skip
+
+
+def test_a_solve_that_was_broken_off_is_gone_on_with(run_cli, folder, tmp_path):
+    out, kept = tmp_path / "x.npz", tmp_path / "x.npz.partial"
+    code, first, _ = given_up(run_cli, folder, out, "--max-iter", 3)
+    assert (code, kept.exists()) == (1, True)
+    code, again, _ = given_up(run_cli, folder, out, "--max-iter", 0, "--resume")
+    assert code == 1
+    assert json.loads(again)["grad_norm"] == json.loads(first)["grad_norm"]
+    code, last, _ = given_up(run_cli, folder, out, "--resume")
+    assert (code, json.loads(last)["success"], kept.exists()) == (0, True, False)
+    A, b = whole(folder)
+    sizes = abs(A).max(axis=0)
+    due = solve(Logistic(A / sizes, b, l2=0.01), tol=1e-10).x / sizes
+    np.testing.assert_allclose(np.load(out)["x"], due, rtol=1e-7)
+    assert given_up(run_cli, folder, out, "--resume")[0] == 0  # nothing is left to go on from
+
+
+def test_points_are_kept_on_the_way(run_cli, folder, tmp_path, monkeypatch):
+    from ode2opt.cli import kept_point
+
+    monkeypatch.setattr(kept_point, "EVERY", 0.0)
+    seen = []
+    keep = kept_point.KeptPoint.keep
+    monkeypatch.setattr(
+        kept_point.KeptPoint,
+        "keep",
+        lambda self, x, norm: (seen.append(norm), keep(self, x, norm)),
+    )
+    assert given_up(run_cli, folder, tmp_path / "x.npz")[0] == 0
+    assert len(seen) > 3
+    assert seen == sorted(seen, reverse=True)
+    assert not (tmp_path / "x.npz.partial").exists()
+
+
+@pytest.mark.parametrize("more", [["--l2", 0.02], ["--intercept"]])
+def test_a_point_of_another_problem_is_refused(run_cli, folder, tmp_path, more):
+    out = tmp_path / "x.npz"
+    given_up(run_cli, folder, out, "--max-iter", 3)
+    code, _, err = given_up(run_cli, folder, out, "--resume", *more)
+    assert code == 2
+    assert "is of another problem" in " ".join(err.split())
+    (tmp_path / "x.npz.partial").write_bytes(b"PK")
+    code, _, err = given_up(run_cli, folder, out, "--resume")
+    assert (code, "cannot be read" in " ".join(err.split())) == (2, True)
+
+
+def test_to_resume_a_file_must_be_named(run_cli, folder):
+    code, _, err = run_cli("solve", folder, "--problem", "logistic", "--label", "y", "--resume")
+    assert (code, "--resume needs --out" in " ".join(err.split())) == (2, True)

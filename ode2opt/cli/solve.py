@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --out x.npz "
-    "--memory nightly.safetensors[/bold]"
+    "--memory nightly.safetensors[/bold]. Larger than memory, or than one machine: [bold]ode2opt "
+    "solve 'data/part-*.parquet' --problem logistic --label y --cluster tcp://10.0.0.1:8786 --out "
+    "x.npz --resume[/bold]"
 )
 def solve(
     file: Annotated[
@@ -93,6 +95,14 @@ def solve(
         Path | None,
         typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.", parser=named),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the point of a solve that was broken off, if there is one: it is "
+            "kept in SOLUTION.npz.partial.",
+        ),
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
@@ -100,6 +110,7 @@ def solve(
 
     from ode2opt import Memory
     from ode2opt import solve as minimise
+    from ode2opt.cli.kept_point import KeptPoint
     from ode2opt.problems import categories
     from ode2opt.problems.family import kind_of
 
@@ -116,9 +127,12 @@ def solve(
         rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)
         model, beside = rows.model(kind, options, stack)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
-        callback = stack.enter_context(spinner(shown, beside))
+        about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
+        kept = KeptPoint(out_file, about | {"N": model.N})
+        callback = kept.watching(stack.enter_context(spinner(shown, beside)))
         result = minimise(
             model,
+            kept.start(model.n, resume),
             method=chosen,
             memory=known,
             tol=tol,
@@ -126,11 +140,13 @@ def solve(
             max_seconds=max_seconds,
             callback=callback,
         )
+        found = result
         if rows.sizes is not None:
             each = np.repeat(np.append(rows.sizes, [1.0] * intercept), model.width)
             result = replace(result, x=result.x / each)
         if out_file is not None:
             write_atomically(out_file, partial(result.save, columns=rows.names))
+        kept.ended(found)
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
     if memory is not None and known is not None and result.success:

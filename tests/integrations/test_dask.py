@@ -376,6 +376,48 @@ def test_ctrl_c_writes_the_best_point_and_leaves_no_process(folder, tmp_path):
     assert not psutil.wait_procs(workers, timeout=10)[1]
 
 
+KEEPING = """
+from ode2opt.cli import kept_point, main
+kept_point.EVERY = 0.0
+keep = kept_point.KeptPoint.keep
+kept_point.KeptPoint.keep = lambda *given: (keep(*given), print("kept", flush=True))
+main()
+"""
+
+
+def test_a_client_that_is_killed_is_started_again(run_cli, client, cluster, folder, data, tmp_path):
+    """On a cluster that goes on: the point is taken up, and nothing of the first client stays."""
+    command = [
+        "solve", str(folder), "--problem", "logistic", "--label", "y", "--l2", "1e-3",
+        "--cluster", cluster.scheduler_address, "--out", str(tmp_path / "x.npz"), "--json", "-",
+    ]  # fmt: skip
+    slow = ["--method", "gd", "--tol", "1e-15"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", KEEPING, *command, *slow], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert [run.stdout.readline() for _ in range(5)] == ["kept\n"] * 5
+    finally:
+        run.kill()
+        run.communicate()
+    kept = np.load(tmp_path / "x.npz.partial")["grad_norm"]
+    code, out, _ = run_cli(*command, "--resume", "--max-iter", 0)
+    assert (code, json.loads(out)["grad_norm"]) == (1, pytest.approx(kept, rel=1e-9))
+    code, _, _ = run_cli(*command, "--resume", "--tol", 1e-10)
+    A, _, b = data
+    due = solve(Logistic(A, b, l2=1e-3), tol=1e-10).x
+    np.testing.assert_allclose(np.load(tmp_path / "x.npz")["x"], due, rtol=1e-7)
+    assert (code, (tmp_path / "x.npz.partial").exists()) == (0, False)
+
+    def clients(dask_scheduler):
+        return [name for name, one in dask_scheduler.clients.items() if one.wants_what]
+
+    ended = time.monotonic() + 20
+    while (left := client.run_on_scheduler(clients)) and time.monotonic() < ended:
+        time.sleep(0.2)
+    assert left == []
+
+
 def test_solving_does_not_import_dask():
     code = (
         "import sys, numpy as np, ode2opt\n"

@@ -1,0 +1,87 @@
+"""The best point of a solve that is under way, kept on disk for one that is killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
+
+Show = Callable[[Any], None]
+EVERY = 10.0  # seconds between two points that are kept
+
+
+class KeptPoint:
+    """A file beside the solution's, while there is no solution.
+
+    Args:
+        out: the solution's file; for None, a pipe or a device nothing is kept.
+        about: what tells the problem from others.
+    """
+
+    def __init__(self, out: Path | None, about: dict[str, Any]) -> None:
+        on_disk = out is not None and (out.is_file() or not out.exists())
+        self.file = out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
+        self.about = json.dumps(about, sort_keys=True)
+        self._best, self._due = math.inf, time.monotonic() + EVERY
+
+    def watching(self, show: Show | None) -> Show | None:
+        """Return a callback that shows points, if they are to be shown, and keeps some."""
+        if self.file is None:
+            return show
+
+        def callback(progress: Any) -> None:
+            self.see(progress)
+            if show is not None:
+                show(progress)
+
+        return callback
+
+    def see(self, progress: Any) -> None:
+        """Keep a point where it is time to, and no point before was better."""
+        if progress.grad_norm <= self._best:
+            self._best = progress.grad_norm
+            if time.monotonic() >= self._due:
+                self.keep(progress.x, progress.grad_norm)
+                self._due = time.monotonic() + EVERY
+
+    def keep(self, x: Any, grad_norm: float) -> None:
+        """Keep a point."""
+        if self.file is not None:
+            point = np.asarray(x)
+            write_atomically(
+                self.file,
+                lambda stream: np.savez(stream, x=point, grad_norm=grad_norm, about=self.about),
+            )
+
+    def start(self, n: int, resume: bool) -> np.ndarray | None:
+        """Return the point to go on from, None where an earlier solve has left none."""
+        if not resume:
+            return None
+        if self.file is None:
+            raise InputError("--resume needs --out: the point is kept beside it.")
+        return self._read(self.file, n) if self.file.exists() else None
+
+    def _read(self, file: Path, n: int) -> np.ndarray:
+        try:
+            with np.load(file, allow_pickle=False) as found:
+                about, x = str(found["about"]), np.array(found["x"], dtype=np.float64)
+        except (OSError, ValueError, KeyError, EOFError):
+            raise InputError(f"{file} cannot be read: delete it, and start again.") from None
+        if about != self.about or x.shape != (n,) or not np.isfinite(x).all():
+            raise InputError(f"{file} is of another problem: delete it, or name another --out.")
+        return x
+
+    def ended(self, result: Any) -> None:
+        """Keep the best point, or take it away where the solution is there."""
+        if not result.success:
+            self.keep(result.x, result.grad_norm)
+        elif self.file is not None:
+            self.file.unlink(missing_ok=True)
