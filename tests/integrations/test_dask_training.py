@@ -14,7 +14,10 @@ from ode2opt.learning.helpers import ALONE
 from ode2opt.learning.sequence.background import Way
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 
-FLOW = {"steps": 3, "batch": 3, "validate_every": 2, "validation": 2, "horizon": 300, "tol": 1e-2}
+FLOW = {
+    "coefficients": "spline", "steps": 3, "batch": 3, "validate_every": 2, "validation": 2,
+    "horizon": 80, "tol": 1e-2,
+}  # fmt: skip
 SEQUENCE = {
     "target": "sequence", "metric": "diagonal", "steps": 4, "batch": 3, "validate_every": 3,
     "validation": 2, "tol": 1e-2, "horizon": 30, "knots": 4,
@@ -23,10 +26,11 @@ CASES = {"flow": FLOW, "sequence": SEQUENCE, "instant": SEQUENCE | {"steps": 0}}
 
 
 def family():
+    """Problems of the shape of those in tests/learning/test_training.py: compiled once for both."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((300, 6)) * np.logspace(0, -1, 6)
-    b = (A @ np.ones(6) + 0.5 * rng.standard_normal(300) > 0).astype(float)
-    return Family.from_arrays("logistic", A, b, size=60, l2=1e-2)
+    A = rng.standard_normal((400, 5)) * np.logspace(0, -1, 5)
+    b = (A @ np.ones(5) + 0.5 * rng.standard_normal(400) > 0).astype(float)
+    return Family.from_arrays("logistic", A, b, size=100, l2=0.02)
 
 
 @pytest.fixture(scope="module", autouse=True)
