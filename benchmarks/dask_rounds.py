@@ -1,13 +1,14 @@
 """What a round over the workers of a cluster costs, and what that makes of a solve.
 
     python benchmarks/dask_rounds.py [overhead] [small] [tasks] [peers] [outofcore] [faults]
-        [--workers 2] [--rows 4e6] [--columns 50] [--gigabytes 12] [--memory-limit 3e9] [--kills 20]
+        [--workers 2] [--rows 4e6] [--columns 50] [--gigabytes 12] [--folder FOLDER]
+        [--memory-limit 3e9] [--kills 20]
 
 overhead: a gradient through Dask by one through threads of this process; small: a round over 64
 parts of 1,000 rows; tasks: rounds of almost no work, by the number of their tasks; peers: seconds
-and rounds to one gradient norm, auto by scipy's L-BFGS on the same sums; outofcore: Parquet files
-larger than the workers' memory, seconds of a pass by those of reading the files once; faults:
-solves in which a worker is killed. Prints one line each.
+and rounds to one gradient norm, auto by dask-ml (extra bench) and by scipy's L-BFGS on the same
+sums; outofcore: Parquet files larger than the workers' memory, seconds of a pass by those of
+reading the files once; faults: solves in which a worker is killed. Prints a line or some for each.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +31,8 @@ from typing import Any
 import alone  # noqa: F401 - before numpy
 import numpy as np
 import scipy.optimize
-from distributed import Client
+from dask import delayed
+from distributed import Client, wait
 
 from ode2opt import Logistic, Parts, solve
 from ode2opt.integrations.dask import Cluster, opened
@@ -134,37 +137,95 @@ def tasks(client: Client, options: argparse.Namespace) -> None:
 
 
 def peers(client: Client, options: argparse.Namespace) -> None:
+    """Have others solve; then solve to the gradient norm that each of them has reached."""
     sources = made(int(options.rows), options.columns, 4 * options.workers)
     problem = Parts(Logistic, sources, engine=Cluster(client), l2=L2)
-    began = time.perf_counter()
-    ours = solve(problem, tol=TOL)
-    took, rounds = time.perf_counter() - began, problem.engine.passes
-    goal, begun, before = ours.grad_norm, time.perf_counter(), rounds
-    tolerances = {"gtol": max(goal, TOL) / np.sqrt(problem.n), "ftol": 0.0, "maxiter": 10_000}
-    theirs = scipy.optimize.minimize(
-        problem.value_and_gradient, np.zeros(problem.n), jac=True, method="L-BFGS-B",
-        options=tolerances | {"maxfun": 10_000},
+    X, y = (client.persist(array) for array in _arrays(sources))
+    wait([X, y])
+    problem.gradient(np.zeros(problem.n))  # workers have loaded what they need
+    for name, solver, tolerances in PEERS:
+        work = partial(_coefficients, X, y, solver, tolerances)
+        _tell(name, problem, *_timed(client, work))
+    _tell("scipy's L-BFGS on our sums", problem, *_by_scipy(problem))
+
+
+PEERS = [
+    ("dask-ml's admm", "admm", {"max_iter": 20}),
+    ("dask-ml's lbfgs", "lbfgs", {}),
+    ("dask-ml's lbfgs, exact", "lbfgs", {"tol": 1e-3, "max_iter": 1_000}),
+]
+
+
+def _arrays(sources: list[Made]) -> tuple[Any, Any]:
+    """Return the rows as Dask arrays, a block for each part."""
+    import dask.array as da
+
+    N, n = sources[0].rows, sources[0].columns
+    blocks = [delayed(source.read)() for source in sources]
+    return (
+        da.concatenate([da.from_delayed(block.A, (N, n), float) for block in blocks]),
+        da.concatenate([da.from_delayed(block.b, (N,), float) for block in blocks]),
+    )
+
+
+def _coefficients(X: Any, y: Any, solver: str, tolerances: dict[str, Any]) -> np.ndarray:
+    """Return what dask-ml (its solvers are dask-glm's) finds for the same problem."""
+    from dask_ml.linear_model import LogisticRegression
+
+    model = LogisticRegression(
+        solver=solver, C=1 / (L2 * len(X)), fit_intercept=False,
+        solver_kwargs={"normalize": False}, **tolerances,
     )  # fmt: skip
-    other = time.perf_counter() - begun
-    norm = np.linalg.norm(theirs.jac)
+    return model.fit(X, y).coef_
+
+
+def _timed(client: Client, work: Callable[[], np.ndarray]) -> tuple[np.ndarray, float, int]:
+    """Return what was found, the seconds and how often the workers were asked."""
+    rounds, get = 0, client.get
+
+    def counted(*args: Any, **options: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return get(*args, **options)
+
+    client.get = counted
+    began = time.perf_counter()
+    try:
+        found = work()
+    finally:
+        client.get = get
+    return found, time.perf_counter() - began, rounds
+
+
+def _by_scipy(problem: Parts) -> tuple[np.ndarray, float, int]:
+    before, began = problem.engine.passes, time.perf_counter()
+    exact = {"gtol": TOL / np.sqrt(problem.n), "ftol": 0.0, "maxiter": 10_000, "maxfun": 10_000}
+    found = scipy.optimize.minimize(
+        problem.value_and_gradient, np.zeros(problem.n), jac=True, method="L-BFGS-B", options=exact
+    )
+    return found.x, time.perf_counter() - began, problem.engine.passes - before
+
+
+def _tell(name: str, problem: Parts, x: np.ndarray, theirs: float, rounds: int) -> None:
+    norm = float(np.linalg.norm(problem.gradient(x)))
+    before, began = problem.engine.passes, time.perf_counter()
+    ours = solve(problem, tol=norm)
+    took = time.perf_counter() - began
     print(
-        f"peers: {options.rows:,.0f} x {options.columns} to {TOL:g}: auto {took:.2f} s in {rounds} "
-        f"rounds ({ours.method}); scipy's L-BFGS {other:.2f} s in {problem.engine.passes - before} "
-        f"rounds, to {norm:.1e}; ratio {took / other:.2f}"
+        f"peers: {problem.N:,} x {problem.n}: {name} {theirs:.2f} s in {rounds} rounds, to norm "
+        f"{norm:.1e}; auto {took:.2f} s in {problem.engine.passes - before} rounds "
+        f"({ours.method}); ratio {took / theirs:.2f}"
     )
 
 
 def outofcore(client: Client, options: argparse.Namespace) -> None:
     """Solve on more rows than the workers have memory for."""
-    rows = int(options.gigabytes * 1e9 / 8 / (options.columns + 1))
-    count = max(4 * options.workers, int(options.gigabytes * 1e9 / FILE))
-    with tempfile.TemporaryDirectory(prefix="ode2opt-") as folder:
-        for source in made(rows, options.columns, count):
-            _write(Path(folder) / f"{source.seed:04}.parquet", source.read())
+    with tempfile.TemporaryDirectory(prefix="ode2opt-") as own:
+        folder = options.folder or Path(own)
+        count = _write_files(client, folder, options)
         began = time.perf_counter()
         files = files_in_parts(folder, "y")
-        for reading in client.map(_read_only, files):
-            reading.result()
+        client.gather(client.map(_read_only, files))
         once = time.perf_counter() - began
         problem = Parts(Logistic, files, engine=Cluster(client), labels=True, l2=L2)
         began = time.perf_counter()
@@ -179,12 +240,29 @@ def outofcore(client: Client, options: argparse.Namespace) -> None:
     )
 
 
-def _write(path: Path, block: Block) -> None:
+def _write_files(client: Client, folder: Path, options: argparse.Namespace) -> int:
+    """Have the files written that a folder lacks; return how many there are."""
+    rows = int(options.gigabytes * 1e9 / 8 / (options.columns + 1))
+    count = max(4 * options.workers, int(options.gigabytes * 1e9 / FILE))
+    folder.mkdir(parents=True, exist_ok=True)
+    lacking = {
+        folder / f"{source.seed:04}.parquet": source
+        for source in made(rows, options.columns, count)
+    }
+    lacking = {path: source for path, source in lacking.items() if not path.exists()}
+    client.gather(client.map(_write, list(lacking), list(lacking.values())))
+    return count
+
+
+def _write(path: Path, source: Made) -> None:
     import pyarrow
     import pyarrow.parquet
 
+    block = source.read()
     columns = {f"x{j}": block.A[:, j] for j in range(block.A.shape[1])} | {"y": block.b}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="none")
+    part = path.with_name(f".{path.name}")
+    pyarrow.parquet.write_table(pyarrow.table(columns), part, compression="none")
+    part.rename(path)
 
 
 def _read_only(source: Any) -> int:
@@ -227,6 +305,7 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=4e6)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--gigabytes", type=float, default=12.0)
+    parser.add_argument("--folder", type=Path, help="where the files of outofcore stay")
     parser.add_argument("--memory-limit", type=float, default=3e9, help="bytes of all workers")
     parser.add_argument("--kills", type=int, default=20)
     options = parser.parse_args()
