@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from distributed import wait
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from ode2opt.errors import WorkersLostError
 
+Found = TypeVar("Found")
 LOOK = 1.0  # seconds between two looks at the workers
 PATIENCE = 20.0  # seconds without a worker after which they are given up
 
@@ -37,17 +38,29 @@ class Watch:
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
         """Return what tasks found, in their order; gives up where nobody is left to find it."""
-        with telling():
-            while True:
-                try:
-                    wait(futures, timeout=LOOK)
-                except TimeoutError:
-                    self.moved()
-                else:
-                    break
-            found = self.client.gather(list(futures))
-        self.answered()
-        return found
+
+        async def gathered() -> list[Any]:
+            return await self.client.gather(list(futures))
+
+        return self.outcome(gathered())
+
+    def outcome(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """Return what the client's work comes to; gives up where nobody is left to do it."""
+        begun = asyncio.run_coroutine_threadsafe(work, self.client.loop.asyncio_loop)
+        try:
+            with telling():
+                while True:
+                    try:
+                        found = begun.result(timeout=LOOK)
+                    except TimeoutError:
+                        if begun.done():
+                            raise
+                        self.moved()
+                    else:
+                        self.answered()
+                        return found
+        finally:
+            begun.cancel()
 
     def moved(self) -> bool:
         """Whether workers have come or gone; where all are gone for long, they are given up."""

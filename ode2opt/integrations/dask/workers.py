@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from dask.sizeof import sizeof
 from distributed import get_worker, wait
+from distributed.comm.core import CommClosedError
 
 from ode2opt.integrations.dask.arrays import Chunk
-from ode2opt.integrations.dask.lost import Watch, telling
+from ode2opt.integrations.dask.lost import LOOK, Watch, telling
 from ode2opt.integrations.dask.rounds import answered, teams
 from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Recipe, Source
 from ode2opt.problems.parts.engines import Engine
@@ -28,9 +30,7 @@ from ode2opt.problems.parts.sums import Sums
 LARGEST_GROUP = 1 << 27  # bytes of parts that are held together
 GROUPS_IN_ROOM = 16  # of a worker's memory, at least
 GROUPS = 4  # for each thread, if there are parts enough: others share what a worker leaves behind
-LOOK = 1.0  # seconds between two looks at the workers
 MOMENT = 0.1  # seconds until a scheduler has noticed that a worker is gone, about
-TRANSFER = 300.0  # seconds that answers may take to come back
 NUMBER = 8  # bytes
 
 
@@ -87,20 +87,21 @@ class Cluster(Engine):
 
     def _find_homes(self) -> None:
         """Wait until all parts are held, and take note by whom."""
-        found: list[Any] = [()]
         with telling(), self.client.as_current():
-            while not all(found):
-                try:
-                    wait(self._held, timeout=LOOK)
-                except TimeoutError:
-                    self.watch.moved()
-                    continue
-                for held in self._held:
-                    if held.status == "error":
-                        raise held.exception()
-                holders = self.client.who_has(self._held)
-                found = [holders.get(held.key) for held in self._held]
+            while not all(found := self._holders()):
+                self.watch.moved()
+                time.sleep(MOMENT)
         self._homes = [next(iter(addresses)) for addresses in found]
+
+    def _holders(self) -> list[Sequence[str]]:
+        """Return who holds each group; nobody, where this is not known yet."""
+        with suppress(TimeoutError):
+            wait(self._held, timeout=LOOK)
+        for held in self._held:
+            if held.status == "error":
+                raise held.exception()
+        holders = self.client.who_has(self._held)
+        return [holders.get(held.key, ()) for held in self._held]
 
     def each(self, asks: Mapping[int, Ask]) -> dict[int, Any]:
         self.passes += 1
@@ -117,7 +118,6 @@ class Cluster(Engine):
         sums = Sums(self._groups[-1].stop)
         self._round(ask, sums)
         while sums.lacking():
-            time.sleep(MOMENT)
             self._find_homes()
             self._round(ask, sums)
         return sums.total()
@@ -130,16 +130,19 @@ class Cluster(Engine):
                 held.setdefault(home, []).append(parts.key)
         led = teams(list(held.items()))
         self.sent += len(held) * _bytes(getattr(ask, "args", ()))
-        with telling():
-            found = self.client.run(
-                answered, ask, sums.count, led, workers=list(led), on_error="return"
-            )
-        for answer in found.values():
-            if isinstance(answer, Exception):
-                if not isinstance(answer, OSError):
-                    raise answer
+
+        async def asked() -> dict[str, Any]:
+            args = ask, sums.count, led
+            try:
+                return await self.client.run(answered, *args, workers=list(led), on_error="return")
+            except OSError as error:
+                raise CommClosedError(str(error)) from None
+
+        for answer in self.watch.outcome(asked()).values():
+            if isinstance(answer, OSError):
                 continue
-            self.watch.answered()
+            if isinstance(answer, Exception):
+                raise answer
             self.sent += _bytes(list(answer.values()))
             sums.take(answer)
 
@@ -150,22 +153,9 @@ class Cluster(Engine):
             return self.client.submit(work, *args, pure=False, **where)
 
     def _results(self, futures: list[Any]) -> list[Any]:
-        """Return what tasks found; gives up where nobody is left to find it."""
-        with telling(), self.client.as_current():
-            while True:
-                try:
-                    wait(futures, timeout=LOOK)
-                    found = self.client.sync(self._gathered, futures, callback_timeout=TRANSFER)
-                except TimeoutError:
-                    self.watch.moved()
-                else:
-                    break
-        self.watch.answered()
+        found = self.watch.results(futures)
         self.sent += _bytes(found)
         return found
-
-    async def _gathered(self, futures: list[Any]) -> list[Any]:
-        return await self.client.gather(futures, asynchronous=True)
 
 
 def group_size(sizes: Sequence[int], slots: int, room: float = math.inf) -> int:
