@@ -125,7 +125,8 @@ def solve(
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
         rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)
-        model, beside = rows.model(kind, options, stack)
+        with spinner(f"{problem} {file.name}: rows are read"):
+            model, beside = rows.model(kind, options, stack)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
         about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
         kept = KeptPoint(out_file, about | {"N": model.N})
@@ -201,7 +202,7 @@ class _Rows:
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
         self.names, self.categories = model.names, model.words
         engine = model.engine
-        return model, lambda: ", ".join(filter(None, (f"{engine.passes} passes", engine.words())))
+        return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
 
     def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
         from ode2opt.problems.datasets import rows_of
