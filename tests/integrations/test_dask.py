@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
 import dask
@@ -35,8 +36,10 @@ from ode2opt.errors import WorkersLostError
 from ode2opt.integrations import sklearn
 from ode2opt.integrations.dask import Cluster, opened, problem_of
 from ode2opt.integrations.dask.clusters import check_versions
+from ode2opt.integrations.dask.rounds import teams
 from ode2opt.integrations.dask.workers import group_size
 from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
+from ode2opt.problems.parts.held import HELD
 from ode2opt.solvers.result import Status
 
 N, n = 240, 5
@@ -82,17 +85,29 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "options"), CASES)
-def test_every_kind_has_the_derivatives_of_one_matrix(client, data, kind, options):
+def test_every_kind_has_the_derivatives_and_the_solution_of_one_matrix(client, data, kind, options):
     A, z, labels = data
     b = labels if kind in (Logistic, SquaredHinge, Softmax, Poisson) else z
-    weights = {} if kind is Softmax else {"weights": np.linspace(0, 2, N)}
-    parts = pieces(sp.csr_array(A) if kind is Huber else A, b, **weights)
+    own = {} if kind is Softmax else {"weights": np.linspace(0, 2, N)}
+    own |= {"offset": 0.1 * np.sin(z)} if kind is Poisson else {}
+    parts = pieces(sp.csr_array(A) if kind is Huber else A, b, **own)
     mine = Parts(kind, parts, engine=Cluster(client), **options)
     x = np.linspace(-0.3, 0.3, mine.n)
-    whole = kind(A, b, **weights, **options)
+    whole = kind(A, b, **own, **options)
     for found, due in zip(mine.value_and_gradient(x), whole.value_and_gradient(x), strict=True):
         np.testing.assert_allclose(found, due, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(mine.hessian(x), whole.hessian(x), rtol=1e-11, atol=1e-13)
+    found, due = (solve(problem, tol=1e-10) for problem in (mine, whole))
+    assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+def test_any_number_of_parts_has_the_sums_of_threads(client, data, count):
+    A, z, _ = data
+    parts = list(zip(np.array_split(A, count), np.array_split(z, count), strict=True))
+    mine, due = (Parts(Huber, parts, engine=engine) for engine in (Cluster(client), Threads()))
+    x = np.ones(n)
+    np.testing.assert_allclose(mine.gradient(x), due.gradient(x), rtol=1e-12, atol=1e-14)
 
 
 def test_every_question_has_the_answer_of_one_matrix(client, data):
@@ -272,8 +287,12 @@ def test_a_bad_row_is_named_and_the_workers_go_on(client, data, tmp_path):
     assert np.isfinite(mine.value(np.zeros(n)))
 
 
-def test_a_killed_worker_changes_nothing(client, cluster, data):
+@pytest.mark.parametrize("asked", [8, 1])
+def test_a_killed_worker_changes_nothing(client, cluster, data, monkeypatch, asked):
+    """Whether the client asks it, or the only other worker that it asks does."""
+    monkeypatch.setattr("ode2opt.integrations.dask.workers.teams", partial(teams, most=asked))
     A, _, b = data
+    client.wait_for_workers(2, timeout=60)
     mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
     due = solve(Logistic(A, b, l2=0.01), method="lbfgs", tol=1e-10)
 
@@ -284,6 +303,52 @@ def test_a_killed_worker_changes_nothing(client, cluster, data):
     found = solve(mine, method="lbfgs", tol=1e-10, callback=kill)
     assert found.iterations == due.iterations
     assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
+
+
+def test_workers_pass_a_question_on(client, data, monkeypatch):
+    A, _, b = data
+    x = np.full(n, 0.3)
+    client.wait_for_workers(2, timeout=60)
+    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    due = mine.gradient(x)
+    monkeypatch.setattr("ode2opt.integrations.dask.workers.teams", partial(teams, most=1))
+    np.testing.assert_array_equal(mine.gradient(x), due)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        mine._sum("no_such_thing")
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 64, 65, 1_000])
+def test_everybody_is_in_one_team_and_nobody_asks_more_than_a_few(count):
+    def names(workers):
+        led = teams(workers)
+        assert len(led) <= 8
+        return [name for leader, team in led.items() for name in [leader, *names(team[1:])]]
+
+    everybody = [(f"w{i}", []) for i in range(count)]
+    assert sorted(names(everybody)) == sorted(name for name, _ in everybody)
+
+
+def hold(share):
+    """On a worker: how much of its memory it may hold."""
+    from ode2opt.integrations.dask import workers
+
+    workers.HELD = share
+
+
+def test_what_workers_may_not_hold_is_read_in_each_pass(client, data, tmp_path):
+    A, z, _ = data
+    for i, (start, end) in enumerate(pairwise([0, 50, 200, N])):
+        np.savez(tmp_path / f"{i}.npz", A=A[start:end], b=z[start:end])
+    client.run(hold, -1.0)
+    try:
+        mine = Parts(LeastSquares, files_in_parts(tmp_path), engine=Cluster(client))
+        x = np.ones(n)
+        np.testing.assert_allclose(mine.gradient(x), LeastSquares(A, z).gradient(x), rtol=1e-11)
+        (tmp_path / "1.npz").unlink()
+        with pytest.raises(InputError, match=r"1\.npz"):
+            mine.gradient(x)
+    finally:
+        client.run(hold, HELD)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ CASES = [
     for name in KINDS
     for count, how in [
         (1, {}),
+        (2, {"shifted": name != "softmax", "weighted": True}),
         (7, {"sparse": True, "l2": 0.01}),
         (64, {"weighted": True, "intercept": True, "l2": 0.01}),
     ]
@@ -139,9 +140,12 @@ def test_solvers_find_the_same_point(data, method):
     assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
 @pytest.mark.parametrize("name", KINDS)
-def test_auto_plans_alike_for_every_kind(data, name):
-    whole, parts = both(data, name, 7, l2=0.01)
+def test_auto_plans_alike_and_finds_the_same_point_for_every_kind(data, name, count):
+    border = {"intercept": name != "softmax"}  # its intercepts are free up to one number
+    how = {1: {}, 2: {"sparse": True}, 7: {"weighted": True}, 64: border}[count]
+    whole, parts = both(data, name, count, l2=0.01, **how)
     due, found = (solve(problem, tol=1e-10) for problem in (whole, parts))
     assert (found.method, found.success) == (due.method, True)
     assert found.oracle_calls == pytest.approx(due.oracle_calls, abs=2)
