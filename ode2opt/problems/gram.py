@@ -22,10 +22,23 @@ def weighted_gram(A: Array, weights: Array) -> Array:
     """Return the dense A^T diag(weights) A; beside it, memory for one block of rows is enough."""
     if not (is_sparse(A) or isinstance(A, np.ndarray)):
         return A.T @ (weights[:, None] * A)
-    even = float(weights[0]) if np.all(weights == weights[0]) else None  # least squares
+    active = _active(weights)
+    chosen = weights if active is None else weights[active]
+    even = _common(chosen)
     if is_sparse(A) and extent(A).stays_sparse():
-        return _sparse_gram(A, weights) if even is None else even * (A.T @ A).toarray()
-    return _by_blocks(A, weights) if even is None else even * _by_blocks(A, None)
+        rows = A if active is None else A[active]
+        return _sparse_gram(rows, chosen) if even is None else even * (rows.T @ rows).toarray()
+    if even is None:
+        return _by_blocks(A, active, chosen)
+    H = _by_blocks(A, active, None)
+    H *= even
+    return H
+
+
+def weighted_sum(A: Array, weights: Array) -> Array:
+    """Return A^T weights; rows without a weight are left out where these are many."""
+    active = _active(weights) if isinstance(weights, np.ndarray) else None
+    return A.T @ weights if active is None else A[active].T @ weights[active]
 
 
 class Extent(NamedTuple):
@@ -56,36 +69,46 @@ class Extent(NamedTuple):
         return self.rows * self.columns * (DENSE_PRODUCT * self.columns + DENSE_ENTRY)
 
 
-def extent(A: Array) -> Extent:
-    """Return what the price of A^T W A depends on."""
+def extent(A: Array, weights: Array = None) -> Extent:
+    """Return what the price of A^T W A depends on; rows without a weight cost nothing."""
     N, n = A.shape
+    rows = N if weights is None else int(np.count_nonzero(weights))
     if not is_sparse(A):
-        return Extent(N, n, None)
+        return Extent(rows, n, None)
     counts = np.diff(A.indptr).astype(np.float64)
-    return Extent(N, n, float(counts @ counts))
+    if weights is not None:
+        counts = counts[weights != 0]
+    return Extent(rows, n, float(counts @ counts))
 
 
-def _active(weights: np.ndarray | None, N: int) -> np.ndarray | None:
+def _active(weights: np.ndarray) -> np.ndarray | None:
     """Return the rows that have a weight, where these are clearly fewer; None is all of them.
 
     A squared hinge gives none to rows beyond the margin.
     """
-    if weights is None or np.count_nonzero(weights) > MOSTLY * N:
+    if np.count_nonzero(weights) > MOSTLY * len(weights):
         return None
     return np.flatnonzero(weights)
 
 
+def _common(weights: np.ndarray) -> float | None:
+    """Return the weight that all rows have, as in least squares; None where they differ."""
+    if not len(weights):
+        return 0.0
+    return float(weights[0]) if np.all(weights == weights[0]) else None
+
+
 def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:
-    active = _active(weights, A.shape[0])
-    if active is not None:
-        A, weights = A[active], weights[active]
     B = A.copy()
     B.data = B.data * np.repeat(weights, np.diff(B.indptr))
     return (A.T @ B).toarray()
 
 
-def _by_blocks(A: Array, weights: np.ndarray | None) -> np.ndarray:
-    """Return the sum over blocks of rows, without a second matrix of its size where BLAS adds."""
+def _by_blocks(A: Array, active: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
+    """Return the sum over blocks of rows, without a second matrix of its size where BLAS adds.
+
+    Of the ``active`` rows only, if given; weights are theirs, None is one each.
+    """
     from scipy.linalg import get_blas_funcs
 
     N, n = A.shape
@@ -93,11 +116,9 @@ def _by_blocks(A: Array, weights: np.ndarray | None) -> np.ndarray:
     factor = None if weights is None else (np.sqrt(weights) if convex else weights)[:, None]
     total = np.zeros((n, n), dtype=A.dtype, order="F")
     add = get_blas_funcs("syrk", dtype=A.dtype)
-    active = _active(weights, N)
     for first in range(0, N if active is None else len(active), rows := max(64, BLOCK // n)):
         here: Any = slice(first, first + rows)
-        here = here if active is None else active[here]
-        block = A[here]
+        block = A[here if active is None else active[here]]
         block = block.toarray() if is_sparse(block) else block
         weighted = block if factor is None else block * factor[here]
         if convex:  # the upper half alone
@@ -110,9 +131,8 @@ def _by_blocks(A: Array, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _mirror(H: np.ndarray) -> None:
-    """Copy the upper half of a matrix to the lower one."""
+    """Copy the upper half of a matrix to the lower one, which is zero."""
     for first in range(0, len(H), SIDE):
         here, rest = slice(first, first + SIDE), slice(first + SIDE, None)
         H[rest, here] = H[here, rest].T
-        upper = np.triu(H[here, here])
-        H[here, here] = upper + np.triu(upper, 1).T
+        H[here, here] += np.triu(H[here, here], 1).T

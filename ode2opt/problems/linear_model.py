@@ -25,7 +25,7 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
-from ode2opt.problems.gram import Extent, extent, weighted_gram
+from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 from ode2opt.problems.row_model import RowModel
 
 
@@ -135,9 +135,11 @@ class LinearModel(RowModel):
         return self.xp.concat([values, self.xp.reshape(last, (1,))])
 
     def _penalty(self, v: Array) -> Array:
-        """Return the derivative of l2/2 |x|^2 along v."""
-        g, own = self.l2 * v, self._penalised
-        return self.xp.concat([g[:own], 0 * g[own:]]) if self.intercept else g
+        """Return the penalty's Hessian times v; at v = x it is its gradient."""
+        own = self._penalised
+        if not self.intercept:
+            return self.l2 * v
+        return self.xp.concat([self.l2 * v[:own], self.intercept_l2 * v[own:]])
 
     @property
     def _penalised(self) -> int:
@@ -178,14 +180,18 @@ class LinearModel(RowModel):
         return self.xp.sum(self._weighted(loss))
 
     def _value(self, x: Array, total: Array) -> Array:
-        mean, own = total / self.N, x[: self._penalised]
-        return mean + 0.5 * self.l2 * (own @ own) if self.l2 else mean
+        value, own = total / self.N, self._penalised
+        if self.l2:
+            value = value + 0.5 * self.l2 * (x[:own] @ x[:own])
+        if self.intercept_l2:
+            value = value + 0.5 * self.intercept_l2 * (x[own:] @ x[own:])
+        return value
 
     def _gradient(self, x: Array, slope: Array) -> Array:
         slope = self._weighted(slope)
         slope /= self.N
         g = self._pull(slope)
-        if self.l2:
+        if self.l2 or self.intercept_l2:
             g += self._penalty(x)
         return g
 
@@ -216,18 +222,26 @@ class LinearModel(RowModel):
         return self._pull(self._shares(bend) * self._linear(v)) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
+        return self.hessian_of(self._bent(x))
+
+    def bends_at(self, point: Point) -> Array:
+        """Return the rows' part of bends at a point made by ``at``."""
+        return self._shares(self.bend(point.scores))
+
+    def hessian_of(self, bends: Array) -> Array:
+        """Return the Hessian of the rows' part of bends; rows without any cost nothing."""
         self._check_hessian_size()
-        bent = self._bent(x)
-        H = weighted_gram(self.A, bent)
+        H = weighted_gram(self.A, bends)
         if isinstance(H, np.ndarray):
-            H[np.diag_indices(len(H))] += self.l2
+            H.flat[:: len(H) + 1] += self.l2
         else:
             H = H + self.l2 * self.xp.eye(len(H), dtype=self.dtype)
-        return self._bordered(H, bent) if self.intercept else H
+        return self._bordered(H, bends) if self.intercept else H
 
     def _bordered(self, H: Array, bent: Array) -> Array:
         """Return a Hessian with the intercept's row and column."""
-        border = self._with_last(self._transposed @ bent, self.xp.sum(bent))
+        corner = self.xp.sum(bent) + self.intercept_l2
+        border = self._with_last(weighted_sum(self.A, bent), corner)
         columns = self.xp.concat([H, border[None, :-1]])
         return self.xp.concat([columns, border[:, None]], axis=1)
 
@@ -276,7 +290,9 @@ class LinearModel(RowModel):
     def hessian_diagonal(self, x: Array) -> Array:
         bent = self._bent(x)
         diagonal = self._squares().T @ bent + self.l2
-        return self._with_last(diagonal, self.xp.sum(bent)) if self.intercept else diagonal
+        if not self.intercept:
+            return diagonal
+        return self._with_last(diagonal, self.xp.sum(bent) + self.intercept_l2)
 
     def _squares(self) -> Array:
         """Return A with its entries squared; a sparse one shares its structure."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_number, as_positive
+from ode2opt.problems._arrays import Array, as_number, as_positive, as_ridge
 from ode2opt.problems.linear_model import LinearModel
 
 
@@ -120,11 +120,27 @@ class Huber(LinearModel):
 class SquaredHinge(LinearModel):
     """The loss of a support vector machine, squared: max(0, 1 - s z)^2 with s = 2 b - 1.
 
-    Labels b are 0 or 1, as for ``Logistic``.
+    Labels b are 0 or 1, as for ``Logistic``; ``intercept_l2`` is the weight of a penalty on the
+    intercept alone.
     """
 
     slope_bound = 2.0
     binary = True
+    kinked = True
+
+    def __init__(
+        self,
+        A: Array,
+        b: Array,
+        *,
+        l2: float = 0.0,
+        weights: Array = None,
+        intercept: bool = False,
+        offset: Array = None,
+        intercept_l2: float = 0.0,
+    ) -> None:
+        self.intercept_l2 = as_ridge(intercept_l2) if intercept else 0.0
+        super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
 
     def check_targets(self) -> None:
         if bool(self.xp.any((self.b != 0) & (self.b != 1))):
@@ -144,7 +160,7 @@ class SquaredHinge(LinearModel):
         return -2 * s * gap
 
     def bend(self, z: Array) -> Array:
-        return 2 * self.xp.astype(self._gap(z)[1] > 0, z.dtype)
+        return 2 * self.xp.astype((2 * self.b - 1) * z < 1, z.dtype)
 
 
 def integer_power(r: Array, k: int) -> Array:

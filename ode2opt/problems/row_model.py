@@ -24,11 +24,15 @@ class RowModel(Problem):
     N: int
     l2: float
     intercept: bool
+    intercept_l2: float = 0.0
+    """Weight of a penalty on the intercept, which l2 leaves alone."""
     cheap_diagonal = True
     width = 1
     """How many scores a row has; where there are several, ``class_hessians`` are asked for."""
     quadratic = False
     """Whether the loss is a square, so that one Newton step is all."""
+    kinked = False
+    """Whether rows may have no curvature at all, so that few of them make up a Hessian."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
 
@@ -105,12 +109,12 @@ class RowModel(Problem):
         return self.largest_bend(x) * np.repeat(squares, self.width)
 
     def curvature_bound(self) -> float | None:
-        """Return slope_bound times the largest eigenvalue of A^T A / N, plus l2."""
+        """Return slope_bound times the largest eigenvalue of A^T A / N, plus the penalty's."""
         if self.slope_bound is None:
             return None
-        return self.slope_bound * self._gram_eigenvalue()[0] + self.l2
+        return self.slope_bound * self._gram_eigenvalue()[0] + max(self.l2, self.intercept_l2)
 
     def _paper_bound(self) -> tuple[float, int]:
         """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""
         top, calls = self._gram_eigenvalue()
-        return top + self.l2, calls
+        return top + max(self.l2, self.intercept_l2), calls

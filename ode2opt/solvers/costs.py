@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
+from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
 
 NANO = 1e-9
@@ -68,6 +69,9 @@ class Costs:
             forming = self._share(m) * self._gram_seconds
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
             forming = self.n * self.evaluation()
+        return self._formed(forming)
+
+    def _formed(self, forming: float) -> float:
         return FORMING + forming + NANO * (CUBE * self.n**3 + SQUARE * self.n**2)
 
     def price(self, m: int | None = None) -> float:
@@ -77,6 +81,10 @@ class Costs:
             return seconds
         calls = self.problem.hessian_flops() / self.problem.gradient_flops()
         return max(seconds, self._share(m) * calls)
+
+    def price_of(self, rows: Extent) -> float:
+        """A metric of given rows, in evaluations."""
+        return self._formed(rows.seconds()) / self.in_metric()
 
     def in_metric(self) -> float:
         """One evaluation in a dense metric."""

@@ -41,11 +41,12 @@ def lbfgs(
     memory = memory or Corrections(run.problem.n)
     standstill = Standstill()
     scaled = here.g if metric is None else metric(here.g)
-    if first is None:
-        first = 1.0 if metric is not None else 1.0 / max(here.norm, TINY)
+    if first is None and metric is not None:
+        first = 1.0
     while True:
         direction = memory.direction(here.g, scaled)
-        found = step(run, here, direction, first if memory.empty else 1.0)
+        alone = 1.0 / max(here.norm, TINY) if first is None else first
+        found = step(run, here, direction, alone if memory.empty else 1.0)
         if found is None and not memory.empty:
             memory.clear()
             continue

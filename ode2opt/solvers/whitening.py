@@ -104,7 +104,7 @@ class Whitening:
     def begin(self, m: int, run: Run, here: Here) -> None:
         """Solve on up to m rows, then go on with all rows in the metric found."""
         x, factor = here.x, None
-        for part in self._levels(sizes(self.problem, m)):
+        for part in self.levels(sizes(self.problem, m)):
             x = self._solved(part, x, factor)
             run.check_time()
             factor = self._metric(part, x)
@@ -125,7 +125,7 @@ class Whitening:
         """Return the metric of m rows at a point."""
         if m == self.problem.N:
             return Factor(self.run.hessian(x))
-        return self._metric(self._levels([m])[0], x)
+        return self._metric(self.levels([m])[0], x)
 
     def _lbfgs(self, here: Here, factor: Factor) -> None:
         try:
@@ -143,7 +143,7 @@ class Whitening:
             H[np.diag_indices(part.n)] += UNSEEN * part.unseen_curvature(point)
         return Factor(H)
 
-    def _levels(self, sizes: list[int]) -> list[RowModel]:
+    def levels(self, sizes: list[int]) -> list[RowModel]:
         """Return problems of so many rows, each with those of the one before.
 
         A smaller one is taken from the next larger, so that the problem is asked once.

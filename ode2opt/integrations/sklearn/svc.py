@@ -6,7 +6,6 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 from sklearn import svm
 from sklearn.base import _fit_context
 
@@ -19,7 +18,7 @@ from ode2opt.integrations.sklearn._fitting import (
     without_intercept,
 )
 from ode2opt.integrations.sklearn.logistic import by_class, labelled
-from ode2opt.problems._arrays import Array, is_dask
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.losses import SquaredHinge
 from ode2opt.solvers import Memory, Method, Result
 
@@ -27,10 +26,10 @@ from ode2opt.solvers import Memory, Method, Result
 class LinearSVC(Fitting, svm.LinearSVC):
     """Support vector classification with the squared hinge; see :class:`sklearn.svm.LinearSVC`.
 
-    As in the namesake the intercept is the coefficient of a column of ``intercept_scaling``, and
-    penalised like the others; of more than two classes, each is told from all others. Minimises the
-    weighted mean loss plus |coef|^2 / (2 C W), W the sum of the weights, until its gradient norm is
-    at most ``tol``.
+    As in the namesake the intercept is the coefficient of a column of ``intercept_scaling`` (which
+    is not made) and penalised like the others; of more than two classes, each is told from all
+    others. Minimises the weighted mean loss plus |coef|^2 / (2 C W), W the sum of the weights,
+    until its gradient norm is at most ``tol``.
 
     Args:
         C: inverse of the penalty's weight.
@@ -88,16 +87,15 @@ class LinearSVC(Fitting, svm.LinearSVC):
         """Fit to rows ``X`` with labels ``y``; returns self."""
         self._refuse()
         X, labels, weights = labelled(self, X, y, sample_weight)
-        A = _with_column(X, self.intercept_scaling) if self.fit_intercept else X
         of_class = by_class(self, labels, weights)
         several = len(self.classes_) > 2
         fits = [
-            self._one(A, labels == k, product(weights, _of_one(of_class, labels == k, several)))
+            self._one(X, labels == k, product(weights, _of_one(of_class, labels == k, several)))
             for k in (range(len(self.classes_)) if several else [1])
         ]
         coef = np.stack([np.asarray(fit.x) for fit in fits]).astype(X.dtype, copy=False)
-        self.coef_, last = without_intercept(coef, self.fit_intercept)
-        self.intercept_ = self.intercept_scaling * last if self.fit_intercept else 0.0
+        self.coef_, intercept = without_intercept(coef, self.fit_intercept)
+        self.intercept_ = intercept if self.fit_intercept else 0.0
         self.n_iter_ = max(fit.iterations for fit in fits)
         return self
 
@@ -105,11 +103,12 @@ class LinearSVC(Fitting, svm.LinearSVC):
         """Return the scores of classes; like ``predict`` for a Dask array."""
         return self._for_rows("decision_function", super().decision_function, X)
 
-    def _one(self, A: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
+    def _one(self, X: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
         """Tell one class from the others."""
-        l2 = inverse_weight(self.C, total_weight(weights, A))
+        l2 = inverse_weight(self.C, total_weight(weights, X))
+        options = {"l2": l2, "weights": weights, "intercept": self.fit_intercept}
         return self._minimise(
-            SquaredHinge(A, positive, l2=l2, weights=weights),
+            SquaredHinge(X, positive, intercept_l2=l2 / self.intercept_scaling**2, **options),
             tol=self.tol,
             max_iter=self.max_iter,
             verbose=self.verbose,
@@ -128,14 +127,3 @@ class LinearSVC(Fitting, svm.LinearSVC):
 def _of_one(of_class: np.ndarray | None, positive: np.ndarray, several: bool) -> np.ndarray | None:
     """Return class weights where one class is told from several: liblinear's others weigh one."""
     return np.where(positive, of_class, 1.0) if several and of_class is not None else of_class
-
-
-def _with_column(X: Array, value: float) -> Array:
-    """Return the rows with a column of one value; a sparse matrix stays sparse."""
-    if is_dask(X):
-        wider = (X.chunks[0], (X.shape[1] + 1,))
-        return X.rechunk({1: -1}).map_blocks(_with_column, value, chunks=wider, dtype=X.dtype)
-    column = np.full((X.shape[0], 1), value, dtype=X.dtype)
-    if scipy.sparse.issparse(X):
-        return scipy.sparse.hstack([X, column], format="csr")
-    return np.hstack([X, column])

@@ -95,6 +95,7 @@ class Parts(RowModel):
             model.width,
         )
         self.quadratic, self.slope_bound = model.quadratic, model.slope_bound
+        self.intercept_l2 = model.intercept_l2
         self.dtype, self.xp = model.dtype, namespace(np.empty(0))
 
     @property

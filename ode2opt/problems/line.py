@@ -1,0 +1,31 @@
+"""A linear model along a line, by its scores: a trial needs no product with the matrix."""
+
+from __future__ import annotations
+
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Point
+from ode2opt.problems.linear_model import LinearModel
+
+
+class Line:
+    """t -> f(x + t d): one product with the matrix, then each trial costs a pass over the rows."""
+
+    def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
+        self.model, self.point, self.d = model, point, d
+        self.change = model._linear(d)
+        along = model._penalty(d)
+        self._first, self._bend = float(along @ point.x), float(along @ d)
+
+    def at(self, t: float) -> Point:
+        """Return the point, with its scores."""
+        return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
+
+    def slope(self, t: float, there: Point) -> float:
+        """Return the derivative by t at a point of the line."""
+        rows = self.model._shares(self.model.slope(there.scores))
+        return float(rows @ self.change) + self._first + t * self._bend
+
+    def bend(self, there: Point) -> float:
+        """Return the second derivative by t at a point of the line."""
+        rows = self.model._shares(self.model.bend(there.scores))
+        return float((rows * self.change) @ self.change) + self._bend
