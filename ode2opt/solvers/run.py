@@ -23,7 +23,7 @@ from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 
 NOT_FINITE = "The {what} is {value} at the start point: start elsewhere, or scale the problem."
-ROUNDING = 10  # units in the last place: values that differ by less may be equal
+ROUNDING = 1000  # units in the last place: values that differ by less may be equal
 PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progress
 
 

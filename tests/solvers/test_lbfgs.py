@@ -207,3 +207,30 @@ def test_the_size_of_the_function_does_not_matter(scale):
     assert one.success
     np.testing.assert_allclose(other.x, one.x, rtol=1e-6)
     assert other.oracle_calls == pytest.approx(one.oracle_calls, abs=2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_values_with_rounding_of_many_units_do_not_mislead_a_search(seed):
+    """A saturating curve whose parameters are of sizes 1e2 and 1e-4: slopes of 1e-15 are right."""
+    t = np.linspace(77, 760, 14)
+    y = 437 * 3e-4 * t / (1 + 3e-4 * t) + 0.06 * np.random.default_rng(seed).standard_normal(14)
+
+    def residuals(b):
+        return b[0] * b[1] * t / (1 + b[1] * t) - y
+
+    def jacobian(b):
+        return np.column_stack([b[1] * t / (1 + b[1] * t), b[0] * t / (1 + b[1] * t) ** 2])
+
+    start = np.array([500, 1e-4])
+    result = solve(
+        lambda b: float(residuals(b) @ residuals(b)),
+        start,
+        jac=lambda b: 2 * jacobian(b).T @ residuals(b),
+        method="lbfgs",
+        tol=1e-6,
+    )
+    expected = scipy.optimize.least_squares(
+        residuals, start, jacobian, x_scale=start, xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    assert result.status is Status.CONVERGED
+    np.testing.assert_allclose(result.x, expected.x, rtol=1e-6)
