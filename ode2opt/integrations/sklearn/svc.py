@@ -106,9 +106,16 @@ class LinearSVC(Fitting, svm.LinearSVC):
     def _one(self, X: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
         """Tell one class from the others."""
         l2 = inverse_weight(self.C, total_weight(weights, X))
-        options = {"l2": l2, "weights": weights, "intercept": self.fit_intercept}
+        problem = SquaredHinge(
+            X,
+            positive,
+            l2=l2,
+            weights=weights,
+            intercept=self.fit_intercept,
+            intercept_l2=l2 / self.intercept_scaling**2,
+        )
         return self._minimise(
-            SquaredHinge(X, positive, intercept_l2=l2 / self.intercept_scaling**2, **options),
+            problem,
             tol=self.tol,
             max_iter=self.max_iter,
             verbose=self.verbose,
