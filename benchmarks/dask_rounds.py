@@ -5,7 +5,7 @@
         [--memory-limit 3e9] [--kills 20]
 
 overhead: a gradient through Dask by one through threads of this process; small: a round over 64
-parts of 1,000 rows; tasks: rounds of almost no work, by the number of their tasks; peers: seconds
+parts of 1,000 rows; tasks: rounds of almost no work, by the number of groups; peers: seconds
 and rounds to one gradient norm, auto by dask-ml (extra bench) and by scipy's L-BFGS on the same
 sums; outofcore: Parquet files larger than the workers' memory, seconds of a pass by those of
 reading the files once; faults: solves in which a worker is killed. Prints a line or some for each.
@@ -126,14 +126,14 @@ class Apart(Made):
 
 
 def tasks(client: Client, options: argparse.Namespace) -> None:
-    """Fit the seconds of a round to a + b times its tasks."""
+    """Fit the seconds of a round to a + b times its groups, each held by a task of Dask's."""
     found = {
         count: a_gradient([Apart(i, 2, 2) for i in range(count)], Cluster(client))
         for count in TASKS
     }
     b, a = np.polyfit(list(found), list(found.values()), 1)
     told = ", ".join(f"{count}: {1e3 * took:.1f} ms" for count, took in found.items())
-    print(f"tasks: rounds of {told}; about {1e3 * a:.1f} ms and {1e3 * b:.2f} ms a task")
+    print(f"tasks: rounds of {told}; about {1e3 * a:.1f} ms and {1e3 * b:.2f} ms a group")
 
 
 def peers(client: Client, options: argparse.Namespace) -> None:
@@ -223,10 +223,8 @@ def outofcore(client: Client, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="ode2opt-") as own:
         folder = options.folder or Path(own)
         count = _write_files(client, folder, options)
-        began = time.perf_counter()
         files = files_in_parts(folder, "y")
-        client.gather(client.map(_read_only, files))
-        once = time.perf_counter() - began
+        once = seconds(lambda: client.gather(client.map(_read_only, files, pure=False)), times=1)
         problem = Parts(Logistic, files, engine=Cluster(client), labels=True, l2=L2)
         began = time.perf_counter()
         result = solve(problem, tol=TOL)

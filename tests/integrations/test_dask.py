@@ -498,30 +498,36 @@ def test_a_missing_package_is_told():
     assert "pip install 'ode2opt[dask]'" in said_without("dask", "import ode2opt.integrations.dask")
 
 
-def test_a_scheduler_that_is_gone_leaves_the_best_point_within_30_seconds(folder, tmp_path):
+def test_a_worker_that_nobody_replaces_and_then_the_scheduler_are_gone(folder, tmp_path, data):
+    """The other worker finds the point alone; then the best one is left within 30 seconds."""
     file, own = tmp_path / "scheduler.json", [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--dashboard-address", ":0"]
     scheduler = subprocess.Popen([*own, "scheduler", "--scheduler-file", file, *options], **quiet)
-    worker = subprocess.Popen([*own, "worker", "--scheduler-file", file, "--no-dashboard"], **quiet)
+    command = [*own, "worker", "--scheduler-file", file, "--no-dashboard", "--no-nanny"]
+    one, other = (subprocess.Popen(command, **quiet) for _ in range(2))
+
+    def killing(process, progress):
+        if progress.iteration == 2:
+            process.kill()
+
+    A, _, b = data
+    due = solve(Logistic(A, b, l2=0.01), method="lbfgs", tol=1e-10).x
     try:
         while not file.exists():
             time.sleep(0.2)
         with opened(json.loads(file.read_text())["address"]) as engine:
-            engine.client.wait_for_workers(1, timeout=60)
+            engine.client.wait_for_workers(2, timeout=60)
             mine = Parts(Logistic, files_in_parts(folder), engine=engine, labels=True, l2=0.01)
-
-            def kill(progress):
-                if progress.iteration == 2:
-                    scheduler.kill()
-
+            found = solve(mine, method="lbfgs", tol=1e-10, callback=partial(killing, one))
+            assert np.linalg.norm(found.x - due) <= 1e-8 * np.linalg.norm(due)
             began = time.monotonic()
-            found = solve(mine, method="lbfgs", tol=1e-10, callback=kill)
+            found = solve(mine, method="lbfgs", tol=1e-10, callback=partial(killing, scheduler))
             assert time.monotonic() - began < 30
         assert found.status is Status.WORKERS_LOST
         assert np.isfinite(found.x).all()
     finally:
-        for process in (scheduler, worker):
+        for process in (scheduler, one, other):
             process.kill()
             process.wait()
 
