@@ -133,7 +133,7 @@ def solve(
         max_iter: at most this many iterations, by default the table's length.
 
     Returns:
-        A :class:`Solution`. The iterates are those of :func:`ode2opt.solve`. The guard watches, but
+        A ``Solution``. The iterates are those of :func:`ode2opt.solve`. The guard watches, but
         nobody takes over: a problem that it stops keeps its best point, and ``status`` tells.
         ``x`` can be differentiated by the problem's arrays, forwards and backwards: by the implicit
         function theorem, with conjugate gradients in the method's metric, as if ``x`` were the
@@ -174,7 +174,7 @@ def solve_all(
         method, tol, max_iter: as in :func:`solve`.
 
     Returns:
-        A :class:`Solution` whose fields have a leading axis. A problem that is stopped by the guard
+        A ``Solution`` whose fields have a leading axis. A problem that is stopped by the guard
         leaves the others alone. On a processor problems are solved one after the other, as each
         fits its cache; on other devices all at once.
 

@@ -50,6 +50,8 @@ class Range(NamedTuple):
         """The range as a sentence has it."""
         if self == POSITIVE:
             return "a positive number"
+        if self.whole:
+            return f"a whole number, {self.low:g} or more"
         low = f"{'above' if self.ends[0] == '(' else 'at least'} {self.low:g}"
         if self.high == math.inf:
             return f"{low}, and finite"

@@ -80,7 +80,7 @@ def solve(
         callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
 
     Returns:
-        A :class:`Result`. Its ``x`` is the best point seen, also after Ctrl-C or divergence.
+        A ``Result``. Its ``x`` is the best point seen, also after Ctrl-C or divergence.
 
     Examples:
         >>> result = solve(Logistic(A, b, l2=1e-3), tol=1e-8)
