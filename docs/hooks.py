@@ -23,7 +23,10 @@ def _options() -> str:
     """Return a table of all options: what each is, its default and what it may be, by target."""
     kinds = {target: declared(kind) for target, kind in TARGETS.items()}
     names = dict.fromkeys(name for options in kinds.values() for name in options)
-    lines = [f"| option | what it is | {' | '.join(TARGETS)} |", "|---|---|" + "---|" * len(TARGETS)]
+    lines = [
+        f"| option | what it is | {' | '.join(TARGETS)} |",
+        "|---|---|" + "---|" * len(TARGETS),
+    ]
     for name in names:
         about = next(options[name] for options in kinds.values() if name in options)
         cells = [

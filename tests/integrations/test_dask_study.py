@@ -138,6 +138,7 @@ main()
 """
 
 
+@pytest.mark.exhaustive  # a cluster of its own
 def test_ctrl_c_ends_a_benchmark_and_leaves_no_process(tmp_path):
     command = [
         sys.executable, "-c", TELLING, "bench", "logistic", "breast_cancer", "--methods", "gd",

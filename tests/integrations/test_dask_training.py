@@ -88,6 +88,7 @@ def test_workers_change_no_bit(client, alone, tmp_path, name):
     assert metrics(tmp_path / "run") == metrics(alone[0][name])
 
 
+@pytest.mark.exhaustive  # two workers are started anew
 def test_a_killed_worker_changes_no_bit(client, cluster, alone, tmp_path):
     def kill(step):
         if step.done in (1, 5):  # in a restart, and in the last stage
