@@ -60,8 +60,12 @@ MATRICES: dict[str, Callable[[], Data]] = {
     "one-hot-sparse": lambda: one_hot(np.random.default_rng(2), 200_000, 100),
     "digits-by-class": digits_by_class,
     "correlated-200": partial(correlated, 50_000, 200),
+    "correlated-60": partial(correlated, 20_000, 60),
+    "one-hot-80": lambda: one_hot(np.random.default_rng(7), 30_000, 80),
 }
 CV_CELLS = ("a5a", "digits-by-class", "correlated-200")
+UNSEEN_CV_CELLS = ("phishing", "covtype20k", "correlated-60", "one-hot-80")
+"""Data that no rule of paths was chosen on."""
 
 
 class Kind(NamedTuple):
@@ -237,7 +241,7 @@ def comparisons(
     """Go through what was asked for."""
     for name in only:
         for cell in cells:
-            if name == "cv" and cell in CV_CELLS:
+            if name == "cv" and cell in CV_CELLS + UNSEEN_CV_CELLS:
                 yield compare_cv(cell, norm, repeat)
             elif name in KINDS and (name == "logistic" or cell != "digits-by-class"):
                 row = compare(name, cell, norm, repeat)

@@ -27,7 +27,7 @@ from ode2opt.solvers.whitening import CHEAP, Whitening
 
 FEWEST = 16  # rows of the first level, in columns
 GROWTH = 16  # of the rows, from level to level
-DEAR = 4.0  # evaluations: where a Hessian costs more, L-BFGS in the metric of some rows costs less
+DEAR = 2.0  # evaluations: where a Hessian costs more, L-BFGS in the metric of some rows costs less
 FLAT = 0.1  # of the slope where a line begins: then it has been followed far enough
 FURTHER = 4.0  # times as far, where a line has no bend
 MOST_TRIALS = 30
