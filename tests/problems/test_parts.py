@@ -20,6 +20,7 @@ from ode2opt import (
 )
 from ode2opt.problems import ScaledHuber
 from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
+from ode2opt.problems.parts.blocks import Given, Look
 from ode2opt.problems.parts.sums import Sums
 from ode2opt.solvers.result import Status
 
@@ -398,3 +399,12 @@ def test_an_interrupted_solve_has_its_best_point(data):
     result = solve(parts, method="lbfgs", tol=1e-12, callback=stop)
     assert result.status is Status.INTERRUPTED
     assert result.grad_norm < np.linalg.norm(parts.gradient(np.zeros(n)))
+
+
+def test_rows_that_have_travelled_are_put_where_products_round_alike(data):
+    A = data[0]
+    travelled = np.frombuffer(b"." + A.tobytes(), np.float64, A.size, offset=1).reshape(A.shape)
+    assert not travelled.flags.aligned
+    block, _ = Look().facts(Given("it", Block(travelled, data[1]["huber"])))
+    assert block.A.flags.aligned
+    np.testing.assert_array_equal(block.A, A)

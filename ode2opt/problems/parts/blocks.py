@@ -156,7 +156,7 @@ class Look:
 
 def _checked(block: Block, labels: bool) -> Block:
     """Return rows of finite numbers; labels that are to be mapped may be words."""
-    A = as_matrix(block.A)
+    A = as_matrix(_aligned(block.A))
     N = A.shape[0]
     b = np.asarray(block.b)
     if not labels or b.dtype.kind in "fiub":
@@ -166,6 +166,14 @@ def _checked(block: Block, labels: bool) -> Block:
     weights = None if block.weights is None else as_raw_weights(block.weights, A)
     offset = None if block.offset is None else as_vector(block.offset, A, "offset", N)
     return replace(block, A=A, b=b, weights=weights, offset=offset)
+
+
+def _aligned(A: Array) -> Array:
+    """Return a matrix where processors like it: one that has travelled may begin at any byte.
+
+    There products would be slower, and would round in another way.
+    """
+    return np.require(A, requirements="A") if isinstance(A, np.ndarray) else A
 
 
 @contextmanager
