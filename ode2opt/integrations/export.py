@@ -68,6 +68,7 @@ def _words(method: Method, name: str) -> dict[str, str]:
         "FILE": f"{lower}.h",
         "EXAMPLE": f"{lower}_example.c",
         "N": str(n),
+        "VARIABLES": str(n or "any number of"),
         "COLUMNS": str(n or COLUMNS),
         "HORIZON": str(method.horizon),
         "DIRECTIONS": str(_directions(metric)),

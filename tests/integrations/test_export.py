@@ -157,15 +157,57 @@ def test_what_goes_wrong_is_a_code(cc, tmp_path):
     assert run(library, problem, START, scale=-1.0, product=False)[0] == WRONG_SCALE
 
 
-@pytest.mark.parametrize("kind", metrics())
-def test_the_example_compiles_and_runs(cc, tmp_path, kind):
-    files = to_c(method(metrics()[kind], "instance"), "a5a")
+def test_the_result_is_filled_in_whatever_happens(cc, tmp_path):
+    library, problem = compiled(cc, tmp_path, method(metrics()["lowrank"])), logistic()
+    first = pytest.approx(np.linalg.norm(problem.gradient(START)), rel=1e-12)
+    for changed, status, norm in (
+        ({"n": COLUMNS - 1}, WRONG_N, np.inf),
+        ({"stop_at": 1}, STOPPED, np.inf),
+        ({"scale": np.nan}, WRONG_SCALE, first),
+        ({"scale": np.inf}, WRONG_SCALE, first),
+    ):
+        found, result, x, _ = run(library, problem, START, **changed)
+        assert (found, result.iterations, result.grad_norm) == (status, 0, norm)
+        np.testing.assert_array_equal(x, START)
+
+
+def example(cc, folder, chosen, *options):
+    """What the example program says, line by line, or why it does not compile."""
+    files = to_c(chosen, "a5a")
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
+        (folder / name).write_text(text)
     assert list(files) == ["ode2opt_a5a.h", "ode2opt_a5a_example.c"]
-    subprocess.run([cc, *STRICT, *[*files][1:], "-o", "example", "-lm"], cwd=tmp_path, check=True)
-    said = subprocess.run([tmp_path / "example"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("status ")
+    command = [cc, *STRICT, *options, *[*files][1:], "-o", "example", "-lm"]
+    made = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if made.returncode:
+        return made.stderr.splitlines()
+    said = subprocess.run([folder / "example"], capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()
+
+
+@pytest.mark.parametrize("kind", metrics())
+def test_the_example_says_that_the_table_ended_and_who_solved_it(cc, tmp_path, kind):
+    status, iterations, who, end = example(cc, tmp_path, method(metrics()[kind], "instance"))
+    assert status == f"status {HORIZON_OVER}: the table ended before the tolerance"
+    assert iterations.startswith(f"{HORIZON} iterations, gradient norm ")
+    assert "gradient descent goes on" in who
+    assert end.endswith(": solved")
+
+
+def test_the_example_needs_nobody_else_where_the_table_converges(cc, tmp_path):
+    chosen = Method(Schedule.heavy_ball(0.2, 0.9, 900), "x", 1e-7, "product")
+    status, iterations = example(cc, tmp_path, chosen)
+    assert status == f"status {CONVERGED}: the gradient norm reached the tolerance"
+    norm = float(iterations.split("norm ")[1].split(",")[0])
+    assert 0 < norm <= 1e-7
+
+
+def test_a_header_for_another_n_or_without_infinities_does_not_compile(cc, tmp_path):
+    chosen = method(metrics()["diagonal"], "instance")
+    said = example(cc, tmp_path, chosen, f"-DCOLUMNS={COLUMNS + 1}")
+    assert "ode2opt_a5a.h is for another number of variables" in " ".join(said)
+    said = example(cc, tmp_path, chosen, "-ffast-math")
+    assert "compile without -ffast-math" in " ".join(said)
 
 
 def test_a_hostile_family_stays_in_its_comment(cc, tmp_path):

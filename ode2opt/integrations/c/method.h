@@ -4,13 +4,22 @@
  *
  * With g the gradient, M the metric and L the curvature that the table is divided by, iteration k is
  *     e = u - (a_k/L) M g;  x <- x + e;  u <- u - d_k e - (c_k/L) M g,  with u = (a_0/L) M g first.
- * The gradient norm is Euclidean. Who calls decides what takes over where the guard says stop.
+ * The gradient norm is Euclidean.
+ *
+ * The table is for problems of that family, with @VARIABLES@ variables. Of ode2opt's guard only the
+ * blow-up test is here; its other tests and the solver that takes over are not. So look at the
+ * return value: only CONVERGED (0) is a solution. Else x is the best point seen, and a solver of your
+ * own has to go on from there, as in @EXAMPLE@.
  */
 #ifndef @UPPER@_H
 #define @UPPER@_H
 
 #include <math.h>
 #include <stddef.h>
+
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "compile without -ffast-math: the guard must see numbers that are not finite"
+#endif
 
 #define @UPPER@_N @N@           /* variables that the metric or the start is made for; 0: any number */
 #define @UPPER@_HORIZON @HORIZON@
@@ -20,15 +29,29 @@
 #define @UPPER@_FAMILY_SCALE @FAMILY_SCALE@ /* 0: the method has none, see scale below */
 #define @UPPER@_WORK(n) (5 * (n) + @UPPER@_DIRECTIONS) /* how many numbers of work space are needed */
 
-enum {
-    @UPPER@_CONVERGED = 0,  /* the gradient norm reached the tolerance */
-    @UPPER@_HORIZON_OVER,   /* the table ended first */
-    @UPPER@_BLEW_UP,        /* the gradient norm exceeds BLOWUP times its first value */
-    @UPPER@_NOT_FINITE,     /* a gradient is not finite */
-    @UPPER@_STOPPED,        /* a callback asked to stop */
-    @UPPER@_WRONG_N = -1,   /* the method is for another number of variables */
-    @UPPER@_WRONG_SCALE = -2 /* no curvature: give scale, or product */
+enum { /* what to do; @LOWER@_message has the meanings */
+    @UPPER@_CONVERGED = 0,   /* nothing: x is the solution */
+    @UPPER@_HORIZON_OVER,    /* go on from x with another solver; if often, learn anew */
+    @UPPER@_BLEW_UP,         /* the same: this problem is not one of the family */
+    @UPPER@_NOT_FINITE,      /* look at the data; if they are right, go on from x */
+    @UPPER@_STOPPED,         /* what your callback meant by it */
+    @UPPER@_WRONG_N = -1,    /* export a method for this n; x and work are untouched */
+    @UPPER@_WRONG_SCALE = -2 /* give a finite scale, or product; x is untouched */
 };
+
+static inline const char *@LOWER@_message(int status)
+{
+    switch (status) {
+    case @UPPER@_CONVERGED: return "the gradient norm reached the tolerance";
+    case @UPPER@_HORIZON_OVER: return "the table ended before the tolerance";
+    case @UPPER@_BLEW_UP: return "the guard stopped it: the gradient norm blew up";
+    case @UPPER@_NOT_FINITE: return "a gradient or a point is not finite";
+    case @UPPER@_STOPPED: return "a callback asked to stop";
+    case @UPPER@_WRONG_N: return "the method is for another number of variables";
+    case @UPPER@_WRONG_SCALE: return "there is no curvature to divide the table by";
+    default: return "no status of this method";
+    }
+}
 
 /* What is minimised. A callback that returns something else than 0 stops the solve. */
 typedef struct {
@@ -43,8 +66,8 @@ typedef struct {
 
 typedef struct {
     int iterations;
-    double grad_norm; /* at x, the best point seen */
-    double scale;
+    double grad_norm; /* at x, the best point seen; infinite where none is known */
+    double scale;     /* the curvature that the table was divided by; 0: none was found */
 } @LOWER@_result;
 
 static const double @LOWER@_table[@HORIZON@][3] = { /* a, c, d for curvature 1 */
@@ -88,7 +111,8 @@ static inline int @LOWER@_start(size_t n, double *x)
 }
 
 /* Follow the table from x, which becomes the point with the smallest gradient norm that was seen.
- * "work" has @UPPER@_WORK(n) numbers; "result" may be NULL. Returns one of the codes above. */
+ * "work" has @UPPER@_WORK(n) numbers; "result" is filled in whatever happens, and may be NULL.
+ * Returns one of the codes above; n is looked at before anything is read or written. */
 static inline int @LOWER@_solve(size_t n, double *x, const @LOWER@_problem *problem, double *work,
                                 @LOWER@_result *result)
 {
@@ -98,12 +122,18 @@ static inline int @LOWER@_solve(size_t n, double *x, const @LOWER@_problem *prob
     int k, made, status = @UPPER@_HORIZON_OVER;
     size_t i;
 
+    if (result != NULL) {
+        result->iterations = 0;
+        result->grad_norm = INFINITY;
+        result->scale = 0.0;
+    }
     if (@UPPER@_N != 0 && n != @UPPER@_N) return @UPPER@_WRONG_N;
     if (problem->gradient(n, x, g, problem->data)) return @UPPER@_STOPPED;
     first = least = norm = @LOWER@_norm(n, g);
     if (!isfinite(first)) return @UPPER@_NOT_FINITE;
+    if (result != NULL) result->grad_norm = first;
     @LOWER@_metric(n, g, p, rest);
-    if (!(L > 0.0 || L < 0.0)) L = @RULE@;
+    if (fpclassify(L) == FP_ZERO) L = @RULE@;
     if (L < 0.0 && problem->product != NULL) {
         if (problem->product(n, x, p, Hp, problem->data)) return @UPPER@_STOPPED;
         L = @LOWER@_dot(n, p, Hp) / @LOWER@_dot(n, p, g);
