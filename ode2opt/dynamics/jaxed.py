@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +19,8 @@ from ode2opt.problems.function import FunctionProblem
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+ALIGNED = 8  # numbers: JAX wants its arrays to begin at a multiple of 64 bytes
 
 _registered: set[type] = set()
 _NOT_STATIC = ("_start", "_sparse_transposed", "_last_bend", "_signs", "_one_hot")
@@ -52,28 +55,42 @@ def to_jax(problem: Problem) -> Problem:
     serves the other, and ``stack`` makes a batch of them. A problem that is such a tree already,
     traced or not, is returned as it is.
     """
-    return jax.tree.map(jnp.asarray, _twin(problem))
+    return jax.tree.map(_dense, _twin(problem))
 
 
 @double
 def stack(problems: list[Problem]) -> Problem:
     """Return problems of one kind and shape as one batch, for vmap over its leading axis."""
-    twins = [_twin(problem) for problem in problems]
-    shapes = {jax.tree.structure(twin) for twin in twins}
-    if len(shapes) != 1:
+    twins = [jax.tree.flatten(_twin(problem)) for problem in problems]
+    if len({(tree, tuple(map(np.shape, leaves))) for leaves, tree in twins}) != 1:
         raise InputError("Problems of different kinds or shapes cannot be stacked into a batch.")
-    return jax.tree.map(lambda *leaves: _stacked(leaves), *twins)
+    stacked = map(_stacked, zip(*(leaves for leaves, _ in twins), strict=True))
+    return jax.tree.unflatten(twins[0][1], stacked)
 
 
 def _stacked(leaves: tuple[Array, ...]) -> Array:
     """Stack arrays on the host where they are known: JAX would compile hundreds of operands."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-        return jnp.stack(leaves)
-    return jnp.asarray(np.stack(leaves))
+        return jnp.stack([_dense(leaf) for leaf in leaves])
+    whole = _aligned((len(leaves), *np.shape(leaves[0])))
+    for i, leaf in enumerate(leaves):
+        if is_sparse(leaf):
+            leaf.astype(np.float64, copy=False).toarray(out=whole[i])
+        else:
+            whole[i] = leaf
+    return jax.device_put(whole, may_alias=True)
+
+
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Return room for numbers where JAX takes it over without a copy."""
+    size = math.prod(shape)
+    room = np.empty(size + ALIGNED)
+    first = -(room.ctypes.data // room.itemsize) % ALIGNED
+    return room[first : first + size].reshape(shape)
 
 
 def _twin(problem: Problem) -> Problem:
-    """Return the problem as a tree of dense float64 arrays; what is not JAX's yet is NumPy's."""
+    """Return the problem as a tree of arrays: JAX's, NumPy's in float64, or sparse as they are."""
     if isinstance(problem, FunctionProblem):
         if problem.traceable is None:
             raise InputError(
@@ -93,20 +110,24 @@ def _twin(problem: Problem) -> Problem:
         if isinstance(part, Problem):
             setattr(twin, name, _twin(part))
         elif part is not None:
-            setattr(twin, name, _matrix(part) if name.isupper() else _dense(part))
+            setattr(twin, name, _matrix(part) if name.isupper() else _leaf(part))
     twin.xp, twin.dtype = jnp, np.dtype(np.float64)
     return twin
 
 
 def _matrix(A: Array) -> Array:
     """Return what multiplies vectors; a problem has a capital letter for it."""
-    return A if isinstance(A, Columns) else Columns(_dense(A).T)
+    return A if isinstance(A, Columns) else Columns(_leaf(A).T)
 
 
-def _dense(values: Array) -> Array:
+def _leaf(values: Array) -> Array:
     if isinstance(values, jax.Array):
         return values.astype(jnp.float64)
-    return np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+    return values if is_sparse(values) else np.asarray(values, dtype=np.float64)
+
+
+def _dense(leaf: Array) -> Array:
+    return jnp.asarray(leaf.toarray() if is_sparse(leaf) else leaf, dtype=jnp.float64)
 
 
 @jax.tree_util.register_dataclass

@@ -169,18 +169,21 @@ def solve_all(
     """Solve a batch of problems of one kind and shape, as :func:`solve` does each of them.
 
     Args:
-        problems: a list, or what ``stack`` made of it, which takes longer than the solving.
+        problems: a list, or what ``stack`` made of it, which takes half as long as the solving.
         x0: one start for all or one for each.
         method, tol, max_iter: as in :func:`solve`.
 
     Returns:
         A ``Solution`` whose fields have a leading axis. A problem that is stopped by the guard
-        leaves the others alone. On a processor problems are solved one after the other, as each
-        fits its cache; on other devices all at once.
+        leaves the others alone and keeps its best point, from which :func:`ode2opt.solve` goes on:
+        no other solver takes over in here. On a processor problems are solved one after the other,
+        as each fits its cache; on other devices all at once.
 
     Examples:
-        >>> found = solve_all(method, [family.sample(i) for i in range(256)])
-        >>> found.success.all()
+        >>> problems = [family.sample(i) for i in range(256)]
+        >>> found = solve_all(method, problems)
+        >>> for i in np.flatnonzero(~found.success):
+        ...     rest = ode2opt.solve(problems[i], found.x[i])
     """
     batch = problems if isinstance(problems, Problem) else _stack(problems)
     given, rule = _as_arrays(method, batch, tol, max_iter)
