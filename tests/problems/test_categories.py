@@ -80,10 +80,11 @@ def test_a_solution_has_the_names_of_its_columns(tmp_path, frame, run_cli):
         code, told, _ = run_cli("solve", where, *model, "--out", tmp_path / "x.npz")
         assert code == 0
         assert "columns of 0 and 1, after those of numbers: 'colour' 3." in " ".join(told.split())
-        found, wanted = np.load(tmp_path / "x.npz"), due(frame)
-        assert found["columns"].tolist() == list(wanted.columns)
+        wanted = due(frame)
         x = solve(Logistic(wanted.to_numpy(), frame["y"], l2=0.1), tol=1e-9).x
-        np.testing.assert_allclose(found["x"], x, atol=1e-7)
+        with np.load(tmp_path / "x.npz") as found:
+            assert found["columns"].tolist() == list(wanted.columns)
+            np.testing.assert_allclose(found["x"], x, atol=1e-7)
 
 
 def test_families_are_made_of_words_too(tmp_path, frame, run_cli):
