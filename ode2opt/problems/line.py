@@ -6,19 +6,26 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
 
+OPERATIONS = 10  # of a trial, a row: score, slope, bend and the sums of these
+
 
 class Line:
     """t -> f(x + t d): one product with the matrix, then each trial costs a pass over the rows."""
 
     def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
         self.model, self.point, self.d = model, point, d
-        self.change = model._linear(d)
+        self.change, self.trials = model._linear(d), 0
         along = model._penalty(d)
         self._first, self._bend = float(along @ point.x), float(along @ d)
 
     def at(self, t: float) -> Point:
         """Return the point, with its scores."""
+        self.trials += 1
         return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
+
+    def flops(self) -> int:
+        """Return about how many operations all trials have taken."""
+        return OPERATIONS * self.trials * self.model.N
 
     def slope(self, t: float, there: Point) -> float:
         """Return the derivative by t at a point of the line."""

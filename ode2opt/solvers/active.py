@@ -101,7 +101,10 @@ def _newton(run: Run, here: Here, costs: Costs, at_any_price: int) -> None:
         run.charge(rows.flops() / problem.gradient_flops())
         factor = Factor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
         d = run.there(-factor(np.asarray(g, dtype=np.float64)))
-        point = _along(Line(problem, point, d), float(g @ d)) or _no_further(run, point)
+        line = Line(problem, point, d)
+        found = _along(line, float(g @ d))
+        run.charge(line.flops() / problem.gradient_flops())
+        point = found or _no_further(run, point)
         g = _gradient(run, problem, point)
     raise HandOver(TOO_SLOW, run.look(point.x))
 

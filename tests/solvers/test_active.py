@@ -120,3 +120,13 @@ def test_a_penalised_intercept_is_a_column_of_ones():
         np.testing.assert_allclose(one, other, err_msg=name)
     np.testing.assert_allclose(implicit.hvp(x, x), explicit.hvp(x, x))
     assert implicit.curvature_bound() == pytest.approx(explicit.curvature_bound())
+
+
+def test_trials_along_a_line_are_counted(monkeypatch):
+    tried, at = [], Line.at
+    monkeypatch.setattr(Line, "at", lambda line, t: tried.append(line.model.N) or at(line, t))
+    problem = separated(l2=1e-3)
+    calls = solve(problem, tol=1e-9).oracle_calls
+    monkeypatch.setattr("ode2opt.problems.line.OPERATIONS", 0)
+    without, rows = solve(problem, tol=1e-9).oracle_calls, sum(tried) / 2
+    assert calls - without == pytest.approx(10 * rows / problem.gradient_flops())
