@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from ode2opt.problems._arrays import as_count
 
 QUIET = "ignore:resource_tracker"  # who cleans up after a worker that Ctrl-C ended, and says so
+REPLACED = "A worker stopped while some jobs"  # by another: what it had compiled took much memory
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -50,6 +52,7 @@ class Processes:
 
         if QUIET not in sys.warnoptions:
             sys.warnoptions.append(QUIET)  # handed on to the processes
+        warnings.filterwarnings("ignore", REPLACED)
         order = "generator" if ordered else "generator_unordered"
         with parallel_config("loky", inner_max_num_threads=1):
             parallel = Parallel(n_jobs=jobs, return_as=order, batch_size=1)
