@@ -27,6 +27,7 @@ with needing("learn"):
     from jax.scipy.sparse.linalg import cg
 
     from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
+    from ode2opt.integrations.jax_fallback import nesterov, norm
 
 __all__ = [
     "SENTENCES",
@@ -94,6 +95,7 @@ class _Given(NamedTuple):
     patience: Array
     tol: Array
     max_iter: Array
+    fallback: Array
 
 
 class _State(NamedTuple):
@@ -119,6 +121,7 @@ def solve(
     *,
     tol: float | None = None,
     max_iter: int | None = None,
+    fallback: int = 0,
 ) -> Solution:
     """Follow a learned table until the gradient norm is at most ``tol``, compiled by JAX.
 
@@ -131,10 +134,13 @@ def solve(
         x0: where to start; by default the method's learned start, else 0.
         tol: the gradient norm to reach, by default the method's own (1e-6 for a schedule).
         max_iter: at most this many iterations, by default the table's length.
+        fallback: where the guard stops the table or it ends unsolved, Nesterov's method with
+            backtracking goes on from the best point, for at most this many iterations of two
+            gradients each; 0: nobody takes over.
 
     Returns:
-        A ``Solution``. The iterates are those of :func:`ode2opt.solve`. The guard watches, but
-        nobody takes over: a problem that it stops keeps its best point, and ``status`` tells.
+        A ``Solution``. The table's iterates are those of :func:`ode2opt.solve`. A problem that is
+        not solved keeps its best point, and ``status`` tells what became of the table.
         ``x`` can be differentiated by the problem's arrays, forwards and backwards: by the implicit
         function theorem, with conjugate gradients in the method's metric, as if ``x`` were the
         exact minimiser of a strictly convex function.
@@ -145,15 +151,13 @@ def solve(
         >>> slope.b  # how the first coefficient moves with each target
     """
     refuse_single_precision(problem, x0)
-    return _solve(method, problem, x0, tol, max_iter)
+    return _solve(method, problem, x0, tol, max_iter, fallback)
 
 
 @double
-def _solve(
-    method: Method | Schedule, problem: Any, x0: Array, tol: float | None, max_iter: int | None
-) -> Solution:
+def _solve(method: Method | Schedule, problem: Any, x0: Array, *limits: Any) -> Solution:
     task = _task(problem, x0)
-    given, rule = _as_arrays(method, task, tol, max_iter)
+    given, rule = _as_arrays(method, task, *limits)
     return _one(rule, given, task, _starts(method, x0, (task.n,)))
 
 
@@ -165,18 +169,19 @@ def solve_all(
     *,
     tol: float | None = None,
     max_iter: int | None = None,
+    fallback: int = 0,
 ) -> Solution:
     """Solve a batch of problems of one kind and shape, as :func:`solve` does each of them.
 
     Args:
         problems: a list, or what ``stack`` made of it, which takes half as long as the solving.
         x0: one start for all or one for each.
-        method, tol, max_iter: as in :func:`solve`.
+        method, tol, max_iter, fallback: as in :func:`solve`.
 
     Returns:
         A ``Solution`` whose fields have a leading axis. A problem that is stopped by the guard
-        leaves the others alone and keeps its best point, from which :func:`ode2opt.solve` goes on:
-        no other solver takes over in here. On a processor problems are solved one after the other,
+        leaves the others alone and keeps its best point, from which ``fallback`` here or
+        :func:`ode2opt.solve` goes on. On a processor problems are solved one after the other,
         as each fits its cache; on other devices all at once.
 
     Examples:
@@ -186,7 +191,7 @@ def solve_all(
         ...     rest = ode2opt.solve(problems[i], found.x[i])
     """
     batch = problems if isinstance(problems, Problem) else _stack(problems)
-    given, rule = _as_arrays(method, batch, tol, max_iter)
+    given, rule = _as_arrays(method, batch, tol, max_iter, fallback)
     count = len(jax.tree.leaves(batch)[0])
     return _each(rule, given, batch, _starts(method, x0, (count, batch.n)))
 
@@ -223,7 +228,11 @@ def with_arrays(problem: Problem, **arrays: Array) -> Problem:
 
 
 def _as_arrays(
-    method: Method | Schedule, problem: Problem, tol: float | None, max_iter: int | None
+    method: Method | Schedule,
+    problem: Problem,
+    tol: float | None,
+    max_iter: int | None,
+    fallback: int,
 ) -> tuple[_Given, str]:
     """Return the method on JAX arrays, and the rule by which its scale is found."""
     if isinstance(method, Method):
@@ -251,6 +260,7 @@ def _as_arrays(
         guard.patience,
         own if tol is None else as_positive(tol, "tol"),
         len(schedule) + 1 if max_iter is None else as_count(max_iter, "max_iter", least=0),
+        as_count(fallback, "fallback", least=0),
     )
     return jax.tree.map(jnp.asarray, given), rule
 
@@ -279,17 +289,17 @@ def _one(rule: str, given: _Given, problem: Problem, x0: Array) -> Solution:
     """Solve one problem; its minimiser is a root of the gradient, and differentiated as such."""
 
     def follow(gradient: Any, start: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-        end = _followed(rule, given, problem, start)
-        counts = end.k.astype(float), _status(given, end).astype(float)  # JAX wants tangents
-        return end.best_x, (end.best_norm, *counts)
+        found = _taken_over(given, problem, _followed(rule, given, problem, start))
+        counts = found.iterations.astype(float), found.status.astype(float)  # JAX wants tangents
+        return found.x, (found.grad_norm, *counts)
 
     def linear(hessian: Any, y: Array) -> Array:
         metric = partial(_in_metric, given.parts)
         inverse = partial(_conjugate_gradients, M=metric, maxiter=20 * problem.n)
         return jax.lax.custom_linear_solve(hessian, y, inverse, symmetric=True)
 
-    x, (norm, k, status) = jax.lax.custom_root(problem.gradient, x0, follow, linear, has_aux=True)
-    return Solution(x, norm, k.astype(jnp.int32), status.astype(jnp.int32))
+    x, (least, k, status) = jax.lax.custom_root(problem.gradient, x0, follow, linear, has_aux=True)
+    return Solution(x, least, k.astype(jnp.int32), status.astype(jnp.int32))
 
 
 def _conjugate_gradients(hessian: Any, y: Array, **options: Any) -> Array:
@@ -299,10 +309,10 @@ def _conjugate_gradients(hessian: Any, y: Array, **options: Any) -> Array:
 def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
     """Run the table until something ends it."""
     g = problem.gradient(x)
-    norm, p = _norm(g), _in_metric(given.parts, g)
+    start, p = norm(g), _in_metric(given.parts, g)
     scale = _scale(rule, given, problem, x, g, p)
     a, c, d = given.table[0] / scale, given.table[1] / scale, given.table[2]
-    state = _State(jnp.asarray(0), x, x, g, norm, norm, x, norm, norm, jnp.asarray(0))
+    state = _State(jnp.asarray(0), x, x, g, start, start, x, start, start, jnp.asarray(0))
 
     def step(state: _State) -> _State:
         k = state.k
@@ -318,16 +328,32 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
     return jax.lax.while_loop(lambda state: _status(given, state) == _RUNNING, step, state)
 
 
+def _taken_over(given: _Given, problem: Problem, end: _State) -> Solution:
+    """Return what the table found or, where it was left unsolved, what the fallback made of it."""
+    status = _status(given, end)
+    table = Solution(end.best_x, end.best_norm, end.k, status)
+
+    def rest() -> Solution:
+        last = nesterov(problem, end.best_x, given.tol, given.fallback)
+        why = jnp.where(last.norm <= given.tol, jnp.int32(_CONVERGED), status)
+        better = last.norm < end.best_norm
+        x, least = jax.tree.map(partial(jnp.where, better), last[1:3], table[:2])
+        return Solution(x, least, end.k + last.k, why)
+
+    unsolved = (status != _CONVERGED) & (status != _MAX_ITER) & jnp.isfinite(end.best_norm)
+    return jax.lax.cond(unsolved & (given.fallback > 0), rest, lambda: table)
+
+
 def _noted(state: _State, x: Array, u: Array, g: Array) -> _State:
     """Return the state at the next iterate, with the best point and the last progress so far."""
-    norm = jnp.where(jnp.all(jnp.isfinite(x)), _norm(g), jnp.inf)
-    better, k = norm < state.best_norm, state.k + 1
-    progress = norm < PROGRESS * state.progress
+    size = jnp.where(jnp.all(jnp.isfinite(x)), norm(g), jnp.inf)
+    better, k = size < state.best_norm, state.k + 1
+    progress = size < PROGRESS * state.progress
     return _State(
-        k, x, u, g, norm, state.first,
+        k, x, u, g, size, state.first,
         best_x=jnp.where(better, x, state.best_x),
-        best_norm=jnp.where(better, norm, state.best_norm),
-        progress=jnp.where(progress, norm, state.progress),
+        best_norm=jnp.where(better, size, state.best_norm),
+        progress=jnp.where(progress, size, state.progress),
         progress_k=jnp.where(progress, k, state.progress_k),
     )  # fmt: skip
 
@@ -361,10 +387,3 @@ def _scale(rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Ar
 
 def _in_metric(parts: tuple[Array, ...], g: Array) -> Array:
     return product(parts, g) if parts else g
-
-
-def _norm(g: Array) -> Array:
-    """Return the Euclidean norm in lengths of the largest number, as its squares may overflow."""
-    largest = jnp.max(jnp.abs(g))
-    safe = jnp.where((largest > 0) & (largest < jnp.inf), largest, 1.0)
-    return safe * jnp.linalg.norm(g / safe)

@@ -94,6 +94,51 @@ def test_a_bad_problem_does_not_spoil_the_others(way):
     assert np.all(np.isfinite(found.x))
 
 
+@pytest.mark.parametrize("way", ["list", "vmap"])
+def test_the_fallback_solves_what_the_guard_stops_and_nothing_else(way):
+    good = Lpp(logistic().A, logistic().b, p=2, l2=0.05)
+    huge = Lpp(30 * good.A, good.b, p=2, l2=0.05)
+    broken = with_arrays(good, b=np.full(ROWS, np.nan))
+    chosen = Method(Schedule.heavy_ball(1.0, 0.3, 400), "any", 1e-6, "family", 18.0)
+    problems = stack([good, huge, broken])
+    with_it, without = (
+        double(jax.vmap(lambda p, more=more: solve(chosen, p, fallback=more)))(problems)
+        if way == "vmap"
+        else solve_all(chosen, problems, fallback=more)
+        for more in (5000, 0)
+    )
+    assert with_it.success.tolist() == [True, True, False]
+    assert without.success.tolist() == [True, False, False]
+    for i in (0, 2):
+        np.testing.assert_array_equal(with_it.x[i], without.x[i])
+        assert int(with_it.iterations[i]) == int(without.iterations[i])
+    assert "not finite" in with_it.message[2]
+    assert np.linalg.norm(huge.gradient(np.asarray(with_it.x[1]))) <= 1.001e-6
+    assert int(without.iterations[1]) < int(with_it.iterations[1]) < 2000
+    due = ode2opt.solve(huge, tol=1e-9, method="newton").x
+    np.testing.assert_allclose(with_it.x[1], due, atol=1e-5)
+
+
+def test_a_fallback_keeps_to_its_limit_and_to_that_of_the_caller():
+    chosen = Method(Schedule.gradient_descent(1.0, 20), "any", 1e-12, "product")
+    table = solve(chosen, logistic(), START)
+    assert int(table.iterations) == 20
+    found = solve(chosen, logistic(), START, fallback=7)
+    assert int(found.iterations) == 27
+    assert found.message == table.message
+    assert found.grad_norm <= table.grad_norm
+    assert int(solve(chosen, logistic(), START, max_iter=5, fallback=7).iterations) == 5
+
+
+def test_derivatives_do_not_ask_who_solved_it():
+    short = Method(Schedule.gradient_descent(1.0, 3), "any", 1e-11, "product")
+    long = Method(LONG, "any", 1e-11, "product")
+    problem = to_jax(logistic(l2=0.3))
+    due = double(jax.grad(lambda p: solve(long, p).x[0]))(problem)
+    found = double(jax.grad(lambda p: solve(short, p, fallback=5000).x[0]))(problem)
+    np.testing.assert_allclose(found.b, due.b, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("guard", "schedule", "word"),
     [
@@ -186,6 +231,7 @@ def test_a_gradient_too_large_to_be_squared_is_no_infinity():
         (lambda: solve(Method(None, "lpp", 1e-6, "family", 1.0), logistic()), "it is L-BFGS"),
         (lambda: solve(method(), logistic(), np.zeros(3)), "x0 has shape"),
         (lambda: solve(table(), logistic(), tol=-1), "tol is -1"),
+        (lambda: solve(table(), logistic(), fallback=-1), "fallback is -1"),
         (lambda: solve_all(table(), [logistic(), Lpp(np.eye(3), np.ones(3))]), "be stacked"),
         (lambda: solve_all(table(), [logistic()], np.zeros((2, COLUMNS))), "x0 has shape"),
         (lambda: solve_all(table(), []), "no problem in the batch"),
