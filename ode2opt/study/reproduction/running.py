@@ -17,8 +17,8 @@ from ode2opt.study.reproduction.cells import Made
 from ode2opt.study.reproduction.plan import ON_TRAINING, Effort, Item, training_of
 from ode2opt.threads import one_thread
 
-# On two cores: the whole study measured, the quick one from the processor time of its trainings.
-MINUTES = {"whole": 25, "quick": 10}
+# Measured on two quiet cores.
+MINUTES = {"whole": 25, "quick": 6}
 LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
 
 
