@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+import ode2opt
 from ode2opt import Family, Logistic, Memory, Method, Problem, learn, solve
 from ode2opt.dynamics import DefaultCoefficients
 
 PACKAGE = Path(__file__).parents[1] / "ode2opt"
 STEPS = re.compile(r"steps=[1-9]\d*")
-TRAINS = re.compile(r">>> .*\blearn\(")
+TRAINS = re.compile(r"(>>>|\.\.\.) .*\blearn\(")
 
 
 def with_examples():
@@ -43,8 +44,9 @@ def names(tmp_path, monkeypatch):
     method = Method(DefaultCoefficients(2.0).schedule(30), "test", 1e-6, "family", 1.0)
     method.save("method.safetensors")
     return {
-        "np": np, "Path": Path, "minimize": scipy.optimize.minimize, "Family": Family,
-        "Logistic": Logistic, "Memory": Memory, "Method": Method, "Problem": Problem,
+        "np": np, "ode2opt": ode2opt, "Path": Path, "minimize": scipy.optimize.minimize,
+        "Family": Family, "Logistic": Logistic, "Memory": Memory, "Method": Method,
+        "Problem": Problem,
         "learn": learn, "solve": solve, "A": A, "b": b, "X": A, "y": b, "method": method,
         "family": Family.from_arrays("logistic", A, b, size=20, l2=0.1),
         "x": np.zeros(3), "x0": np.ones(3), "problem": Logistic(A, b, l2=0.1),
@@ -81,7 +83,12 @@ def a_run():
     return {}
 
 
+def dask_names():
+    return {"opened": pytest.importorskip("ode2opt.integrations.dask").opened}
+
+
 MORE = {
+    "ode2opt.integrations.dask.helping": dask_names,
     "ode2opt.integrations.optax": optax_names,
     "ode2opt.integrations.torch": torch_names,
     "ode2opt.study.run_report": a_run,

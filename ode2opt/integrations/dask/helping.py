@@ -32,7 +32,8 @@ class Workers:
         client: a ``distributed.Client``.
 
     Examples:
-        >>> learn(family, target="sequence", helpers=Workers(Client("tcp://10.0.0.1:8786")))
+        >>> with opened("local", workers=1) as cluster:  # or the address of a scheduler
+        ...     learn(family, target="sequence", steps=0, helpers=Workers(cluster.client))
     """
 
     elsewhere = True
