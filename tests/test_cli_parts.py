@@ -124,9 +124,10 @@ def test_a_point_of_another_problem_is_refused(run_cli, folder, tmp_path, more):
     code, _, err = given_up(run_cli, folder, out, "--resume", *more)
     assert code == 2
     assert "is of another problem" in " ".join(err.split())
-    (tmp_path / "x.npz.partial").write_bytes(b"PK")
-    code, _, err = given_up(run_cli, folder, out, "--resume")
-    assert (code, "cannot be read" in " ".join(err.split())) == (2, True)
+    for damaged in (b"PK", b"PK\x03\x04 and no archive"):
+        (tmp_path / "x.npz.partial").write_bytes(damaged)
+        code, _, err = given_up(run_cli, folder, out, "--resume")
+        assert (code, "cannot be read" in " ".join(err.split())) == (2, True)
 
 
 def test_to_resume_a_file_must_be_named(run_cli, folder):

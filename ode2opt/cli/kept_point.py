@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems.files.arrays import read_arrays
 from ode2opt.storage import write_atomically
 
 Show = Callable[[Any], None]
@@ -71,9 +72,9 @@ class KeptPoint:
 
     def _read(self, file: Path, n: int) -> np.ndarray:
         try:
-            with np.load(file, allow_pickle=False) as found:
-                about, x = str(found["about"]), np.array(found["x"], dtype=np.float64)
-        except (OSError, ValueError, KeyError, EOFError):
+            _, found = read_arrays(file, ("about", "x"))
+            about, x = str(found["about"]), found["x"].astype(np.float64)
+        except (InputError, ValueError, KeyError):
             raise InputError(f"{file} cannot be read: delete it, and start again.") from None
         if about != self.about or x.shape != (n,) or not np.isfinite(x).all():
             raise InputError(f"{file} is of another problem: delete it, or name another --out.")

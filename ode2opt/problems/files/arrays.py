@@ -27,7 +27,7 @@ def read_npz(path: Path, wanted: Asked) -> DataTable:
     ``wanted`` may name another array of labels, and one of weights. Other arrays are not read.
     """
     label, own = wanted.label, [name for name in (wanted.label, wanted.weights) if name is not None]
-    names, arrays = _read_arrays(path, (*MATRIX, *LABELS, *PARTS, *own))
+    names, arrays = read_arrays(path, (*MATRIX, *LABELS, *PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
     for name in own:
         if name not in arrays:
@@ -62,7 +62,7 @@ def _weights(
     return found.astype(np.float64)
 
 
-def _read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, np.ndarray]]:
+def read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of all arrays, and those that are asked for; nothing is unpickled."""
     try:
         with zipfile.ZipFile(path) as archive:
