@@ -131,6 +131,6 @@ def test_an_error_on_a_worker_is_told(client):
     def spoiled(shared, item):
         raise InputError(f"Problem {item} is not to be had.")
 
-    with pytest.raises(InputError, match=r"Problem [01] is not to be had"):
+    with pytest.raises(InputError, match="Problem 0 is not to be had"):
         Workers(client).map(spoiled, None, [0, 1])
     assert Workers(client).map(lambda shared, item: shared + item, 1, range(5)) == [1, 2, 3, 4, 5]

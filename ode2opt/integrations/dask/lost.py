@@ -37,10 +37,18 @@ class Watch:
         self._seen = time.monotonic()
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
-        """Return what tasks found, in their order; gives up where nobody is left to find it."""
+        """Return what tasks found, in their order; gives up where nobody is left to find it.
+
+        Where several went wrong, the first of them is told, whoever was the quickest.
+        """
 
         async def gathered() -> list[Any]:
-            return await self.client.gather(list(futures))
+            try:
+                return await self.client.gather(list(futures))
+            except Exception:
+                for future in futures:
+                    await future
+                raise
 
         return self.outcome(gathered())
 
