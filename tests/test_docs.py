@@ -1,5 +1,7 @@
 """The documentation: its programs run, its commands are understood, what it points to is there."""
 
+import importlib.util
+import inspect
 import re
 import shlex
 from contextlib import redirect_stdout
@@ -11,6 +13,7 @@ import typer
 
 import ode2opt
 from ode2opt.cli.app import app
+from ode2opt.integrations import sklearn as estimators
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -103,6 +106,46 @@ def test_every_public_name_is_in_the_reference():
     reference = "\n".join(text for name, text in PAGES.items() if name.startswith("docs/api/"))
     described = set(re.findall(r"^::: ode2opt\.(?:\w+\.)*(\w+)$", reference, re.MULTILINE))
     assert set(ode2opt.__all__) - {"__version__"} <= described
+
+
+def test_every_estimator_is_in_the_reference_with_all_its_parameters():
+    """Each parameter of a constructor has a line under "Args:"."""
+    reference = PAGES["docs/api/estimators.md"]
+    for name in estimators.__all__:
+        assert f"::: ode2opt.integrations.sklearn.{name}\n" in reference + "\n"
+        kind = getattr(estimators, name)
+        lines = re.findall(r"^ +([\w, ]+):", inspect.getdoc(kind).partition("Args:")[2], re.M)
+        described = {word for line in lines for word in line.split(", ")}
+        assert set(inspect.signature(kind).parameters) <= described, name
+
+
+def test_the_home_page_has_the_install_line():
+    assert ["pip", "install", "."] in commands(PAGES["docs/index.md"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_formulas_of_a_page_survive_markdown(page):
+    """f* and x* outside code are escaped, and no inner product looks like a tag."""
+    text = FENCE.sub("", PAGES[page])
+    prose = re.sub(r"^ {4}.*$|`[^`]*`", "", text, flags=re.MULTILINE)
+    assert not re.findall(r"(?<![\w*\\])[fx]\*(?!\*)", prose)
+    assert not re.findall(r"<[a-z]\w*[^\w\s>/=-]", prose)
+
+
+def test_the_build_of_the_site_refuses_a_page_that_lost_an_asterisk():
+    hooks = module_of(ROOT / "docs/hooks.py")
+    source = "f(x) - f* <= |x - x*|"
+    assert "2 of 2" in hooks.lost_in_rendering(source, "<p>f(x) - f<em> &lt;= |x - x</em>|</p>")
+    assert hooks.lost_in_rendering(source, "<p>f(x) - f* &lt;= |x - x*|</p>") == ""
+    assert hooks.lost_in_rendering("`x*`, *x*", "<code>x<b>*</b></code>, <em>x</em>") == ""
+    assert "<g(x)," in hooks.lost_in_rendering("<g(x), x>", "<p><g(x), x></p>")
+
+
+def module_of(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_every_page_has_its_place_in_the_site():
