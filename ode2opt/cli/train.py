@@ -60,7 +60,8 @@ OutOption = Annotated[
     ),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit.")
+    bool,
+    typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit on its machine."),
 ]
 MemoryOption = Annotated[
     Path | None,

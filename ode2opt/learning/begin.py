@@ -43,10 +43,11 @@ def learn(
             method's, its mean solution the start where it has proved better, and no problem is
             solved beforehand. The target is then "sequence".
         out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
-        resume: go on with the run in ``out``, bit for bit, with the options that it has.
+        resume: go on with the run in ``out`` with the options that it has; bit for bit on the
+            machine that began it.
         callback: called with a :class:`Step` after every step; a true answer ends training.
         helpers: who else works on it, such as :class:`ode2opt.integrations.dask.helping.Workers`;
-            the method is, bit for bit, the one without them.
+            the method is, bit for bit, the one without them if all have processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`.
 

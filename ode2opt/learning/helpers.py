@@ -2,7 +2,7 @@
 
 A piece is a function of what all pieces share and of one item. Answers come in the order of the
 items, and each is computed by itself, so that what is made of them is the same bit for bit wherever
-they were computed.
+they were computed, on processors of one kind.
 """
 
 from __future__ import annotations

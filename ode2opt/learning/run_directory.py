@@ -2,10 +2,11 @@
 
     config.json  metrics.jsonl  checkpoints/step-000010.safetensors  method.safetensors
 
-A checkpoint holds all that training needs to go on bit for bit, and how long the metrics were.
-Everything is written beside its place, flushed and renamed; metrics are cut back on resuming. One
-process at a time has the folder. Before the first checkpoint nothing is earned: a run that was
-broken off there begins anew, resumed or not. Reading a run needs no JAX; checkpoints do.
+A checkpoint holds all that training needs to go on, on the same machine bit for bit, and how long
+the metrics were. Everything is written beside its place, flushed and renamed; metrics are cut back
+on resuming. One process at a time has the folder. Before the first checkpoint nothing is earned: a
+run that was broken off there begins anew, resumed or not. Reading a run needs no JAX; checkpoints
+do.
 """
 
 from __future__ import annotations

@@ -17,20 +17,24 @@ SMALLEST_SQUARE = 1e-30  # squares of single precision below it may have lost di
 
 
 def norm(g: Array) -> float:
-    """Return the Euclidean norm, infinity or NaN only where the numbers themselves are such.
+    """Return the Euclidean norm; infinity or NaN only where an entry or the norm itself is such.
 
-    The squares may overflow or vanish where the norm does not: then they are made anew, in double
-    precision and in lengths of the largest number.
+    The squares may overflow or vanish where the norm does not. Then the entries are first divided
+    by a power of two close to the largest one. Such a division is exact where nothing underflows:
+    for NumPy arrays norm(2**k g) is 2**k norm(g) to the last bit, on every machine.
     """
     square = float(g @ g)
     if SMALLEST_SQUARE < square < math.inf:
         return math.sqrt(square)
-    g = np.asarray(g, dtype=np.float64)
+    g = np.asarray(g)
     largest = float(np.max(np.abs(g), initial=0.0))
     if not 0 < largest < math.inf:
         return largest
-    scaled = g / largest
-    return largest * math.sqrt(float(scaled @ scaled))
+    _, exponent = math.frexp(largest)
+    # Two factors, as 2**exponent or its inverse may be out of the range of the precision.
+    one, other = 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2)
+    scaled = g / one / other
+    return math.sqrt(float(scaled @ scaled)) * one * other
 
 
 def usable(curvature: float) -> float:
