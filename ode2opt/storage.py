@@ -122,6 +122,18 @@ def read_tensors(
         raise InputError(f"The description in {path} is damaged: {error}") from None
 
 
+def has_description(path: Path, key: str) -> bool:
+    """Whether a file is a safetensors file with a description under ``key``; reads no array."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        _check_header(path, key)
+        with safe_open(path, framework="numpy") as file:
+            return key in (file.metadata() or {})
+    except (InputError, SafetensorError):
+        return False
+
+
 def _check_header(path: Path, what: str) -> None:
     """Refuse what is no file, and a header whose tables would fill the memory."""
     if not path.exists():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ode2opt.errors import InputError, Ode2OptError, printable
+from ode2opt.errors import Ode2OptError, printable
 from ode2opt.errors import sentence as short
 from ode2opt.storage import write_atomically
 
@@ -236,24 +235,6 @@ def facts_table(facts: dict[str, Any], title: str) -> Table:
         shown = f"{value:.6g}" if isinstance(value, float) else str(value)
         table.add_row(plain(name.replace("_", " ")), plain(shown))
     return table
-
-
-def check_writable(file: str | Path | None) -> None:
-    """Refuse an output file that cannot be written before any work is done."""
-    if file is None or str(file) == "-":
-        return
-    path = Path(file)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it.")
-    if path.exists() and not path.is_file():
-        return  # a pipe or a device
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"There is no folder {path.absolute().parent} to write {path.name} into.")
-    try:
-        with tempfile.TemporaryFile(dir=path.absolute().parent):
-            pass
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def write_json(document: Any, file: str | None) -> None:

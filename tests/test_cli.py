@@ -225,7 +225,7 @@ def test_what_is_written_keeps_links_and_ordinary_rights(run_cli, tmp_path, clas
     real.write_text("old")
     link.symlink_to(real)
     arguments = ("solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1)
-    assert run_cli(*arguments, "--json", link)[0] == 0
+    assert run_cli(*arguments, "--json", link, "--overwrite")[0] == 0
     assert link.is_symlink()
     assert json.loads(real.read_text())["success"]
     plain = write(tmp_path / "plain", "")
@@ -395,8 +395,9 @@ def test_a_full_disk_leaves_the_old_file(run_cli, tmp_path, monkeypatch, classif
 
     monkeypatch.setattr("numpy.savez", full)
     code, _, err = run_cli(
-        "solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1, "--out", solution
-    )
+        "solve", tmp_path / "data.npz", "--problem", "logistic", "--l2", 0.1, "--out", solution,
+        "--overwrite",
+    )  # fmt: skip
     assert code == 1
     assert "No space left on device" in err
     assert solution.read_text() == "earned before"

@@ -26,12 +26,23 @@ from ode2opt.cli.options import (
     WeightsOption,
     client_of,
     load_family,
-    load_methods,
+    load_method,
     model_options,
+    named_files,
     pool_of,
     say_words,
 )
-from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    check_outputs,
+    dataset_files,
+    json_with,
+    method_file,
+)
+from ode2opt.terminal import bar, fail, out, say, write_json
+
+RESULT = json_with("problem", "dataset", "instances", "methods")
 
 
 @app.command(
@@ -69,13 +80,17 @@ def bench(
     label: LabelOption = None,
     weights: WeightsOption = None,
     json_file: JsonOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Compare methods on fresh test problems of a dataset."""
     from ode2opt.study.benchmark import Settings, run_benchmark
 
+    files = named_files(method or [])
+    inputs = [*dataset_files(dataset), *map(method_file, files.values())]
+    check_outputs([Output("--json", json_file, RESULT)], inputs, overwrite)
     settings = Settings(
         methods=tuple(name.strip() for name in methods.split(",") if name.strip()),
-        learned=load_methods(method or []),
+        learned={name: load_method(file) for name, file in files.items()},
         instances=instances,
         tol=tol,
         max_iter=max_iter,
@@ -83,7 +98,6 @@ def bench(
         handover=handover.value,
         jobs=jobs,
     )
-    check_writable(json_file)
     model = model_options(problem, p, l2, intercept)
     family = load_family(problem, dataset, split, size, label, model, weights)
     with (

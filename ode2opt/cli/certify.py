@@ -25,9 +25,20 @@ from ode2opt.cli.options import (
     model_options,
     named,
 )
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    check_outputs,
+    dataset_files,
+    json_with,
+    method_file,
+    unknown,
+)
 from ode2opt.errors import InputError, needing
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import bar, check_writable, fail, out, say, write_json
+from ode2opt.terminal import bar, fail, out, say, write_json
+
+RESULT = json_with("method", "problem", "dataset", "levels")
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
@@ -58,14 +69,18 @@ def certify(
     intercept: InterceptOption = False,
     label: LabelOption = None,
     json_file: JsonOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Say what theory and instances promise about a method; exits 1 if it is refused."""
     with needing("learn"):
         from ode2opt.study import figures
         from ode2opt.study.certify import certify_family
 
-    check_writable(json_file)
-    check_writable(figure)
+    check_outputs(
+        [Output("--json", json_file, RESULT), Output("--figure", figure, unknown)],
+        [*dataset_files(dataset), method_file(method)],
+        overwrite,
+    )
     form = None if figure is None else figures.check_figure_file(figure)
     model = model_options(problem, p, l2, intercept)
     family = load_family(problem, dataset, split, size, label, model)

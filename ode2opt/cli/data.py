@@ -10,19 +10,23 @@ from rich.table import Table
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, LabelOption, Split, SplitOption
+from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
 from ode2opt.errors import unknown_name
-from ode2opt.terminal import check_writable, downloads, facts_table, out, say, write_json
+from ode2opt.terminal import downloads, facts_table, out, say, write_json
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
 
+LISTED = json_with("name", "columns", "origin", "place")
+DESCRIBED = json_with("name", "split", "columns", "rows_a_problem", "storage")
+
 
 @data_app.command("list", epilog="Example: [bold]ode2opt data list[/bold]")
-def data_list(json_file: JsonOption = None) -> None:
+def data_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) -> None:
     """List the named datasets and where each would come from."""
     from ode2opt.problems import DATASETS
 
-    check_writable(json_file)
+    check_outputs([Output("--json", json_file, LISTED)], overwrite=overwrite)
     rows = [
         {
             "name": name,
@@ -63,11 +67,12 @@ def data_info(
     split: SplitOption = None,
     label: LabelOption = None,
     json_file: JsonOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""
     from ode2opt.problems.datasets import describe
 
-    check_writable(json_file)
+    check_outputs([Output("--json", json_file, DESCRIBED)], dataset_files(name), overwrite)
     facts = describe(_load(name, split, label))
     if json_file != "-":
         out.print(facts_table(facts, name))

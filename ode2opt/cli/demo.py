@@ -8,6 +8,14 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
+from ode2opt.cli.outputs import (
+    PAGE,
+    Output,
+    OverwriteOption,
+    check_folder,
+    check_outputs,
+    tensors_of,
+)
 from ode2opt.terminal import bar, live_training, out, say
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
@@ -18,11 +26,17 @@ def demo(
     out_dir: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where method and report go.", parser=named)
     ] = Path("ode2opt-demo"),
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Solve one problem of handwritten digits, then a stream, then learn a method; a minute."""
     from ode2opt.study import demo as study
     from ode2opt.study.terminal_tables import benchmark_table
 
+    check_folder(out_dir)
+    if out_dir.is_dir():
+        kinds = {study.METHOD_FILE: tensors_of("ode2opt"), study.REPORT_FILE: PAGE}
+        outputs = [Output("--out", out_dir / name, ours) for name, ours in kinds.items()]
+        check_outputs(outputs, overwrite=overwrite)
     say("1. One logistic regression on handwritten digits, gradient norm 1e-6:")
     for name, one in study.solve_one().items():
         say(f"   {name:12}{one.oracle_calls:6.0f} calls{1e3 * one.seconds:8.1f} ms   {one.method}")

@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.cli.outputs import npz_with
 from ode2opt.errors import InputError
 from ode2opt.problems.files.arrays import read_arrays
 from ode2opt.storage import write_atomically
 
 Show = Callable[[Any], None]
 EVERY = 10.0  # seconds between two points that are kept
+KEPT = npz_with("x", "grad_norm", "about")
+
+
+def kept_file(out: Path | None) -> Path | None:
+    """Return where the points of a solve are kept; of None, a pipe or a device nowhere."""
+    on_disk = out is not None and (out.is_file() or not out.exists())
+    return out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
 
 
 class KeptPoint:
@@ -28,8 +36,7 @@ class KeptPoint:
     """
 
     def __init__(self, out: Path | None, about: dict[str, Any]) -> None:
-        on_disk = out is not None and (out.is_file() or not out.exists())
-        self.file = out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
+        self.file = kept_file(out)
         self.about = json.dumps(about, sort_keys=True)
         self._best, self._due = math.inf, time.monotonic() + EVERY
 

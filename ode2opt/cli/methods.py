@@ -12,12 +12,29 @@ from rich.table import Table
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, load_method, named
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    check_outputs,
+    json_with,
+    method_file,
+    text_with,
+)
 from ode2opt.errors import InputError
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import check_writable, facts_table, out, plain, say, write_json
+from ode2opt.terminal import facts_table, out, plain, say, write_json
 
 methods_app = typer.Typer(no_args_is_help=True, help="List, describe and export learned methods.")
 app.add_typer(methods_app, name="methods")
+
+LISTED = json_with("name", "family", "tol", "lbfgs_calls")
+DESCRIBED = json_with("family", "tol", "guard", "provenance", "arrays")
+EXPORTED = {
+    "h": text_with("Written by ode2opt"),
+    "c": text_with("solved whatever the method makes of them"),
+    "json": DESCRIBED,
+    "csv": text_with("k,a,c,d\n"),
+}
 
 MethodArgument = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="a name of 'ode2opt methods list', or a file")
@@ -33,11 +50,11 @@ class Format(StrEnum):
 
 
 @methods_app.command("list", epilog="Example: [bold]ode2opt methods list[/bold]")
-def methods_list(json_file: JsonOption = None) -> None:
+def methods_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) -> None:
     """List the learned methods that come with the package."""
     from ode2opt.solvers.library import by_name, learned_names
 
-    check_writable(json_file)
+    check_outputs([Output("--json", json_file, LISTED)], overwrite=overwrite)
     rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]
     if json_file != "-":
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -51,9 +68,11 @@ def methods_list(json_file: JsonOption = None) -> None:
 
 
 @methods_app.command("show", epilog="Example: [bold]ode2opt methods show logistic-a5a[/bold]")
-def methods_show(name: MethodArgument, json_file: JsonOption = None) -> None:
+def methods_show(
+    name: MethodArgument, json_file: JsonOption = None, overwrite: OverwriteOption = False
+) -> None:
     """Describe a learned method: what it does, where it comes from, what was measured."""
-    check_writable(json_file)
+    check_outputs([Output("--json", json_file, DESCRIBED)], [method_file(name)], overwrite)
     method = _learned(name)
     arrays, about = method.described()
     if json_file != "-":
@@ -87,6 +106,7 @@ def methods_export(
             parser=named,
         ),
     ] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Write a learned method's table for another language."""
     from ode2opt.integrations import export
@@ -96,14 +116,17 @@ def methods_export(
     if form is Format.c:
         header, example = export.to_c(method, stem).items()
         target = Path(header[0]) if file is None else file
-        texts = {target: header[1], target.with_name(example[0]): example[1]}
-        texts = {path: text.replace(header[0], target.name) for path, text in texts.items()}
+        written = {target: header[1], target.with_name(example[0]): example[1]}
+        texts = {path: text.replace(header[0], target.name) for path, text in written.items()}
+        kinds = ["h", "c"]
     elif form is Format.json:
-        texts = {file or Path(f"{stem}.json"): export.to_json(method)}
+        texts, kinds = {file or Path(f"{stem}.json"): export.to_json(method)}, ["json"]
     else:
-        texts = {file or Path(f"{stem}.csv"): export.to_csv(method)}
-    for path in texts:
-        check_writable(path)
+        texts, kinds = {file or Path(f"{stem}.csv"): export.to_csv(method)}, ["csv"]
+    outputs = [
+        Output("--out", path, EXPORTED[kind]) for path, kind in zip(texts, kinds, strict=True)
+    ]
+    check_outputs(outputs, [method_file(name)], overwrite)
     for path, text in texts.items():
         _write(path, text)
 

@@ -206,17 +206,17 @@ def say_words(words: tuple[str, ...]) -> None:
         say(told(words))
 
 
-def load_methods(given: list[str]) -> dict[str, Any]:
-    """Read the files of ``[NAME=]FILE``; the name is the file's stem where none is given."""
-    methods: dict[str, Any] = {}
+def named_files(given: list[str]) -> dict[str, str]:
+    """Return the files of ``[NAME=]FILE`` by name; it is the file's stem where none is given."""
+    files: dict[str, str] = {}
     for text in given:
         name, sign, file = text.partition("=")
         if not sign or not name or "/" in name:
             name, file = Path(text).stem, text
-        if name in methods:
+        if name in files:
             raise InputError(f"The method {name} is named twice: give --method NAME=FILE.")
-        methods[name] = load_method(file)
-    return methods
+        files[name] = file
+    return files
 
 
 def load_method(name: str) -> Any:

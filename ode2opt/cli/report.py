@@ -9,7 +9,8 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
-from ode2opt.terminal import check_writable, say
+from ode2opt.cli.outputs import PAGE, Output, OverwriteOption, check_outputs, input_files
+from ode2opt.terminal import say
 
 REPORT = "report.html"
 
@@ -29,12 +30,14 @@ def report(
             parser=named,
         ),
     ] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Show a training run on one HTML page, readable without a network."""
     from ode2opt.study.run_report import run_report
 
-    page = run_report(run_dir)
     target = file or run_dir / REPORT
-    check_writable(target)
-    page.save(target)
+    if run_dir.is_dir():  # run_report says what is wrong with anything else
+        inputs = [one for one in input_files(run_dir) if one.name != REPORT]
+        check_outputs([Output("--out", target, PAGE)], inputs, overwrite)
+    run_report(run_dir).save(target)
     say(f"The report is {target}")

@@ -10,6 +10,7 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.options import SharersOption, SharingOption, client_of, named, pool_of
+from ode2opt.cli.outputs import check_folder
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.problems._arrays import as_count
 from ode2opt.terminal import bar_or_lines, err, fail, say
@@ -54,6 +55,7 @@ def reproduce(
     with needing("learn"):
         from ode2opt.study.reproduction import Reproduction
     jobs = as_count(jobs, "jobs")
+    check_folder(out_dir)
     study = Reproduction(out_dir.absolute(), only, quick)
     err.print(f"reproduce: {study.left}.", markup=False, highlight=False, soft_wrap=True)
     kept = f"{out_dir} keeps what is done, and the same command goes on."

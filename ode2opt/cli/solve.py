@@ -28,10 +28,18 @@ from ode2opt.cli.options import (
     named,
     say_words,
 )
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    check_outputs,
+    json_with,
+    method_file,
+    npz_with,
+    read_before,
+)
 from ode2opt.errors import InputError
 from ode2opt.storage import write_atomically
 from ode2opt.terminal import (
-    check_writable,
     facts_table,
     fail,
     out,
@@ -42,6 +50,9 @@ from ode2opt.terminal import (
 
 if TYPE_CHECKING:
     from ode2opt import Result
+
+RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
+SOLUTION = npz_with("x", "fun", "grad_norm", "status")
 
 
 @app.command(
@@ -104,24 +115,29 @@ def solve(
         ),
     ] = False,
     json_file: JsonOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
     import numpy as np
 
     from ode2opt import Memory
     from ode2opt import solve as minimise
-    from ode2opt.cli.kept_point import KeptPoint
+    from ode2opt.cli.kept_point import KEPT, KeptPoint, kept_file
     from ode2opt.problems import categories
     from ode2opt.problems.family import kind_of
 
     kind, chosen = kind_of(problem), load_method(method)
     options = model_options(problem, p, l2, intercept)
-    check_writable(json_file)
-    check_writable(out_file)
-    check_writable(memory)
+    if str(out_file) == "-":
+        raise InputError("--out - must name a file: --json - prints the result.")
+    outputs = [
+        Output("--json", json_file, RESULT),
+        Output("--out", out_file, SOLUTION),
+        Output("--memory", memory, read_before),
+        Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
+    ]
+    check_outputs(outputs, [file, method_file(method)], overwrite)
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
-    if out_file is not None and str(out_file) in ("-", json_file):
-        raise InputError(f"--out {out_file} must name a file of its own.")
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
         rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)

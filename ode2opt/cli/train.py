@@ -29,11 +29,18 @@ from ode2opt.cli.options import (
     named,
     say_words,
 )
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    check_folder,
+    check_outputs,
+    dataset_files,
+    json_with,
+)
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
 from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
 from ode2opt.terminal import (
-    check_writable,
     facts_table,
     fail,
     live_training,
@@ -44,6 +51,8 @@ from ode2opt.terminal import (
 
 RUNS = Path("runs")
 RESULT = "The result"
+LEARNED_JSON = json_with("run", "horizon", "validation", "test")
+RUN_FILES = ("config.json", "metrics.jsonl", "choice.json", "method.safetensors")
 SHARING = "Who works on it"
 SAME = ("jax", "jaxlib", "numpy", "equinox")  # packages whose versions decide what is learned
 
@@ -87,6 +96,7 @@ OTHERS = [
     Shown("cluster", SharingOption, None, SHARING),
     Shown("workers", SharersOption, None, SHARING),
     Shown("json_file", JsonOption, None, RESULT),
+    Shown("overwrite", OverwriteOption, False, RESULT),
 ]
 
 
@@ -112,6 +122,7 @@ def train(
     cluster: str | None,
     workers: int | None,
     json_file: str | None,
+    overwrite: bool,
     **rest: Any,
 ) -> None:
     """Learn a method for the problems of a dataset by StoPM.
@@ -130,11 +141,13 @@ def train(
         from ode2opt.learning import comparison
         from ode2opt.learning.begin import begun, options_for
 
-    check_writable(json_file)
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
     names = ("target", *(one.name for one in OWN))
     given = {name: _plain(rest[name]) for name in names if _was_given(ctx, name)}
     options = options_for(given, memory is not None, folder if resume else None)
+    inputs = [*dataset_files(dataset), memory, *(folder / name for name in RUN_FILES)]
+    check_outputs([Output("--json", json_file, LEARNED_JSON)], inputs, overwrite)
+    check_folder(folder)
     known = None if memory is None else Memory.load(memory)
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
     family = load_family(

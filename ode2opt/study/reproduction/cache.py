@@ -30,6 +30,8 @@ NUMERICS = (
     "study/reproduction/rows.py",
 )
 """The folders and files whose source decides the numbers of a study."""
+WRITTEN = ("results.json", "cache", "tables", "figures", "report.html")
+"""What a study writes into its folder, beside study.json."""
 Identity = dict[str, Any]
 
 
@@ -63,8 +65,8 @@ def claim(folder: Path, identity: Identity) -> None:
         raise InputError(f"{folder} is a file; --out names a folder.")
     file = folder / "study.json"
     if not file.exists():
-        if (folder / "results.json").exists() or (folder / "cache").exists():
-            raise InputError(f"{folder} holds results of something else: name another --out.")
+        if found := [name for name in WRITTEN if (folder / name).exists()]:
+            raise InputError(f"{folder} holds {found[0]} of something else: name another --out.")
         folder.mkdir(parents=True, exist_ok=True)
         write_json(file, identity)
         return
