@@ -52,6 +52,17 @@ def test_bench_shows_a_table_and_writes_json_to_a_file(run_cli, tmp_path):
     assert json.loads(file.read_text())["split"] == "shuffled"
 
 
+def test_bench_says_which_methods_take_no_relay(run_cli, tmp_path):
+    file = tmp_path / "bench.json"
+    code, out, _ = run_cli(
+        "bench", "logistic", "digits", "--methods", "eigac-c4,lbfgs,auto", "--instances", 1,
+        "--max-iter", 20, "--jobs", 1, "--handover", "relay", "--json", file,
+    )  # fmt: skip
+    assert code == 0
+    assert "The relay is for EIGAC with a table; run as they are: lbfgs, auto." in out
+    assert json.loads(file.read_text())["as_they_are"] == ["lbfgs", "auto"]
+
+
 def test_bench_takes_a_users_file(run_cli, tmp_path, rng):
     np.savez(tmp_path / "mine.npz", A=rng.standard_normal((80, 3)), b=rng.standard_normal(80))
     code, out, _ = run_cli(

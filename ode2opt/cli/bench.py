@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -116,6 +116,9 @@ def bench(
         "seed": seed,
         "methods": benchmark.statistics(),
     }
+    as_they_are = [name for name, own in settings.handovers().items() if own != handover.value]
+    if as_they_are:
+        document["as_they_are"] = as_they_are
     if json_file != "-":
         from ode2opt.study.terminal_tables import benchmark_table, earned_words
 
@@ -126,6 +129,7 @@ def bench(
         out.print(benchmark_table(benchmark, title))
         say_words(family.words)
         for sentence in (
+            *_without_relay(as_they_are),
             *_away(settings.learned, family),
             *earned_words(benchmark.statistics()),
             *filter(None, [benchmark.disturbance()]),
@@ -134,6 +138,12 @@ def bench(
     write_json(document, json_file)
     if benchmark.instances < instances:
         fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)
+
+
+def _without_relay(names: Sequence[str]) -> Iterator[str]:
+    """Say which methods the relay that was asked for does not apply to."""
+    if names:
+        yield f"The relay is for EIGAC with a table; run as they are: {', '.join(names)}."
 
 
 def _away(learned: Mapping[str, Any], family: Any) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Split(StrEnum):
 
 
 class HandoverChoice(StrEnum):
-    """What watches a schedule."""
+    """Who goes on where a method gives up."""
 
     guard = "guard"
     relay = "relay"
@@ -132,7 +132,14 @@ SharersOption = Annotated[
         show_default=False,
     ),
 ]
-HandoverOption = Annotated[HandoverChoice, typer.Option(help="What watches the EIGAC methods.")]
+HandoverOption = Annotated[
+    HandoverChoice,
+    typer.Option(
+        help="Who goes on where a method gives up. guard: the next stage; none: nobody, the first "
+        "stage runs alone; relay: the paper's, for EIGAC with a table, while others run as they "
+        "are."
+    ),
+]
 
 
 @contextmanager

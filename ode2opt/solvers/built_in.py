@@ -16,14 +16,14 @@ from ode2opt.solvers.auto import planned
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import HandOver, Run, Stop
-from ode2opt.solvers.supervisor import PLAIN, Stage, supervise
+from ode2opt.solvers.run import HandOver, Run
+from ode2opt.solvers.supervisor import PLAIN, Stage, first_alone, supervise
 
 Policy = Guard | Relay | None
-"""What watches a schedule: the guard, the paper's relay, or nothing."""
+"""What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,33 @@ def follow(eigac: Eigac, policy: Policy) -> None:
 
 
 def in_stages(run: Run, x: Array, stages: Iterable[Stage], policy: Policy) -> None:
-    """Run stages from ``x``: all of them under the guard, else the first one alone."""
+    """Run stages from ``x``: all of them under the guard, the first one alone without it."""
     here = run.begin(np.asarray(x).astype(np.float64))
-    if isinstance(policy, Guard):
-        supervise(run, here, stages)
-    try:
-        next(iter(stages)).go(run, here)
-    except HandOver:
-        raise Stop(Status.LINE_SEARCH) from None
+    if policy is None:
+        first_alone(run, here, stages)
+    supervise(run, here, stages)
+
+
+def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
+    """Whether a method is EIGAC with a table of (a, c, d): what guards and relays can watch."""
+    if isinstance(method, Method):
+        return not method.instant
+    return isinstance(method, Schedule) or method.coefficients is not None
+
+
+def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> None:
+    """Refuse a relay, or a guard with settings, for a method that has no table to watch.
+
+    The words "guard" and "none" are for every method.
+    """
+    if isinstance(handover, Guard) and isinstance(method, Method):
+        return  # an instant method takes its fallback from the guard
+    if (handover == "relay" or not isinstance(handover, str)) and not runs_a_table(method):
+        kind = "relay" if handover == "relay" else type(handover).__name__
+        raise InputError(
+            f"handover {kind} watches the tables of EIGAC (a Schedule, a learned table, eigac-c1 to"
+            f" eigac-c4), and this method has none: use handover='guard' or 'none'."
+        )
 
 
 def _classic(
@@ -105,7 +124,7 @@ METHODS: dict[str, BuiltIn] = {
     "auto": BuiltIn(
         "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
         False,
-        lambda run, x, L, policy: in_stages(run, x, planned(run), Guard()),
+        lambda run, x, L, policy: in_stages(run, x, planned(run), policy),
     ),
     "newton": BuiltIn(
         "Newton's method, by Cholesky or conjugate gradients",

@@ -25,7 +25,7 @@ from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
 from ode2opt.solvers.memory import FEW_TO_JUDGE, RECENT, Known, Memory
 from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import Slow, Stage, supervise
+from ode2opt.solvers.supervisor import Slow, Stage, first_alone, supervise
 from ode2opt.solvers.whitening import AFTER
 
 LARGEST_MATRIX = 1_000  # variables up to which the whole Hessian is kept
@@ -46,10 +46,13 @@ Look = Callable[[Known], Known]
 
 
 class Recall:
-    """A solve that begins with what a memory knows, and ends with what it has learned."""
+    """A solve that begins with what a memory knows, and ends with what it has learned.
 
-    def __init__(self, memory: Memory, run: Run) -> None:
-        self.memory, self.run = memory, run
+    With ``first_only`` nobody goes on where the first stage gives up.
+    """
+
+    def __init__(self, memory: Memory, run: Run, first_only: bool = False) -> None:
+        self.memory, self.run, self.first_only = memory, run, first_only
         with memory.lock:
             self.known = memory.about(run.problem)
         known = self.known
@@ -60,7 +63,8 @@ class Recall:
     def minimise(self, x: Array, given: bool) -> None:
         """Minimise; leaves by Stop. A start that was given is always looked at."""
         here = self._start(np.asarray(x).astype(np.float64), given)
-        supervise(self.run, here, self._stages())
+        go = first_alone if self.first_only else supervise
+        go(self.run, here, self._stages())
 
     def _start(self, x: np.ndarray, given: bool) -> Here:
         """Return the better of two starts, evaluated; one of them alone where that is known."""

@@ -30,6 +30,7 @@ class Status(Enum):
     CALLBACK = "The callback asked to stop."
     WORKERS_LOST = "Those who hold the rows are gone; this is the best point so far."
     INTERRUPTED = "Interrupted; this is the best point so far."
+    GAVE_UP = "The first stage gave up; handover 'none' lets no other go on."
 
 
 def _finite(number: float) -> float | None:

@@ -23,7 +23,7 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
-from ode2opt.solvers.built_in import BuiltIn, Policy, follow, in_stages
+from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import by_name
@@ -35,7 +35,8 @@ from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.run import NOT_FINITE, Callback, HandOver, Run, Stop
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
-HANDOVERS: dict[str, Policy] = {"guard": Guard(), "relay": Relay(), "none": None}
+GUARD = Guard()
+HANDOVERS: dict[str, Policy] = {"guard": GUARD, "relay": Relay(), "none": None}
 
 
 def solve(
@@ -72,9 +73,12 @@ def solve(
         tol: the Euclidean gradient norm to reach.
         max_iter: at most this many iterations.
         max_seconds: at most this much wall time.
-        handover: what watches a schedule: "guard" (always converges; with a learned method's own
-            settings), "relay" (the paper's) or "none"; or a :class:`Guard` or :class:`Relay` with
-            settings of your own. The classical methods run as they are.
+        handover: who goes on where a method gives up. "guard": the next stage, and in the end a
+            method with a proof (a learned method brings its own settings). "none": nobody; the
+            first stage runs alone until it meets the tolerance, gives up or hits a limit. "relay":
+            the paper's, for EIGAC with a table only. A :class:`Guard` or :class:`Relay` has
+            settings of your own, for methods with a table. Gradient descent, Nesterov's method,
+            IGAHD and scipy's L-BFGS have one stage and run as they are.
         stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` tells when ``tol`` was met.
         history: keep norms, calls and seconds of every iteration.
         callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
@@ -111,7 +115,7 @@ def solve(
     )
     if memory is None:
         return minimised(run, x0, chosen, policy)
-    recall = Recall(memory, run)
+    recall = Recall(memory, run, first_only=policy is None)
     with np.errstate(over="ignore", invalid="ignore"):
         status = _minimise(run, x0, recall, policy)
         with suppress(
@@ -132,7 +136,7 @@ def minimised(
     run: Run,
     x0: Array | Start | None,
     method: BuiltIn | Schedule | Method | Way,
-    policy: Policy = None,
+    policy: Policy = GUARD,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -177,7 +181,8 @@ def _follow_learned(run: Run, x: Array, method: Method, policy: Policy) -> None:
     """Run EIGAC as a learned method has it: its schedule, scale and metric; leaves by Stop."""
     metric = None if method.metric is None else method.metric.on(run.problem)
     if method.schedule is None:
-        guard = policy if isinstance(policy, Guard) else method.guard
+        guard = policy or method.guard
+        assert isinstance(guard, Guard)
         in_stages(run, x, guard.stages(metric, method.family_scale or 1.0), policy)
         return
     run.tell(method.words)
@@ -287,13 +292,14 @@ class _Remembering:
 
 
 def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> Policy:
-    if handover == "guard" and isinstance(method, Method):
-        return method.guard
+    given = isinstance(handover, Guard | Relay)
+    if not given and (not isinstance(handover, str) or handover not in HANDOVERS):
+        raise unknown_name("handover", str(handover), HANDOVERS)
+    check_handover(handover, method)
     if isinstance(handover, Guard | Relay):
         return handover
-    if not isinstance(handover, str) or handover not in HANDOVERS:
-        raise unknown_name("handover", str(handover), HANDOVERS)
-    return HANDOVERS[handover]
+    own = handover == "guard" and isinstance(method, Method)
+    return method.guard if own else HANDOVERS[handover]
 
 
 def _tolerance(task: Problem, tol: float) -> float:

@@ -15,8 +15,9 @@ from itertools import chain
 from typing import NoReturn
 
 from ode2opt.solvers.fallback import nesterov_backtracking
-from ode2opt.solvers.lbfgs import Corrections, lbfgs
-from ode2opt.solvers.run import HandOver, Here, Run, Watch
+from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.run import HandOver, Here, Run, Stop, Watch
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,17 @@ def supervise(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
             here = here if end.here is None else end.here
             stage = next(following)
             run.hand_over(end.reason, stage.name)
+
+
+def first_alone(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
+    """Run the first stage only, unwatched; leaves by Stop, also where the stage gives up."""
+    run.watch, run.accept_non_finite = None, True
+    try:
+        next(iter(stages)).go(run, here)
+    except HandOver as end:
+        no_step = end.reason == NO_DECREASE
+        raise Stop(Status.LINE_SEARCH if no_step else Status.GAVE_UP) from None
+    raise AssertionError("a stage returned without a status")
 
 
 NEAR = 0.5  # of the evaluations made: a stage that needs no more to arrive goes on

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.solvers import Memory, Method, Result, Status, solve
-from ode2opt.solvers.built_in import built_in
+from ode2opt.solvers.built_in import built_in, runs_a_table
+from ode2opt.solvers.solve import HANDOVERS
 from ode2opt.study.pool import Pool, Processes
 from ode2opt.threads import one_thread
 
@@ -70,7 +71,11 @@ Measured = tuple[dict[str, Outcome], Clock]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a benchmark is run with: built-in methods by name, and learned ones under theirs."""
+    """What a benchmark is run with: built-in methods by name, and learned ones under theirs.
+
+    ``handover`` is that of :func:`ode2opt.solve`, but "relay" may be asked of any methods: those
+    without a table run under the guard, as they are (see :meth:`handovers`).
+    """
 
     methods: tuple[str, ...]
     learned: Mapping[str, Method] = field(default_factory=dict)
@@ -93,6 +98,16 @@ class Settings:
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
         as_positive(self.tol, "tol")
+        if self.handover not in HANDOVERS:
+            raise unknown_name("handover", str(self.handover), HANDOVERS)
+
+    def handovers(self) -> dict[str, str]:
+        """Return what each method is run with: the handover asked for, or guard for a relay."""
+        if self.handover != "relay":
+            return dict.fromkeys(self.names, self.handover)
+        tables = {name for name in self.alone if runs_a_table(built_in(name))}
+        tables |= {name for name, method in self.learned.items() if runs_a_table(method)}
+        return {name: "relay" if name in tables else "guard" for name in self.names}
 
     @property
     def alone(self) -> tuple[str, ...]:
@@ -195,7 +210,13 @@ def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
         for i in range(settings.instances):
             problem = _instance(family, settings, i)
             with clock.running():
-                result = solve(problem, memory=memory, tol=settings.tol, max_iter=settings.max_iter)
+                result = solve(
+                    problem,
+                    memory=memory,
+                    tol=settings.tol,
+                    max_iter=settings.max_iter,
+                    handover=settings.handovers()[MEMORY],
+                )
             _raise_interrupt(result)
             reached = result.reached
             found.append(
@@ -232,8 +253,12 @@ def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
         _warm_up(settings.alone)
         problem = _instance(family, settings, instance)
         methods = {name: name for name in settings.alone} | dict(settings.learned)
+        handovers = settings.handovers()
         with clock.running():
-            found = {name: _outcome(problem, each, settings) for name, each in methods.items()}
+            found = {
+                name: _outcome(problem, each, settings, handovers[name])
+                for name, each in methods.items()
+            }
     return found, clock
 
 
@@ -245,7 +270,7 @@ def _warm_up(methods: tuple[str, ...]) -> None:
         solve(problem, problem.start(), method=method, max_iter=3)
 
 
-def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
+def _outcome(problem: Any, method: str | Method, settings: Settings, handover: str) -> Outcome:
     own_start = isinstance(method, Method) and method.start is not None
     result = solve(
         problem,
@@ -253,7 +278,7 @@ def _outcome(problem: Any, method: str | Method, settings: Settings) -> Outcome:
         method=method,
         tol=settings.tol,
         max_iter=settings.max_iter,
-        handover=settings.handover,
+        handover=handover,
         stop_at_tol=False,
         history=True,
     )

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from ode2opt import Family, InputError, Memory, Quadratic, solve
+from ode2opt import Family, InputError, Memory, Method, Quadratic, Schedule, solve
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 
@@ -119,6 +119,7 @@ def test_ctrl_c_keeps_what_is_done(family):
         ({"jobs": 0}, "jobs is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"tol": 0.0}, "tol is 0"),
+        ({"handover": "gaurd"}, "did you mean 'guard'"),
     ],
 )
 def test_bad_settings_are_named(options, said):
@@ -177,3 +178,25 @@ def test_a_trial_at_the_limit_of_precision_is_no_divergence():
     methods = run_benchmark(family, settings).statistics()
     assert all(row["diverged"] == 0 for row in methods.values())
     assert all(row["measure_mean"] < -12 for row in methods.values())
+
+
+def test_a_relay_is_for_tables_and_others_run_as_they_are(family):
+    names = ("nag", "eigac-c4", "lbfgs", "auto", "memory")
+    instant = Method(None, "by hand", tol=1e-6, scale="family", family_scale=1.0)
+    table = Method(Schedule.heavy_ball(1.0, 0.9, K=50), "by hand", tol=1e-6)
+    given = {"learned": {"instant": instant, "table": table}, "instances": 1, "jobs": 1}
+    relayed = Settings(names, handover="relay", **given)
+    assert relayed.handovers() == {
+        "nag": "guard", "eigac-c4": "relay", "lbfgs": "guard", "auto": "guard", "memory": "guard",
+        "instant": "guard", "table": "relay",
+    }  # fmt: skip
+    found, plain = (
+        run_benchmark(family, settings).statistics()
+        for settings in (relayed, Settings(names, **given))
+    )
+    for name in ("nag", "lbfgs", "auto", "memory", "instant"):
+        assert found[name]["measure_mean"] == plain[name]["measure_mean"]
+    assert set(Settings(names, handover="none", **given).handovers().values()) == {"none"}
+    assert set(run_benchmark(family, Settings(names, handover="none", **given)).outcomes) == {
+        *names, "instant", "table",
+    }  # fmt: skip
