@@ -27,7 +27,7 @@ with needing("learn"):
     from jax.scipy.sparse.linalg import cg
 
     from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
-    from ode2opt.integrations.jax_fallback import nesterov, norm
+    from ode2opt.integrations.jax_fallback import lower, nesterov, norm
 
 __all__ = [
     "SENTENCES",
@@ -135,8 +135,9 @@ def solve(
         tol: the gradient norm to reach, by default the method's own (1e-6 for a schedule).
         max_iter: at most this many iterations, by default the table's length.
         fallback: where the guard stops the table or it ends unsolved, Nesterov's method with
-            backtracking goes on from the best point, for at most this many iterations of two
-            gradients each; 0: nobody takes over.
+            backtracking goes on from the best point (or the start, where that is lower) with the
+            iterates of ``ode2opt.solve``'s own, for at most this many iterations of two gradients
+            each; 0: nobody takes over.
 
     Returns:
         A ``Solution``. The table's iterates are those of :func:`ode2opt.solve`. A problem that is
@@ -289,7 +290,7 @@ def _one(rule: str, given: _Given, problem: Problem, x0: Array) -> Solution:
     """Solve one problem; its minimiser is a root of the gradient, and differentiated as such."""
 
     def follow(gradient: Any, start: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-        found = _taken_over(given, problem, _followed(rule, given, problem, start))
+        found = _taken_over(given, problem, start, _followed(rule, given, problem, start))
         counts = found.iterations.astype(float), found.status.astype(float)  # JAX wants tangents
         return found.x, (found.grad_norm, *counts)
 
@@ -328,16 +329,17 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
     return jax.lax.while_loop(lambda state: _status(given, state) == _RUNNING, step, state)
 
 
-def _taken_over(given: _Given, problem: Problem, end: _State) -> Solution:
+def _taken_over(given: _Given, problem: Problem, start: Array, end: _State) -> Solution:
     """Return what the table found or, where it was left unsolved, what the fallback made of it."""
     status = _status(given, end)
     table = Solution(end.best_x, end.best_norm, end.k, status)
 
     def rest() -> Solution:
-        last = nesterov(problem, end.best_x, given.tol, given.fallback)
-        why = jnp.where(last.norm <= given.tol, jnp.int32(_CONVERGED), status)
-        better = last.norm < end.best_norm
-        x, least = jax.tree.map(partial(jnp.where, better), last[1:3], table[:2])
+        last = nesterov(problem, lower(problem, end.best_x, start), given.tol, given.fallback)
+        found = last.best.x, last.best.norm
+        why = jnp.where(last.best.norm <= given.tol, jnp.int32(_CONVERGED), status)
+        better = last.best.norm < end.best_norm
+        x, least = jax.tree.map(partial(jnp.where, better), found, table[:2])
         return Solution(x, least, end.k + last.k, why)
 
     unsolved = (status != _CONVERGED) & (status != _MAX_ITER) & jnp.isfinite(end.best_norm)

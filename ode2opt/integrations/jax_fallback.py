@@ -1,13 +1,14 @@
 """Who goes on inside a compiled solve: Nesterov's method with backtracking and restart.
 
-L, t and the test of a step are those of ``ode2opt.solvers.fallback`` (docs/mathematics.md, section
-11). A restart goes on from the last point, not from the lowest: values are not asked for.
+Point for point it is ``ode2opt.solvers.fallback``, the method with the proof (docs/mathematics.md,
+section 11): steps, momentum and restarts are the same. What is left out is the search for negative
+curvature, so that a function that is not convex is not told.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,57 +16,160 @@ import jax.numpy as jnp
 from ode2opt.problems._arrays import Array
 from ode2opt.problems._numbers import FLATTEST
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.fallback import GROW, MOST_GROWTH, PROBE, RELAX
+from ode2opt.solvers import line_search
+from ode2opt.solvers.fallback import GROW, MAX_TRIALS, MOST_GROWTH, PROBE, RELAX
+from ode2opt.solvers.run import PROGRESS, ROUNDING
+
+
+class Here(NamedTuple):
+    """A point that was evaluated."""
+
+    x: Array
+    value: Array
+    g: Array
+    norm: Array
+
+
+class Still(NamedTuple):
+    """The least value and norm of all restarts, and how many of late have lowered neither."""
+
+    value: Array
+    norm: Array
+    restarts: Array
 
 
 class Descent(NamedTuple):
-    """After ``k`` trials: the point, its gradient norm, the point before, t and L of the last step,
-    and the L to try next."""
+    """A descent under way.
+
+    Attributes:
+        k: trials made, of two gradients each.
+        x, previous: where the next step begins, and where the last one began.
+        t, L: the momentum's number and the curvature of the last step.
+        trial, trials: the L to try next, and how many this step has tried.
+        lowest, least: the lowest point since the last restart, and the least value.
+        best: the point with the smallest gradient norm.
+        still: tells when restarts lead nowhere.
+        stalled: whether no further progress is possible at this precision.
+    """
 
     k: Array
     x: Array
-    norm: Array
     previous: Array
     t: Array
     L: Array
     trial: Array
+    trials: Array
+    lowest: Here
+    least: Array
+    best: Here
+    still: Still
+    stalled: Array
 
 
 def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
-    """Go on from ``x`` until the gradient norm is at most ``tol``, or after ``most`` trials."""
-    g = problem.gradient(x)
-    L = _probe(problem, x, g)
-    first = Descent(jnp.asarray(0), x, norm(g), x, jnp.asarray(0.0), L, L)
+    """Go on from ``x`` until a gradient norm is at most ``tol``, or after ``most`` trials."""
+    here = _evaluated(problem, x)
+    L, zero, infinity = _probe(problem, here), jnp.asarray(0), jnp.asarray(jnp.inf)
+    first = Descent(
+        zero, x, x, jnp.asarray(0.0), L, RELAX * L, zero, here, here.value, here,
+        Still(infinity, infinity, zero), jnp.asarray(False),
+    )  # fmt: skip
 
     def goes_on(state: Descent) -> Array:
-        return (state.norm > tol) & (state.k < most)
+        return (state.best.norm > tol) & (state.k < most) & ~state.stalled
 
-    return jax.lax.while_loop(goes_on, partial(_tried, problem), first)
+    return jax.lax.while_loop(goes_on, partial(_tried, problem, tol), first)
 
 
-def _tried(problem: Problem, state: Descent) -> Descent:
+def lower(problem: Problem, best: Array, start: Array) -> Array:
+    """Return the best point, or the start where its value is lower, as the guard does.
+
+    Where the gradient at the best point says that a convex function is not lower at the start,
+    values are not compared.
+    """
+    there = _evaluated(problem, best)
+    known = there.g @ (start - best) >= 0
+    return jnp.where(known | (there.value <= problem.value(start)), best, start)
+
+
+def _tried(problem: Problem, tol: Array, state: Descent) -> Descent:
     """Make a step of 1/L, or come back with a larger L."""
-    k, L = state.k + 1, state.trial
+    L = state.trial
     t = (1 + jnp.sqrt(1 + 4 * (L / state.L) * state.t**2)) / 2
-    y = state.x + jnp.maximum(state.t - 1, 0) / t * (state.x - state.previous)
-    g = problem.gradient(y)
-    moved = -g / L
-    new = y + moved
-    g_new = problem.gradient(new)
-    needed = (g_new - g) @ moved / (moved @ moved)
-    uphill = (state.t > 1) & (g @ (new - state.x) > 0)
-    made = Descent(k, new, norm(g_new), state.x, jnp.where(uphill, 0.0, t), L, RELAX * L)
+    momentum = jnp.maximum(state.t - 1, 0) / t
+    y = _evaluated(problem, state.x + momentum * (state.x - state.previous))
+    moved = -y.g / L
+    new = _evaluated(problem, y.x + moved)
+    needed = _curvature(y, new)
     known = jnp.clip(2 * needed, GROW * L, MOST_GROWTH * L)
     larger = jnp.where(jnp.isfinite(needed), known, MOST_GROWTH * L)
-    back = state._replace(k=k, trial=larger)
-    return jax.tree.map(partial(jnp.where, 2 * needed <= L), made, back)
+    trials = state.trials + 1
+    back = state._replace(trial=larger, trials=trials, stalled=trials >= MAX_TRIALS)
+    uphill = (state.t > 1) & (y.g @ (new.x - state.x) > 0)
+    after = _chosen(2 * needed <= L, _moved(state, new, t, uphill), back)
+    best = _better(y, state.best)
+    best = _chosen(best.norm <= tol, best, _better(new, best))
+    still = jnp.all(jnp.abs(moved) <= jnp.finfo(moved.dtype).eps * jnp.abs(y.x))
+    return after._replace(k=state.k + 1, best=best, stalled=after.stalled | still)
 
 
-def _probe(problem: Problem, x: Array, g: Array) -> Array:
+def _moved(state: Descent, new: Here, t: Array, uphill: Array) -> Descent:
+    """Return the state after an accepted step; one uphill restarts at the lowest point.
+
+    Where values differ by rounding only, the later point is the lower one.
+    """
+    rounding = ROUNDING * jnp.finfo(new.x.dtype).eps
+    is_lowest = new.value <= state.least + rounding * jnp.abs(state.least)
+    lowest = _chosen(is_lowest, new, state.lowest)
+    least = jnp.where(is_lowest, jnp.minimum(new.value, state.least), state.least)
+    made = state._replace(
+        x=new.x, previous=state.x, t=t, L=state.trial, trial=RELAX * state.trial,
+        trials=jnp.zeros_like(state.trials), lowest=lowest, least=least,
+    )  # fmt: skip
+    still = _seen(state.still, lowest)
+    again = made._replace(
+        x=lowest.x, previous=lowest.x, t=jnp.zeros_like(t), least=lowest.value, still=still,
+        stalled=still.restarts >= line_search.MAX_TRIALS,
+    )  # fmt: skip
+    return _chosen(uphill, again, made)
+
+
+def _seen(still: Still, here: Here) -> Still:
+    """Count a restart that has lowered neither the value nor, by a tenth, the gradient norm."""
+    better = (here.value < still.value) | (here.norm < PROGRESS * still.norm)
+    count = jnp.where(better, 0, still.restarts + 1)
+    return Still(jnp.minimum(here.value, still.value), jnp.minimum(here.norm, still.norm), count)
+
+
+def _evaluated(problem: Problem, x: Array) -> Here:
+    value, g = problem.value_and_gradient(x)
+    return Here(x, jnp.asarray(value), g, norm(g))
+
+
+def _better(new: Here, best: Here) -> Here:
+    """Return the point with the smaller gradient norm; a gradient may be zero at infinity."""
+    return _chosen((new.norm < best.norm) & jnp.all(jnp.isfinite(new.x)), new, best)
+
+
+def _chosen(first: Array, one: Any, other: Any) -> Any:
+    """Return one of two trees."""
+    return jax.tree.map(partial(jnp.where, first), one, other)
+
+
+def _curvature(y: Here, new: Here) -> Array:
+    """Return <g(x+) - g(y), x+ - y> / |x+ - y|^2; NaN where one of these is no number."""
+    moved = new.x - y.x
+    length = norm(moved)
+    found = (new.g - y.g) @ (moved / length) / length
+    return jnp.where((length > 0) & (length < jnp.inf), found, jnp.nan)
+
+
+def _probe(problem: Problem, here: Here) -> Array:
     """Return the curvature along the gradient, from one more gradient close by."""
-    size = norm(x)
-    length = PROBE * jnp.where(size > 0, size, 1.0)
-    found = norm(problem.gradient(x - length / norm(g) * g) - g) / length
+    size, slope = norm(here.x), jnp.abs(here.value) / here.norm
+    length = PROBE * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))
+    there = problem.gradient(here.x - length / here.norm * here.g)
+    found = norm(there - here.g) / length
     return jnp.where((found > FLATTEST) & (found < jnp.inf), found, 1.0)
 
 

@@ -298,8 +298,9 @@ def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) 
     check_handover(handover, method)
     if isinstance(handover, Guard | Relay):
         return handover
-    own = handover == "guard" and isinstance(method, Method)
-    return method.guard if own else HANDOVERS[handover]
+    if handover == "guard" and isinstance(method, Method):
+        return method.guard
+    return HANDOVERS[handover]
 
 
 def _tolerance(task: Problem, tol: float) -> float:
