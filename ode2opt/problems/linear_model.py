@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ode2opt.problems._arrays import (
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
+from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
 
 
@@ -48,6 +49,8 @@ class LinearModel(RowModel):
     """Whether targets are labels of two classes, 0 and 1."""
     counted = False
     """Whether targets are labels of classes that are counted from 0."""
+    prediction: ClassVar[Prediction] = NUMBER
+    """What scores predict."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 

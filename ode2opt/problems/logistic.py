@@ -11,6 +11,7 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.predicting import TWO_CLASSES
 
 FAR = 0.9  # of the largest exponent: there log(1 + e^z) is z
 BLOCK = 1 << 13  # rows that are worked on together
@@ -28,6 +29,7 @@ class Logistic(LinearModel):
 
     slope_bound = 0.25
     binary = True
+    prediction = TWO_CLASSES
     _signs: np.ndarray | None = None
 
     def _set(self, A: Array, b: Array) -> None:

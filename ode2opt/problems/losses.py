@@ -7,6 +7,7 @@ from typing import Any
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_number, as_positive, as_ridge
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.predicting import CLASS, COUNT
 
 
 class Lpp(LinearModel):
@@ -65,6 +66,8 @@ class Poisson(LinearModel):
 
     Up to a constant, half the deviance.
     """
+
+    prediction = COUNT
 
     def check_targets(self) -> None:
         if bool(self.xp.any(self.b < 0)):
@@ -126,6 +129,7 @@ class SquaredHinge(LinearModel):
 
     slope_bound = 2.0
     binary = True
+    prediction = CLASS
     kinked = True
 
     def __init__(

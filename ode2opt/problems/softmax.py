@@ -12,6 +12,7 @@ from ode2opt.problems._arrays import Array, Namespace, as_count
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.predicting import MANY_CLASSES
 
 
 class Softmax(LinearModel):
@@ -32,6 +33,7 @@ class Softmax(LinearModel):
     """
 
     counted = True
+    prediction = MANY_CLASSES
     _one_hot: Array = None
     slope_bound = 0.5  # of diag(p) - p pᵀ
 

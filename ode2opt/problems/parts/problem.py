@@ -155,16 +155,17 @@ class Parts(RowModel):
         return math.sqrt(self.engine.total(partial(_squared_error, x)))
 
     def largest_bend(self, x: Array) -> float:
-        return max(self._each(partial(_share_of, "largest_bend", (x,))))
+        return max(self.ask_each(partial(_share_of, "largest_bend", (x,))))
 
     def largest_squares(self) -> np.ndarray:
         return self._largest_squares.copy()
 
     @cached_property
     def _largest_squares(self) -> np.ndarray:
-        return np.max(self._each(_largest_squares), axis=0)
+        return np.max(self.ask_each(_largest_squares), axis=0)
 
-    def _each(self, ask: Any) -> list[Any]:
+    def ask_each(self, ask: Any) -> list[Any]:
+        """Return what each part with rows answers, in order."""
         return list(self.engine.each(dict.fromkeys(self._numbers, ask)).values())
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
