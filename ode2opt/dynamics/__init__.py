@@ -16,6 +16,7 @@ from ode2opt.errors import needing
 _LAZY = {
     "coefficients": (
         "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Spline", "Table",
+        "restored",
     ),
     "diffrax_flow": ("Flow", "State", "flow"),
     "jaxed": ("double", "stack", "to_jax"),

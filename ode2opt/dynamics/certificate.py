@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ode2opt.display import Displayed, Listing, brief
 from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.conditions import (
     Convergence,
@@ -29,7 +30,7 @@ from ode2opt.dynamics.iterates import Numbers, iterates
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import WorstCase
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, many, printable
 from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems.base import Problem
 
@@ -62,8 +63,8 @@ class Trace(NamedTuple):
     B: np.ndarray
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Displayed):
     """What can be said of a method; see :meth:`words`.
 
     Attributes:
@@ -93,6 +94,19 @@ class Certificate:
     smooth: bool = True
     worst_case: WorstCase | None = None
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        along = many(self.instances, "instance")
+        return printable(f"Certificate({self.method}, {along}: {brief(self.levels)})")
+
+    def _listing(self) -> Listing:
+        rows = [(level, brief(held)) for level, held in self.levels.items()]
+        for name, one in self.conditions.items():
+            where = f"at t = {one.t:.4g}, held on {one.held} of {one.total}"
+            rows.append((f"{name} margin", f"{one.margin:.3g} {where}"))
+        rows += [("verdict", words) for words in self.words()]
+        title = f"Certificate of {self.method} along {many(self.instances, 'instance')}"
+        return Listing(title, rows)
 
     @property
     def levels(self) -> dict[str, bool]:

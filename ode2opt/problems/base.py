@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ode2opt.errors import InputError
+from ode2opt.display import Displayed, Listing, one_line
+from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import Array, Namespace
 from ode2opt.problems._numbers import usable
 from ode2opt.problems.curvature import largest_curvature
@@ -54,7 +55,7 @@ class Start:
         return iter((self.x0, self.L))
 
 
-class Problem(ABC):
+class Problem(Displayed, ABC):
     """A smooth convex function f on R^n.
 
     A gradient, like every array that these methods return, is new: the caller may overwrite it.
@@ -76,6 +77,16 @@ class Problem(ABC):
     def kind(self) -> str:
         """What kind of problem it is, in a word."""
         return type(self).__name__
+
+    def __repr__(self) -> str:
+        return one_line(self.kind, self._about()) if hasattr(self, "n") else object.__repr__(self)
+
+    def _listing(self) -> Listing:
+        return Listing(self.kind, self._about())
+
+    def _about(self) -> list[tuple[str, str]]:
+        """Return what there is to say of the problem: its size first, then what is not usual."""
+        return [("size", many(self.n, "variable"))]
 
     @abstractmethod
     def value(self, x: Array) -> Array:

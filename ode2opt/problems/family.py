@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.display import Displayed, Listing, brief, one_line
 from ode2opt.errors import InputError, many, unknown_name
 from ode2opt.problems._arrays import Array, as_matrix, as_vector, as_weights, is_sparse
 from ode2opt.problems.base import Problem
@@ -66,7 +67,7 @@ def _name_of(problem: str | type[LinearModel]) -> str:
     return problem if isinstance(problem, str) else problem.__name__.lower()
 
 
-class Family:
+class Family(Displayed):
     """Problems drawn at random; make one with ``from_dataset``, ``from_arrays``, ``from_sampler``.
 
     ``sample(seed)`` returns the same problem for the same seed on every machine with the same
@@ -79,6 +80,26 @@ class Family:
         self.name, self.split = name, split
         self.size = None if size is None else int(size)
         self._sampler = sampler
+
+    def __repr__(self) -> str:
+        return one_line("Family", self._about())
+
+    def _listing(self) -> Listing:
+        return Listing("Family of problems", self._about())
+
+    def _about(self) -> list[tuple[str, str]]:
+        rows = [("problems", self.name)]
+        if self.size is not None:
+            rows.append(("rows a problem", f"{self.size:,}"))
+        sampler = self._sampler
+        if isinstance(sampler, _RowSampler):
+            train, test = (len(sampler.rows[part]) for part in PARTS)
+            columns = many(sampler.rows["train"].A.shape[1], "column")
+            rows.append(("drawn from", f"{train:,} + {test:,} rows (train + test), {columns}"))
+            rows += [(name, brief(value)) for name, value in sampler.options.items()]
+        else:
+            rows.append(("drawn by", str(getattr(sampler, "__name__", type(sampler).__name__))))
+        return rows if self.split is None else [*rows, ("split", self.split)]
 
     def sample(
         self, rng: Seed, part: str = "train", *, block: bool = False, fold: Fold | None = None
@@ -216,6 +237,7 @@ class Family:
         def draw(rng: np.random.Generator, part: str) -> Problem:
             return sampler(rng)
 
+        draw.__name__ = str(getattr(sampler, "__name__", type(sampler).__name__))
         return cls("sampler", draw)
 
 

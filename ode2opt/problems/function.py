@@ -33,11 +33,17 @@ class FunctionProblem(Problem):
         n = as_count(n, "n")
         self.n, self.dtype, self.xp = n, np.dtype(np.float64), namespace(np.empty(0))
         self.traceable = fun if grad is None else None
+        self._name = str(getattr(fun, "__name__", type(fun).__name__))
         if grad is None:
             fun, grad, jax_hvp = differentiate(fun, self.n)
             hvp = hvp or jax_hvp
         self._fun, self._grad, self._hvp = fun, grad, hvp
         self.has_hvp = hvp is not None
+
+    def _about(self) -> list[tuple[str, str]]:
+        derivatives = "gradient" if self._hvp is None else "gradient and Hessian-vector product"
+        by = "given" if self.traceable is None else "by JAX"
+        return [*super()._about(), ("function", self._name), (derivatives, by)]
 
     def value(self, x: Array) -> Array:
         value = self._fun(x)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +29,8 @@ from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
+
+COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 
 
 class LinearModel(RowModel):
@@ -86,6 +89,16 @@ class LinearModel(RowModel):
         self.dtype, self.xp = b.dtype, namespace(b)
         if is_sparse(A):
             self._sparse_transposed = A.T
+
+    def _about(self) -> list[tuple[str, str]]:
+        """Add the loss's own options, and what the rows come with."""
+        own = [name for name in signature(type(self)).parameters if name not in COMMON_OPTIONS]
+        options = [(name, getattr(self, name, None)) for name in own]
+        rows = [(name, f"{v:g}") for name, v in options if isinstance(v, int | float)]
+        rows += [(name, "yes") for name in ("weights", "offset") if getattr(self, name) is not None]
+        if str(self.dtype).split(".")[-1] != "float64":
+            rows.append(("numbers", str(self.dtype)))
+        return super()._about() + rows
 
     @classmethod
     def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:

@@ -28,6 +28,10 @@ class Quadratic(Problem):
         if float(asymmetry) > 1e-5 * float(size):
             raise InputError(f"Q is not symmetric: Q - Q^T has an entry of {float(asymmetry):.3g}.")
 
+    def _about(self) -> list[tuple[str, str]]:
+        rows = [("matrix", "sparse")] if is_sparse(self.Q) else []
+        return [*super()._about(), *rows, *([("l2", f"{self.l2:g}")] if self.l2 else [])]
+
     def value(self, x: Array) -> Array:
         return 0.5 * (x @ (self.Q @ x)) - self.b @ x + 0.5 * self.l2 * (x @ x)
 

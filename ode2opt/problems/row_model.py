@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ode2opt.errors import many
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.problems.gram import SPARSE_SLOWER, Extent
@@ -35,6 +36,17 @@ class RowModel(Problem):
     """Whether rows may have no curvature at all, so that few of them make up a Hessian."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
+
+    def _about(self) -> list[tuple[str, str]]:
+        columns = self.n // self.width - self.intercept
+        rows = [("size", f"{many(self.N, 'row')} x {many(columns, 'column')}")]
+        if self.sparse:
+            rows.append(("matrix", "sparse"))
+        if self.l2:
+            rows.append(("l2", f"{self.l2:g}"))
+        if self.intercept:
+            rows.append(("intercept", "yes"))
+        return rows
 
     @property
     @abstractmethod

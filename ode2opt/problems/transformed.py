@@ -26,6 +26,9 @@ class Transformed(Problem):
         self.n, self.dtype, self.xp = inner.n, inner.dtype, inner.xp
         self.has_hvp = inner.has_hvp
 
+    def _about(self) -> list[tuple[str, str]]:
+        return [*super()._about(), ("of", repr(self.inner))]
+
     def value(self, x: Array) -> Array:
         return self.inner.value(self.S @ x)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, many
+from ode2opt.display import Displayed, Listing, vector_words
+from ode2opt.errors import InputError, many, printable
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.problems.base import Problem
 from ode2opt.schema import read
@@ -93,7 +94,7 @@ class Known:
         return replace(self, inverse=Factor(self.damped()).inverse())
 
 
-class Memory:
+class Memory(Displayed):
     """Learns from every solve it is given to: ``solve(problem, memory=memory)``.
 
     The first solve is that of "auto"; later ones use what was learned. It is for problems of one
@@ -124,7 +125,24 @@ class Memory:
             words.append(f"{known.usual:.3g} calls a solve")
         if known.looks:
             words.append(f"a metric of {many(known.looks, 'solution')}")
-        return f"Memory({', '.join(words)})"
+        return printable(f"Memory({', '.join(words)})")
+
+    def _listing(self) -> Listing:
+        known = self.known
+        if known is None:
+            return Listing("Memory", [("learned from", "nothing yet")])
+        rows = [
+            ("problems", f"{known.kind} of {many(known.n, 'variable')}"),
+            ("learned from", many(known.solves, "solve")),
+        ]
+        for label, costs in (("with it", known.recent), ("without", known.alone)):
+            if costs:
+                rows.append((f"calls a solve {label}", f"{fmean(costs):.4g} (last {len(costs)})"))
+        if known.looks:
+            rows.append(("metric", f"of {many(known.looks, 'solution')}"))
+        if known.mean is not None:
+            rows.append(("mean solution", vector_words(known.mean)))
+        return Listing("Memory", rows)
 
     @property
     def solves(self) -> int:

@@ -6,15 +6,17 @@ Reading it needs NumPy only, validates every field, and executes nothing from th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ode2opt import dynamics
+from ode2opt.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.errors import InputError, printable, unknown_name
 from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems._numbers import usable
 from ode2opt.problems.base import Problem
@@ -22,6 +24,7 @@ from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
+from ode2opt.solvers.plots import plot_method
 from ode2opt.storage import expect, finite, load_tensors, save_tensors
 
 VERSION = 3
@@ -50,7 +53,7 @@ class Formula:
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class Method(Displayed):
     """A learned method.
 
     Attributes:
@@ -105,7 +108,50 @@ class Method:
             self.metric.milder(self.guard.power)  # now, and not in a solve
 
     def __repr__(self) -> str:
-        return f"Method({self.family}, tol {self.tol:g}: {self.words})"
+        return printable(f"Method({self.family}, tol {self.tol:g}: {self.words})")
+
+    def _listing(self) -> Listing:
+        rows = [
+            ("learned for", self.family),
+            ("what it does", self.words),
+            ("tolerance", f"{self.tol:g}"),
+            ("scale", self.scale),
+        ]
+        if self.formula is not None:
+            rows.append(("coefficients", f"{self.formula.kind}, step h = {self.formula.h:g}"))
+        if self.metric is not None:
+            rows.append(("metric", repr(self.metric)))
+        if self.start is not None:
+            rows.append(("start", vector_words(self.start)))
+        told = (
+            ("certificate", within(self.certificate, "levels")),
+            ("oracle calls on fresh problems", within(self.statistics, "fresh", "calls")),
+            ("made by", within(self.provenance, "command")),
+            ("versions", within(self.provenance, "versions")),
+        )
+        return Listing("Method", [*rows, *((label, brief(v)) for label, v in told if v)])
+
+    def plot(self, ax: Any = None) -> Sequence[Any]:
+        """Draw beta and gamma over time, where the method has coefficients, and its schedule.
+
+        Args:
+            ax: the matplotlib axes to draw in: two, or one for the schedule alone; new ones by
+                default.
+
+        Returns:
+            The axes, the schedule's last. A method without a schedule is refused.
+
+        Examples:
+            >>> Method.load("method.safetensors").plot()
+        """
+        return plot_method(self, ax)
+
+    def coefficients(self) -> Any:
+        """Return the coefficients that its schedule was made from; needs the extra ``learn``."""
+        formula = self.formula
+        if formula is None:
+            raise InputError(f"The method for {self.family} has no coefficients: it is a table.")
+        return dynamics.restored(formula.kind, formula.settings, formula.parameters)
 
     @property
     def instant(self) -> bool:

@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.display import Displayed, Listing, text_table, vector_words
+from ode2opt.errors import many
+from ode2opt.problems._arrays import Array, detached
 from ode2opt.solvers.concavity import Concave
+from ode2opt.solvers.plots import plot_result
 
 LONGEST_NAME = 200  # characters of a column's name that are kept
+MOST_HANDOVERS = 5  # that are shown
 
 
 class Status(Enum):
@@ -36,6 +40,12 @@ class Status(Enum):
 def _finite(number: float) -> float | None:
     """Return what JSON can hold: it has no infinity."""
     return number if math.isfinite(number) else None
+
+
+def _on_host(x: Array) -> np.ndarray:
+    """Return any kind of array as NumPy's."""
+    x = detached(x)
+    return np.asarray(x.cpu() if hasattr(x, "cpu") else x)
 
 
 @dataclass(frozen=True)
@@ -74,8 +84,10 @@ class Milestone:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Displayed):
     """The answer of :func:`ode2opt.solve`.
+
+    ``print(result)`` tells how it went; a notebook shows the same as a table.
 
     Attributes:
         x: the point with the smallest gradient norm seen; always finite.
@@ -93,6 +105,7 @@ class Result:
         reached: when the tolerance was first met, or None.
         concave: where the function was found not to be convex: two points and the product of their
             gradients' difference with their own.
+        tol: the gradient norm that was asked for.
     """
 
     x: Array
@@ -107,6 +120,46 @@ class Result:
     history: History | None = None
     reached: Milestone | None = None
     concave: Concave | None = None
+    tol: float | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Result({self.status.name.lower()}, gradient norm {self.grad_norm:.3g}, "
+            f"fun {self.fun:.6g}, {many(self.iterations, 'iteration')}, "
+            f"{self.oracle_calls:.4g} oracle calls, x of {many(len(self.x), 'number')})"
+        )
+
+    def __str__(self) -> str:
+        return text_table(self._listing())
+
+    def _listing(self) -> Listing:
+        asked = "" if self.tol is None else f" (asked for: {self.tol:.3g})"
+        rows = [
+            ("method", self.method),
+            ("f(x)", f"{self.fun:.8g}"),
+            ("gradient norm", f"{self.grad_norm:.3g}{asked}"),
+            ("iterations", f"{self.iterations:,}"),
+            ("oracle calls", f"{self.oracle_calls:,.1f}"),
+            ("seconds", f"{self.seconds:.3g}"),
+            *(("handover", str(one)) for one in self.handovers[:MOST_HANDOVERS]),
+        ]
+        if len(self.handovers) > MOST_HANDOVERS:
+            rows.append(("handover", f"and {len(self.handovers) - MOST_HANDOVERS} more"))
+        return Listing(self.message, [*rows, ("x", vector_words(_on_host(self.x)))])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the gradient norm over oracle calls, the tolerance, and where methods changed.
+
+        Args:
+            ax: the matplotlib axes to draw in; new ones by default.
+
+        Returns:
+            The axes. Needs ``solve(..., history=True)``, and matplotlib.
+
+        Examples:
+            >>> solve(problem, history=True).plot()
+        """
+        return plot_result(self, ax)
 
     @property
     def success(self) -> bool:

@@ -235,6 +235,7 @@ def _result(run: Run, status: Status) -> Result:
         history=run.history,
         reached=run.reached,
         concave=run.concave,
+        tol=run.tol,
     )
 
 

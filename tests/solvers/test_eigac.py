@@ -75,6 +75,13 @@ def test_the_guard_runs_on_every_array_library(library):
     np.testing.assert_allclose(np.asarray(result.x), [1.0, 0.1], atol=1e-6)
 
 
+@pytest.mark.parametrize("library", [jnp.asarray, torch.asarray])
+def test_a_result_on_every_array_library_is_shown(library):
+    result = solve(Quadratic(library(np.eye(2)), library(np.array([3.0, 4.0]))), tol=1e-12)
+    assert str(result).endswith("2 numbers, norm 5: 3, 4")
+    assert "2 numbers, norm 5: 3, 4" in result._repr_html_()
+
+
 @pytest.mark.parametrize("a", [0.0, 1e-310])
 def test_a_step_of_nothing_is_allowed(a):
     schedule = Schedule(np.full(200, a), np.full(200, 0.05), np.full(200, 0.2))

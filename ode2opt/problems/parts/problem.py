@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.display import Listing, one_line
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, is_sparse, namespace
 from ode2opt.problems.categories import column_names
@@ -80,6 +81,8 @@ class Parts(RowModel):
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)
+        ends = [sources[self._numbers[i]] for i in (0, -1)]
+        self._first_and_last = tuple(end.name for end in ends if not isinstance(end, Given))
         self._ends = np.cumsum([part.rows for part in facts.values()])
         self._entries = sum(part.entries for part in facts.values())
         pairs = [part.pairs for part in facts.values() if part.pairs is not None]
@@ -101,6 +104,17 @@ class Parts(RowModel):
     @property
     def kind(self) -> str:
         return self._kind
+
+    def __repr__(self) -> str:
+        return one_line("Parts", [("kind", self.kind), *self._about()])
+
+    def _listing(self) -> Listing:
+        return Listing(f"{self.kind} in parts", self._about())
+
+    def _about(self) -> list[tuple[str, str]]:
+        names = " ... ".join(dict.fromkeys(self._first_and_last))
+        parts = f"{len(self._numbers):,}{f' ({names})' if names else ''}"
+        return [*super()._about(), ("parts", parts), ("held by", type(self.engine).__name__)]
 
     @property
     def columns(self) -> int:
