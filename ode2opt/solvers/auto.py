@@ -1,9 +1,10 @@
 """``auto``, the default: it looks at the problem and plans (docs/mathematics.md, section 14).
 
-A linear model whose Hessian can be formed whitens itself, after a trial in the metric that classes
-share where there are several; a wider one is solved by Newton's method with conjugate gradients; a
-quadratic by Newton's method; any other function by L-BFGS. Whatever comes first, L-BFGS and then a
-method with a proof go on where it gives up.
+A linear model with a penalty far above its curvature is solved in the metric of its Hessian's
+diagonal. Else one whose Hessian can be formed whitens itself, after a trial in the metric that
+classes share where there are several; a wider one is solved by Newton's method with conjugate
+gradients; a quadratic by Newton's method; any other function by L-BFGS. Whatever comes first,
+L-BFGS and then a method with a proof go on where it gives up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ode2opt.solvers.by_class import by_classes
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.run import Run
+from ode2opt.solvers.strong_penalty import by_diagonal, is_strong
 from ode2opt.solvers.supervisor import PLAIN, Stage
 from ode2opt.solvers.whitening import whitening
 
@@ -30,6 +32,8 @@ def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stag
     """
     problem, costs = run.problem, Costs(run.problem, frugal)
     if isinstance(problem, RowModel):
+        if is_strong(problem):
+            yield by_diagonal()
         if problem.width > 1 and problem.columns < LARGEST_DENSE_HESSIAN:
             yield by_classes(costs)
             warm = True

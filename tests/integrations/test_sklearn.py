@@ -1,6 +1,7 @@
 """The estimators against their namesakes, and under scikit-learn's own checks."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -348,7 +349,7 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LogisticRegression(dual=True), "dual=True is liblinear's alone"),
         (LogisticRegression(solver="saga"), "The solver 'saga' is scikit-learn's alone"),
         (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),
-        (LogisticRegression(solver="none.safetensors"), "none.safetensors"),
+        (LogisticRegression(solver=Path("none.safetensors")), "none.safetensors"),
         (LogisticRegression(solver="lbfgs", memory=Memory()), "goes with the method 'auto' only"),
         (LinearSVC(penalty="l1"), "The L1 penalty is not smooth"),
         (LinearSVC(loss="hinge"), "The hinge is not smooth"),

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.integrations.sklearn._in_parts import lazily
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
-from ode2opt.solvers.library import learned_names
+from ode2opt.solvers.library import SUFFIX, learned_names
 
 THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 """Solvers of scikit-learn's that are not here."""
+MOST = float(np.finfo(np.float32).max) ** 0.75
+"""The largest weight of a penalty: single precision holds it, times a coefficient or a row."""
 FLOATS = (np.float64, np.float32)
 
 
@@ -51,6 +54,7 @@ class Fitting:
         return self._for_rows("predict", super().predict, X)  # type: ignore[misc]
 
     def _for_rows(self, name: str, method: Callable[[Array], Array], X: Array) -> Array:
+        refuse_repeated_columns(X)
         return lazily(self, name, X) if is_dask(X) else method(X)
 
     def set_callbacks(self, *callbacks: Any) -> None:
@@ -81,7 +85,13 @@ class Fitting:
                 f"[{name}] {result.method}: {result.iterations} iterations, gradient norm "
                 f"{result.grad_norm:.2e}, {result.seconds:.2g} s"
             )
-        if not result.success:
+        if self.max_iter == 0:  # type: ignore[attr-defined]
+            warnings.warn(
+                f"{name} was given max_iter=0: the coefficients are those it started with.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif not result.success:
             warnings.warn(
                 f"{name} did not converge: {result.message} The gradient norm is "
                 f"{result.grad_norm:.2e} after {result.iterations} iterations, tol is {tol:g}; "
@@ -98,19 +108,44 @@ def reachable(tol: float, problem: Problem) -> float:
 
 
 def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
-    """Return a method from what ``solver`` may be: a name, a method, its file."""
-    if isinstance(solver, Method) or solver in METHODS:
+    """Return a method from what ``solver`` may be: a name, a method, its file as a ``Path``.
+
+    A string is a name only, so that no file is opened that merely has that name.
+    """
+    if isinstance(solver, Method):
+        return solver
+    if not isinstance(solver, str):
+        return Method.load(Path(solver))
+    if solver in METHODS or solver in learned_names():
         return solver
     if solver in THEIRS:
         raise InputError(
             f"The solver '{solver}' is scikit-learn's alone: leave it out, or take one of "
             f"{', '.join(METHODS)}."
         )
-    if Path(solver).suffix or Path(solver).exists():
-        return Method.load(Path(solver))
-    if solver in learned_names():
-        return str(solver)
-    raise unknown_name("solver", str(solver), [*METHODS, *learned_names()])
+    if Path(solver).suffix == SUFFIX:
+        raise InputError(
+            f"The solver {solver!r} is a string, which is taken as a name: for the method in that "
+            f"file use solver=pathlib.Path({solver!r})."
+        )
+    raise unknown_name("solver", solver, [*METHODS, *learned_names()])
+
+
+def validated(estimator: Any, X: Array, y: Array, **options: Any) -> tuple[Array, np.ndarray]:
+    """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR."""
+    refuse_repeated_columns(X)
+    return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **options)
+
+
+def refuse_repeated_columns(X: Array) -> None:
+    """Refuse a data frame in which two columns have the same name."""
+    counts = Counter(map(str, getattr(X, "columns", ())))
+    repeated = [f"{name!r} ({count} times)" for name, count in counts.items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"Columns must have names of their own, but these are repeated: {', '.join(repeated)}; "
+            f"rename them, or give X.to_numpy()."
+        )
 
 
 def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
@@ -136,7 +171,16 @@ def total_weight(weights: np.ndarray | None, X: Array) -> float:
 
 def inverse_weight(C: float, total: float) -> float:
     """Return the l2 of the mean loss that C is for the sum: 1 / (C times the sum of weights)."""
-    return 1.0 / (C * total)
+    return quotient(quotient(1.0, C), total)
+
+
+def quotient(number: float, by: float) -> float:
+    """Return a quotient of positive numbers as a penalty's weight: what overflows is cut.
+
+    Coefficients are zero to rounding long before.
+    """
+    found = number / by if number < MOST * by else MOST
+    return min(found, MOST)
 
 
 def without_intercept(x: np.ndarray, fitted: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -10,16 +10,15 @@ from sklearn import linear_model
 from sklearn.base import _fit_context
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from ode2opt.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
-    FLOATS,
     Fitting,
     inverse_weight,
     product,
     row_weights,
     total_weight,
+    validated,
 )
 from ode2opt.integrations.sklearn._in_parts import (
     class_counts,
@@ -46,7 +45,7 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
         fit_intercept: whether there is an unpenalised intercept.
         class_weight: weights by class, "balanced" or None.
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
         warm_start: whether to start from the last fit's coefficients.
@@ -157,7 +156,7 @@ def labelled(
         X, y, weights = rows_in_parts(estimator, X, y, sample_weight)
         labels = labels_in_parts(estimator, X, y)
     else:
-        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
+        X, y = validated(estimator, X, y)
         weights = row_weights(sample_weight, X)
         check_classification_targets(y)
         estimator.classes_, labels = np.unique(y, return_inverse=True)

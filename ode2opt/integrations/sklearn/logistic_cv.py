@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,6 +44,7 @@ from ode2opt.solvers import Memory, Method
 from ode2opt.solvers.path import Guide, Path
 
 WARN = StrOptions({"warn"})
+FOLDS = 5  # scikit-learn's number where none is given
 
 
 class Rows(NamedTuple):
@@ -65,7 +67,8 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     Args:
         Cs: the values of C, or how many between 1e-4 and 1e4.
         cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
-            behaviour, without the warning.
+            behaviour, without the warning. Without ``cv`` there are 5 folds, or as many as the
+            largest class has rows where these are fewer (with a warning).
         memory: a :class:`Memory` that all fits take from and leave to, instead of a leader.
         fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
             :class:`LogisticRegression`.
@@ -138,10 +141,11 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         l1_ratios = None if isinstance(self.l1_ratios, str) else self.l1_ratios
         refuse_penalties(self.penalty, 0 if l1_ratios is None else l1_ratios, self.dual)
         X, labels, weights = labelled(self, X, y, sample_weight)
+        routed = self._routed(weights, params)
         weights = product(weights, by_class(self, labels, weights))
         rows = Rows(X, self.classes_[labels], labels, weights)
-        routed = self._routed(sample_weight, params)
-        folds = list(check_cv(self.cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
+        cv = _default_folds(labels) if self.cv is None else self.cv
+        folds = list(check_cv(cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
         _check_folds(labels, folds)
         many = isinstance(self.Cs, Integral)
         Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
@@ -329,6 +333,19 @@ def _knowing(scorer: Any, classes: np.ndarray) -> Any:
     scorer = copy.copy(scorer)
     scorer._kwargs = more | scorer._kwargs
     return scorer
+
+
+def _default_folds(labels: np.ndarray) -> int:
+    """Return the number of folds where none is given: 5, fewer where no class has 5 rows."""
+    most = int(np.bincount(labels).max())
+    if not 1 < most < FOLDS:
+        return FOLDS
+    warnings.warn(
+        f"No class has {FOLDS} rows, so that C is chosen by {most} folds in place of {FOLDS}.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return most
 
 
 def _check_folds(labels: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:

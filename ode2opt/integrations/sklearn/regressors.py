@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model._base import LinearModel as TheirLinearModel
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from ode2opt.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
-    FLOATS,
     Fitting,
+    quotient,
     row_weights,
     total_weight,
+    validated,
     without_intercept,
 )
 from ode2opt.integrations.sklearn._in_parts import rows_in_parts
@@ -44,7 +44,7 @@ class Ridge(Fitting, linear_model.Ridge):
         fit_intercept: whether there is an unpenalised intercept.
         max_iter: at most this many iterations; no limit by default.
         tol: what is left of the gradient norm.
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         memory: a :class:`Memory` that fits of problems like this one share, clones included.
         positive: refused where it is True.
         copy_X, random_state: as in the namesake, without effect: rows are never written to.
@@ -86,12 +86,11 @@ class Ridge(Fitting, linear_model.Ridge):
         if is_dask(X):
             X, y, weights = numbered(self, X, y, sample_weight)
         else:
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True
-            )
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
             weights = row_weights(sample_weight, X)
         columns = [y] if y.ndim == 1 else list(y.T)
-        l2 = self._penalties(len(columns)) / total_weight(weights, X)
+        total = total_weight(weights, X)
+        l2 = [quotient(alpha, total) for alpha in self._penalties(len(columns))]
         fits = [
             self._one(LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept))
             for b, c in zip(columns, l2, strict=True)
@@ -129,7 +128,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
     Args:
         alpha: the penalty's weight.
         fit_intercept: whether there is an unpenalised intercept.
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
         warm_start: whether to start from the last fit's coefficients.
@@ -167,7 +166,9 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
         """Fit to rows ``X`` with counts ``y``; returns self."""
         X, y, weights = numbered(self, X, y, sample_weight)
-        problem = Poisson(X, y, l2=self.alpha, weights=weights, intercept=self.fit_intercept)
+        problem = Poisson(
+            X, y, l2=quotient(self.alpha, 1.0), weights=weights, intercept=self.fit_intercept
+        )
         x0 = last_fit(self)
         if (
             x0 is None
@@ -204,7 +205,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         warm_start: whether to start from the last fit's coefficients.
         fit_intercept: whether there is an unpenalised intercept.
         tol: the Euclidean norm of the mean's gradient (the namesake: the sum's largest entry).
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         memory: a :class:`Memory` that fits of problems like this one share, clones included.
     """
 
@@ -244,7 +245,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
             X,
             y,
             delta=self.epsilon,
-            l2=2 * self.alpha / total_weight(weights, X),
+            l2=quotient(2 * self.alpha, total_weight(weights, X)),
             weights=weights,
             intercept=self.fit_intercept,
         )
@@ -266,7 +267,7 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         p: an even whole number, 2 or more.
         alpha: the penalty's weight.
         fit_intercept: whether there is an unpenalised intercept.
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         tol: what is left of the gradient norm.
         warm_start: whether to start from the last fit's coefficients.
@@ -315,7 +316,14 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
         """Fit to rows ``X`` with targets ``y``; returns self."""
         X, y, weights = numbered(self, X, y, sample_weight)
-        problem = Lpp(X, y, p=self.p, l2=self.alpha, weights=weights, intercept=self.fit_intercept)
+        problem = Lpp(
+            X,
+            y,
+            p=self.p,
+            l2=quotient(self.alpha, 1.0),
+            weights=weights,
+            intercept=self.fit_intercept,
+        )
         tol = relative(self.tol, problem)
         keep(
             self,
@@ -338,7 +346,7 @@ def numbered(
     """Return rows, targets that are numbers, and weights."""
     if is_dask(X):
         return rows_in_parts(estimator, X, y, sample_weight)
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True)
+    X, y = validated(estimator, X, y, y_numeric=True)
     return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
 
 

@@ -14,13 +14,17 @@ from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     inverse_weight,
     product,
+    quotient,
     total_weight,
     without_intercept,
 )
 from ode2opt.integrations.sklearn.logistic import by_class, labelled
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.losses import SquaredHinge
-from ode2opt.solvers import Memory, Method, Result
+from ode2opt.solvers import Memory, Method
+
+PINNED = 1e12
+"""An intercept with a penalty of more than this changes no score, and is found after the rest."""
 
 
 class LinearSVC(Fitting, svm.LinearSVC):
@@ -36,7 +40,7 @@ class LinearSVC(Fitting, svm.LinearSVC):
         tol: the Euclidean norm of the gradient to reach (liblinear's is relative).
         fit_intercept, intercept_scaling: the column; the larger, the less it is penalised.
         class_weight: weights by class, "balanced" or None.
-        solver: "auto", another built-in name, a :class:`Method` or the path of its file.
+        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
         memory: a :class:`Memory` that fits of problems like this one share, clones included.
@@ -93,33 +97,38 @@ class LinearSVC(Fitting, svm.LinearSVC):
             self._one(X, labels == k, product(weights, _of_one(of_class, labels == k, several)))
             for k in (range(len(self.classes_)) if several else [1])
         ]
-        coef = np.stack([np.asarray(fit.x) for fit in fits]).astype(X.dtype, copy=False)
+        coef = np.stack([x for x, _ in fits]).astype(X.dtype, copy=False)
         self.coef_, intercept = without_intercept(coef, self.fit_intercept)
         self.intercept_ = intercept if self.fit_intercept else 0.0
-        self.n_iter_ = max(fit.iterations for fit in fits)
+        self.n_iter_ = max(iterations for _, iterations in fits)
         return self
 
     def decision_function(self, X: Array) -> Array:
         """Return the scores of classes; like ``predict`` for a Dask array."""
         return self._for_rows("decision_function", super().decision_function, X)
 
-    def _one(self, X: Array, positive: np.ndarray, weights: np.ndarray | None) -> Result:
-        """Tell one class from the others."""
+    def _one(
+        self, X: Array, positive: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, int]:
+        """Tell one class from the others; returns the variables and the iterations."""
         l2 = inverse_weight(self.C, total_weight(weights, X))
+        scaling = self.intercept_scaling
+        intercept_l2 = quotient(quotient(l2, scaling), scaling) if self.fit_intercept else 0.0
+        pinned = intercept_l2 > PINNED
         problem = SquaredHinge(
             X,
             positive,
             l2=l2,
             weights=weights,
-            intercept=self.fit_intercept,
-            intercept_l2=l2 / self.intercept_scaling**2,
+            intercept=self.fit_intercept and not pinned,
+            intercept_l2=intercept_l2,
         )
-        return self._minimise(
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-        )
+        result = self._minimise(problem, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+        x = np.asarray(result.x)
+        if pinned:  # its penalty alone decides: one step from zero is all
+            slopes = problem._shares(problem.slope(problem.scores(x)))
+            x = np.append(x, -float(np.sum(slopes)) / intercept_l2)
+        return x, result.iterations
 
     def _refuse(self) -> None:
         """Refuse what the namesake has and we do not."""
