@@ -1,12 +1,12 @@
-"""What the commands show and write: consoles, progress, tables of facts, files."""
+"""What the commands show and write: consoles, sentences, tables of facts, JSON."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,14 +14,6 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from ode2opt.errors import Ode2OptError, printable
@@ -29,7 +21,6 @@ from ode2opt.errors import sentence as short
 from ode2opt.storage import write_atomically
 
 PIPE_WIDTH = 110  # a pipe has no width of its own
-PARTS, APART = 20, 2.0  # lines of progress in a pipe, and the seconds between two of them
 
 
 @contextmanager
@@ -76,149 +67,6 @@ def close_streams(code: int) -> int:
     return code
 
 
-@contextmanager
-def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal, nothing in a pipe."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(plain(description), total=total)
-        yield lambda: progress.advance(task)
-
-
-@contextmanager
-def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal; in a pipe a line on stderr for each twentieth that is done."""
-    if err.is_terminal:
-        with bar(description, total) as advance:
-            yield advance
-        return
-    begin = told_at = time.monotonic()
-    done = told = 0
-
-    def advance_in_pipe() -> None:
-        nonlocal done, told, told_at
-        done += 1
-        share, now = PARTS * done // total, time.monotonic()
-        if share == told or (now - told_at < APART and done < total):
-            return
-        told, told_at = share, now
-        left = (now - begin) * (total - done) / done
-        err.print(
-            f"{description}: {100 * share // PARTS}% after {_clock(now - begin)}"
-            + (f", about {_clock(left)} left" if done < total else ""),
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
-
-    yield advance_in_pipe
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-@contextmanager
-def spinner(
-    description: str, beside: Callable[[], str] | None = None
-) -> Iterator[Callable[[Any], None] | None]:
-    """A running gradient norm on a terminal; no callback at all in a pipe.
-
-    What is told ``beside`` it belongs to iterations that take long: each of them is shown.
-    """
-    if not err.is_terminal:
-        yield None
-        return
-    description = plain(description)
-    with err.status(description) as status:
-
-        def show(progress: Any) -> None:
-            if beside is not None or progress.iteration % 200 == 0:
-                status.update(
-                    f"{description}: iteration {progress.iteration:,}, "
-                    f"gradient norm {progress.grad_norm:.2e}"
-                    + ("" if beside is None else plain(f", {beside()}"))
-                )
-
-        yield show
-
-
-@contextmanager
-def live_training(
-    description: str, steps: int
-) -> Iterator[tuple[Callable[[Any], None] | None, Callable[[str], None]]]:
-    """A bar with stopping time, P, Q and validation on a terminal; no callback in a pipe.
-
-    Yields the callback of training, and what shows a word before its first step.
-    """
-    if not err.is_terminal:
-        yield None, lambda text: None
-        return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[seen]}"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=err) as progress:
-        task = progress.add_task(plain(description), total=steps, seen="compiling")
-        last = "-"
-
-        def show(step: Any) -> None:
-            nonlocal last
-            line = step.line
-            if step.validation is not None:
-                mark = "" if step.validation.feasible else ", infeasible"
-                last = f"{step.validation.complexity:.1f} (best {step.best:.1f}{mark})"
-            T, P, Q = (_short(line[name]) for name in ("stopping_time", "P", "Q"))
-            seen = f"T {T}  P {P}  Q {Q}  validation {last}"
-            if "restart" in line:
-                seen = f"beginning {line['restart']}  " + seen
-            progress.update(task, completed=step.done, total=step.steps, seen=seen)
-
-        yield show, lambda text: progress.update(task, seen=text)
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-class _DownloadBar:
-    """A rich progress bar with the few calls of a tqdm bar that a download makes."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: Any = None
-        self.total = 0
-
-    def update(self, n: int) -> None:
-        if self._task is None:
-            self._task = self._progress.add_task("download", total=self.total or None)
-        self._progress.update(self._task, advance=n)
-
-    def reset(self) -> None:
-        if self._task is not None:
-            self._progress.reset(self._task)
-
-    def close(self) -> None:
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-            self._task = None
-
-
-@contextmanager
-def downloads() -> Iterator[_DownloadBar | None]:
-    """A download bar on a terminal, nothing in a pipe."""
-    if not err.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        yield _DownloadBar(progress)
-
-
 def plain(text: str) -> str:
     """Return text that is shown as it is: neither the terminal nor rich takes it for a command."""
     return escape(printable(text))
@@ -249,8 +97,25 @@ def write_json(document: Any, file: str | None) -> None:
         write_atomically(Path(file), lambda stream: stream.write(text.encode()))
 
 
-def fail(sentence: str, code: int) -> NoReturn:
+def command_again(*more: str) -> str:
+    """Return the command line of this process with some options more, as a shell takes it."""
+    program, *arguments = sys.argv
+    name = "python -m ode2opt" if Path(program).name == "__main__.py" else "ode2opt"
+    added = [option for option in more if option not in arguments]
+    return f"{name} {shlex.join([*arguments, *added])}"
+
+
+def fail(sentence: str, code: int, go_on: str | None = None) -> NoReturn:
+    """Tell what went wrong and end with an exit code.
+
+    Args:
+        sentence: what went wrong; of a long one the middle is left out.
+        code: the exit code.
+        go_on: a command line that goes on with the work; it is told whole.
+    """
     told = escape(short(sentence))
+    if go_on is not None:
+        told += escape(printable(f" Go on with: {go_on}"))
     err.print(f"[bold red]Error:[/bold red] {told}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 

@@ -5,7 +5,7 @@ import typer
 app = typer.Typer(
     name="ode2opt",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Learn optimisation methods from differential equations, and solve with them.",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.completion import listed_method_names
 from ode2opt.cli.options import (
     DatasetArgument,
     HandoverChoice,
@@ -40,7 +41,8 @@ from ode2opt.cli.outputs import (
     json_with,
     method_file,
 )
-from ode2opt.terminal import bar, fail, out, say, write_json
+from ode2opt.progress import bar
+from ode2opt.terminal import fail, out, say, write_json
 
 RESULT = json_with("problem", "dataset", "instances", "methods")
 
@@ -57,7 +59,8 @@ def bench(
         str,
         typer.Option(
             help="Built-in methods, separated by commas; memory solves the problems in order, "
-            "each with what the ones before have taught."
+            "each with what the ones before have taught.",
+            autocompletion=listed_method_names,
         ),
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs,auto,memory",
     method: Annotated[

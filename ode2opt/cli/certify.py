@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.completion import method_names
 from ode2opt.cli.options import (
     DatasetArgument,
     EstimatorChoice,
@@ -35,8 +36,9 @@ from ode2opt.cli.outputs import (
     unknown,
 )
 from ode2opt.errors import InputError, needing
+from ode2opt.progress import bar
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import bar, fail, out, say, write_json
+from ode2opt.terminal import fail, out, say, write_json
 
 RESULT = json_with("method", "problem", "dataset", "levels")
 
@@ -44,7 +46,11 @@ RESULT = json_with("method", "problem", "dataset", "levels")
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
 def certify(
     method: Annotated[
-        str, typer.Argument(help="a learned method's file, or a built-in with a schedule")
+        str,
+        typer.Argument(
+            help="a learned method's file, or a built-in with a schedule",
+            autocompletion=method_names,
+        ),
     ],
     problem: ProblemArgument,
     dataset: DatasetArgument,

@@ -9,10 +9,12 @@ from rich import box
 from rich.table import Table
 
 from ode2opt.cli.app import app
+from ode2opt.cli.completion import dataset_names
 from ode2opt.cli.options import JsonOption, LabelOption, Split, SplitOption
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
 from ode2opt.errors import unknown_name
-from ode2opt.terminal import downloads, facts_table, out, say, write_json
+from ode2opt.progress import downloads
+from ode2opt.terminal import facts_table, out, say, write_json
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
@@ -51,7 +53,9 @@ def data_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) 
 
 
 @data_app.command("fetch", epilog="Example: [bold]ode2opt data fetch a5a[/bold]")
-def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) -> None:
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="a dataset's name", autocompletion=dataset_names)],
+) -> None:
     """Download a dataset into the cache, check its hash, and read it once."""
     from ode2opt.problems import DATASETS
 
@@ -63,7 +67,9 @@ def data_fetch(name: Annotated[str, typer.Argument(help="a dataset's name")]) ->
 
 @data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")
 def data_info(
-    name: Annotated[str, typer.Argument(help="a dataset's name, or a file")],
+    name: Annotated[
+        str, typer.Argument(help="a dataset's name, or a file", autocompletion=dataset_names)
+    ],
     split: SplitOption = None,
     label: LabelOption = None,
     json_file: JsonOption = None,

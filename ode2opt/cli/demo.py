@@ -16,7 +16,8 @@ from ode2opt.cli.outputs import (
     check_outputs,
     tensors_of,
 )
-from ode2opt.terminal import bar, live_training, out, say
+from ode2opt.progress import bar, live_training
+from ode2opt.terminal import out, say
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
 
@@ -48,7 +49,7 @@ def demo(
     say("3. A method learned for such problems, on fresh ones:")
     benchmark = study.learn_method(
         out_dir,
-        lambda words: live_training(words, study.STEPS),
+        lambda words: live_training(words, study.STEPS, quiet=True),
         lambda: bar("test problems", study.INSTANCES),
     )
     out.print(benchmark_table(benchmark, TITLE))

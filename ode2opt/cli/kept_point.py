@@ -15,9 +15,11 @@ from ode2opt.cli.outputs import npz_with
 from ode2opt.errors import InputError
 from ode2opt.problems.files.arrays import read_arrays
 from ode2opt.storage import write_atomically
+from ode2opt.terminal import command_again
 
 Show = Callable[[Any], None]
 EVERY = 10.0  # seconds between two points that are kept
+STOPPED = ("INTERRUPTED", "WORKERS_LOST", "MAX_SECONDS", "MAX_ITER")
 KEPT = npz_with("x", "grad_norm", "about")
 
 
@@ -86,6 +88,11 @@ class KeptPoint:
         if about != self.about or x.shape != (n,) or not np.isfinite(x).all():
             raise InputError(f"{file} is of another problem: delete it, or name another --out.")
         return x
+
+    def go_on(self, result: Any) -> str | None:
+        """Return the command that goes on with a solve that was stopped; None for others."""
+        stopped = result.status.name in STOPPED
+        return command_again("--resume") if stopped and self.file is not None else None
 
     def ended(self, result: Any) -> None:
         """Keep the best point, or take it away where the solution is there."""

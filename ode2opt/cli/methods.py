@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 
 from ode2opt.cli.app import app
+from ode2opt.cli.completion import learned_method_names
 from ode2opt.cli.options import JsonOption, load_method, named
 from ode2opt.cli.outputs import (
     Output,
@@ -37,7 +38,12 @@ EXPORTED = {
 }
 
 MethodArgument = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="a name of 'ode2opt methods list', or a file")
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="a name of 'ode2opt methods list', or a file",
+        autocompletion=learned_method_names,
+    ),
 ]
 
 

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ode2opt.cli.completion import dataset_names, problem_names
 from ode2opt.errors import InputError
-from ode2opt.terminal import downloads, say
+from ode2opt.progress import downloads
+from ode2opt.terminal import say
 
 
 class Split(StrEnum):
@@ -49,8 +51,11 @@ def _named_json(text: str | None) -> str | None:
 
 
 PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber, squaredhinge or softmax"
-ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES)]
-DatasetArgument = Annotated[str, typer.Argument(help="a name of 'ode2opt data list', or a file")]
+ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES, autocompletion=problem_names)]
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(help="a name of 'ode2opt data list', or a file", autocompletion=dataset_names),
+]
 SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.")]
 JsonOption = Annotated[
     str | None,
@@ -59,6 +64,13 @@ JsonOption = Annotated[
         metavar="FILE|-",
         help="Write the result as JSON; - is standard output.",
         callback=_named_json,
+    ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        help="No lines of progress on stderr where it is no terminal (one a minute otherwise).",
     ),
 ]
 SizeOption = Annotated[

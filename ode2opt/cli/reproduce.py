@@ -13,7 +13,8 @@ from ode2opt.cli.options import SharersOption, SharingOption, client_of, named, 
 from ode2opt.cli.outputs import check_folder
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.problems._arrays import as_count
-from ode2opt.terminal import bar_or_lines, err, fail, say
+from ode2opt.progress import bar_or_lines
+from ode2opt.terminal import err, fail, say
 
 
 @app.command(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
+from ode2opt.cli.completion import method_names, problem_names
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
     ClusterOption,
@@ -19,6 +20,7 @@ from ode2opt.cli.options import (
     LabelOption,
     MemoryLimitOption,
     PowerOption,
+    QuietOption,
     RidgeOption,
     WeightsOption,
     WorkersOption,
@@ -38,15 +40,9 @@ from ode2opt.cli.outputs import (
     read_before,
 )
 from ode2opt.errors import InputError
+from ode2opt.progress import reading, spinner
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import (
-    facts_table,
-    fail,
-    out,
-    say,
-    spinner,
-    write_json,
-)
+from ode2opt.terminal import facts_table, fail, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Result
@@ -69,9 +65,14 @@ def solve(
             parser=named,
         ),
     ],
-    problem: Annotated[str, typer.Option(help=PROBLEM_NAMES)],
+    problem: Annotated[str, typer.Option(help=PROBLEM_NAMES, autocompletion=problem_names)],
     method: Annotated[
-        str, typer.Option(metavar="FILE|NAME", help="A learned method's file, or a built-in name.")
+        str,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="A learned method's file, or a built-in name.",
+            autocompletion=method_names,
+        ),
     ] = "auto",
     memory: Annotated[
         Path | None,
@@ -116,6 +117,7 @@ def solve(
     ] = False,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
     import numpy as np
@@ -141,12 +143,12 @@ def solve(
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
         rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)
-        with spinner(f"{problem} {file.name}: rows are read"):
+        with reading(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
             model, beside = rows.model(kind, options, stack)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
         about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
         kept = KeptPoint(out_file, about | {"N": model.N})
-        callback = kept.watching(stack.enter_context(spinner(shown, beside)))
+        callback = kept.watching(stack.enter_context(spinner(shown, beside, quiet)))
         result = minimise(
             model,
             kept.start(model.n, resume),
@@ -182,7 +184,8 @@ def solve(
             )
     write_json(result.summary(), json_file)
     if not result.success:
-        fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1)
+        go_on = kept.go_on(result)
+        fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)
 
 
 @dataclass
@@ -190,7 +193,8 @@ class _Rows:
     """Where the rows are and who holds them.
 
     ``sizes`` are what columns were divided by, ``words`` labels that were no numbers, ``names``
-    those of columns, ``categories`` the words that have become columns.
+    those of columns, ``categories`` the words that have become columns. ``watcher`` is told how
+    many parts are read.
     """
 
     where: Path
@@ -204,6 +208,7 @@ class _Rows:
     words: tuple[str, ...] = ()
     names: Any = None
     categories: Any = None
+    watcher: Any = None
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
         """Return the problem, and what tells about its parts; the stack ends what was started."""
@@ -244,6 +249,7 @@ class _Rows:
         files = files_in_parts(self.where, self.label, self.weights)
         if self.cluster is None:
             engine: Any = Threads(self.memory, self.workers)
+            engine.watcher = self.watcher
         else:
             from ode2opt.integrations.dask import opened
 

@@ -17,6 +17,7 @@ from ode2opt.cli.options import (
     LabelOption,
     PowerOption,
     ProblemArgument,
+    QuietOption,
     RidgeOption,
     SharersOption,
     SharingOption,
@@ -40,14 +41,8 @@ from ode2opt.cli.outputs import (
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
 from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
-from ode2opt.terminal import (
-    facts_table,
-    fail,
-    live_training,
-    out,
-    say,
-    write_json,
-)
+from ode2opt.progress import live_training
+from ode2opt.terminal import command_again, facts_table, fail, out, say, write_json
 
 RUNS = Path("runs")
 RESULT = "The result"
@@ -97,6 +92,7 @@ OTHERS = [
     Shown("workers", SharersOption, None, SHARING),
     Shown("json_file", JsonOption, None, RESULT),
     Shown("overwrite", OverwriteOption, False, RESULT),
+    Shown("quiet", QuietOption, False, RESULT),
 ]
 
 
@@ -123,6 +119,7 @@ def train(
     workers: int | None,
     json_file: str | None,
     overwrite: bool,
+    quiet: bool,
     **rest: Any,
 ) -> None:
     """Learn a method for the problems of a dataset by StoPM.
@@ -155,19 +152,19 @@ def train(
     )
     with (
         client_of(cluster, workers, SAME) as client,
-        live_training(f"{problem} {dataset}", options.steps) as (callback, note),
+        live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
         try:
             helpers = _helpers(client)
             training = begun(family, options, folder, resume, note, known, helpers)
         except (KeyboardInterrupt, WorkersLostError) as error:
-            kept = "the run is as it was" if resume else "nothing is kept, start again"
-            fail(f"{_broken_off(error)} in the set-up: {kept}.", 1)
+            kept = "the run is as it was" if resume else "nothing is kept"
+            fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
         try:
             method = training.run(callback)
         except (KeyboardInterrupt, WorkersLostError) as error:
             done = f"after {training.position.done} of {training.steps} steps"
-            fail(f"{_broken_off(error)} {done}; add --resume to go on.", 1)
+            fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
         say_words(family.words)

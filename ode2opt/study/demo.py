@@ -59,7 +59,7 @@ def learn_method(
 
     Args:
         folder: where method.safetensors and report.html go; older ones are replaced.
-        training: shows a training under a description, like ``ode2opt.terminal.live_training``.
+        training: shows a training under a description, like ``ode2opt.progress.live_training``.
         testing: gives what is called after each test problem.
     """
     with needing("learn"):

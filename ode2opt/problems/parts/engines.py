@@ -19,9 +19,12 @@ class Engine(ABC):
 
     Attributes:
         passes: how often parts were asked, all or those that a sample is from.
+        watcher: told while :meth:`describe` reads: how many parts are read, and of how many. The
+            workers of a cluster do not tell.
     """
 
     passes = 0
+    watcher: Callable[[int, int], None] | None = None
 
     @abstractmethod
     def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
@@ -64,9 +67,15 @@ class Threads(Engine):
         return f"{again} of {again + made} parts read in each pass" if again else ""
 
     def describe(self, sources: Sequence[Source], look: Look) -> list[Facts]:
-        looked = self._map(look.facts, sources)
+        looked = self._watched(self._map(look.facts, sources), len(sources))
         self._rows = Rows.of(range(len(sources)), sources, looked, self.memory)
         return self._rows.facts
+
+    def _watched(self, looked: Iterator[Any], total: int) -> Iterator[Any]:
+        for done, one in enumerate(looked, 1):
+            if self.watcher is not None:
+                self.watcher(done, total)
+            yield one
 
     def settle(self, recipes: Mapping[int, Recipe]) -> None:
         self._held = self._rows.held(recipes)
