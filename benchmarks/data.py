@@ -24,6 +24,7 @@ Data = tuple[Any, np.ndarray]
 CORRELATION = 0.9
 WORDS = 57  # drawn for a text on average; about 47 of them differ
 SIGNAL = 2.0  # standard deviation of the true scores
+WRONG_LABELS = 0.05  # of the texts of two topics
 
 
 def from_files(*names: str, n: int) -> Data:
@@ -85,6 +86,23 @@ def text(rows: int, n: int) -> Data:
     counts = sp.coo_matrix((np.ones(words.size), places), (rows, n)).tocsr()
     A = TfidfTransformer().fit_transform(counts)
     return A, _labels(rng, A, rng.standard_normal(n) * (rng.random(n) < 0.05))
+
+
+def topics(rows: int, n: int, seed: int) -> Data:
+    """Texts of two topics as tf-idf: a tenth of the words is likelier in one of them."""
+    rng = np.random.default_rng([4, rows, n, seed])
+    b = rng.integers(0, 2, rows)
+    tilt = rng.standard_normal(n) * (rng.random(n) < 0.1)
+    lengths = 1 + rng.poisson(WORDS - 1, rows)
+    where = np.repeat(np.arange(rows), lengths)
+    words = np.empty(where.size, dtype=int)
+    for topic in (0, 1):
+        share = np.cumsum(np.exp((2 * topic - 1) * tilt) / np.arange(1, n + 1))
+        own = b[where] == topic
+        words[own] = np.searchsorted(share, share[-1] * rng.random(own.sum()))
+    counts = sp.coo_matrix((np.ones(words.size), (where, words)), (rows, n)).tocsr()
+    wrong = rng.random(rows) < WRONG_LABELS
+    return TfidfTransformer().fit_transform(counts), np.where(wrong, 1 - b, b).astype(float)
 
 
 def _labels(rng: np.random.Generator, A: Any, truth: np.ndarray) -> np.ndarray:

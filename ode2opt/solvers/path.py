@@ -1,15 +1,15 @@
-"""Paths: one linear model for many penalties, on several near-equal sets of rows.
+"""Paths: one linear model for many penalties, on several sets of rows that overlap (folds).
 
-The first path leads: for each penalty it leaves its solution and the metric it was found in. Those
-that follow share the metrics, and start where the leader's step from penalty to penalty takes them
-(docs/mathematics.md, section 14).
+The sets share preconditioners, never points: the path that comes first forms a preconditioner for
+each penalty, and the others use it. Every solve starts at the solution of its own rows for the
+penalty before, so that no rows of another set reach a solution (docs/mathematics.md, section 14).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,104 +26,89 @@ from ode2opt.solvers.solve import minimised
 from ode2opt.solvers.supervisor import Stage, supervise
 from ode2opt.solvers.whitening import AFTER, Whitening, slower_than
 
-FEW_NUMBERS = 1 << 22  # that metrics may be kept of, or as many as the matrix has
+FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the matrix has
 
 
-class Step(NamedTuple):
-    """What the leader leaves at a penalty: its solution, its first gradient norm, a metric."""
+class SharedPreconditioners:
+    """Preconditioners by the number of the penalty, for several paths.
 
-    x: np.ndarray
-    norm: float
-    metric: Product | None
+    Args:
+        paths: how many paths share them; the price of one is divided by it.
 
-
-class Guide:
-    """What a leading path has found; ``paths`` is how many there are with it."""
+    Examples:
+        >>> shared = SharedPreconditioners(len(problems))
+        >>> for problem in problems:
+        ...     x = None
+        ...     for k, l2 in enumerate([1.0, 0.1, 0.01]):
+        ...         x = shared.solve(problem.penalised(l2), k, x, tol=1e-6, max_iter=1000).x
+    """
 
     def __init__(self, paths: int) -> None:
         self.paths = paths
-        self.steps: list[Step] = []
+        self.found: list[Product | None] = []
         self._kept = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Go to another process without the metrics, which may be large."""
-        return vars(self) | {"steps": [step._replace(metric=None) for step in self.steps]}
+        """Go to another process without the preconditioners, which may be large."""
+        return vars(self) | {"found": [None] * len(self.found)}
 
     def solve(
-        self, problem: LinearModel, k: int, x0: Array, *, tol: float, max_iter: int
-    ) -> tuple[Result, float]:
-        """Solve for the k-th penalty from ``x0``; returns the gradient norm there as well.
+        self, problem: LinearModel, k: int, x0: Array | None, *, tol: float, max_iter: int
+    ) -> Result:
+        """Solve for the k-th penalty; the first solve of that number forms the preconditioner.
 
-        Who comes first leaves what it finds.
+        Args:
+            problem: the linear model with its penalty.
+            k: the number of the penalty, from 0; numbers come in order.
+            x0: the solution for the penalty before on the same rows; None starts at 0.
+            tol: the gradient norm to reach.
+            max_iter: at most this many iterations.
         """
         run = Run(problem, tol=tol, max_iter=max_iter)
-        leads = k == len(self.steps)
-        way = _Way(run, self.paths if leads else 0, None if leads else self.steps[k].metric)
-        result = minimised(run, x0, way)
-        if leads:
-            self._leave(run, problem, way.metric)
-        return result, run.first_norm
-
-    def _leave(self, run: Run, problem: LinearModel, metric: Product | None) -> None:
-        """Keep what the leader has found; a metric only where there is room for it."""
-        last = self.steps[-1].metric if self.steps else None
-        size = problem.n**2 // (problem.width if isinstance(metric, ClassMetric) else 1)
-        if metric is not None and self._kept + size <= max(FEW_NUMBERS, problem.entries()):
-            self._kept, last = self._kept + size, metric
-        self.steps.append(Step(np.asarray(run.best_x), run.first_norm, last))
-
-
-class Path:
-    """Solves for one penalty after the other, from strong to weak, on one set of rows."""
-
-    def __init__(self, guide: Guide) -> None:
-        self.guide, self.k = guide, 0
-        self.x: np.ndarray | None = None
-        self._beside = True  # whether the leader's steps lead nearer than none
-
-    def solve(self, problem: LinearModel, *, tol: float, max_iter: int) -> Result:
-        """Solve for the next penalty."""
-        k, follows = self.k, self.k < len(self.guide.steps)
-        start = self._start(follows)
-        result, norm = self.guide.solve(problem, k, start, tol=tol, max_iter=max_iter)
-        if follows and norm > self.guide.steps[k].norm:  # what the leader had from its last one
-            self._beside = False
-        self.k, self.x = k + 1, np.asarray(result.x)
+        first = k == len(self.found)
+        strategy = _Preconditioned(
+            run, self.paths if first else 0, None if first else self.found[k]
+        )
+        result = minimised(run, x0, strategy)
+        if first:
+            self._keep(problem, strategy.preconditioner)
         return result
 
-    def _start(self, follows: bool) -> np.ndarray | None:
-        steps, k = self.guide.steps, self.k
-        if not follows or not self._beside:
-            return self.x
-        return steps[k].x if self.x is None else self.x + (steps[k].x - steps[k - 1].x)
+    def _keep(self, problem: LinearModel, found: Product | None) -> None:
+        """Keep a preconditioner where there is room for it, else the one before."""
+        kept = self.found[-1] if self.found else None
+        size = problem.n**2 // (problem.width if isinstance(found, ClassMetric) else 1)
+        if found is not None and self._kept + size <= max(FEW_NUMBERS, problem.entries()):
+            self._kept, kept = self._kept + size, found
+        self.found.append(kept)
 
 
-class _Way:
-    """How one solve goes: in a metric that is given, or made for ``solves`` of them."""
+class _Preconditioned:
+    """One solve: with a given preconditioner, or with one that it forms for ``solves`` of them."""
 
-    def __init__(self, run: Run, solves: int, metric: Product | None) -> None:
-        self.run, self.solves, self.metric = run, solves, metric
+    def __init__(self, run: Run, solves: int, preconditioner: Product | None) -> None:
+        self.run, self.solves, self.preconditioner = run, solves, preconditioner
         self.costs = Costs(run.problem)
 
     def minimise(self, x: Array, given: bool) -> None:
         """Minimise; leaves by Stop."""
         here = self.run.begin(np.asarray(x).astype(np.float64))
         if self.solves:
-            self.metric = self._made(here)
+            self.preconditioner = self._formed(here)
         supervise(self.run, here, self._stages())
 
     def _stages(self) -> Iterator[Stage]:
-        if self.metric is not None:
+        if self.preconditioner is not None:
             watch = slower_than(self.costs.price(), AFTER)
-            yield Stage("metric-lbfgs", partial(self._in_metric, self.metric), watch)
+            yield Stage("metric-lbfgs", partial(self._lbfgs, self.preconditioner), watch)
         yield from planned(self.run, warm=True)
 
-    def _in_metric(self, metric: Product, run: Run, here: Here) -> None:
+    def _lbfgs(self, preconditioner: Product, run: Run, here: Here) -> None:
         run.tell("L-BFGS in the metric of its path")
-        lbfgs(run, here, metric)
+        lbfgs(run, here, preconditioner)
 
-    def _made(self, here: Here) -> Product | None:
-        """Return a metric that is worth its price to all solves that share it."""
+    def _formed(self, here: Here) -> Product | None:
+        """Return a preconditioner that is worth its price to all solves that share it."""
         run, problem = self.run, self.run.problem
         assert isinstance(problem, LinearModel)
         if problem.columns >= LARGEST_DENSE_HESSIAN:

@@ -48,11 +48,19 @@ Look = Callable[[Known], Known]
 class Recall:
     """A solve that begins with what a memory knows, and ends with what it has learned.
 
-    With ``first_only`` nobody goes on where the first stage gives up.
+    Args:
+        memory: what is known.
+        run: the solve.
+        first_only: whether nobody goes on where the first stage gives up.
+        from_mean: whether the solve may start at the memory's mean solution. Not where problems
+            share rows: a solution must not know rows of another problem.
     """
 
-    def __init__(self, memory: Memory, run: Run, first_only: bool = False) -> None:
-        self.memory, self.run, self.first_only = memory, run, first_only
+    def __init__(
+        self, memory: Memory, run: Run, first_only: bool = False, from_mean: bool = True
+    ) -> None:
+        self.memory, self.run = memory, run
+        self.first_only, self.from_mean = first_only, from_mean
         with memory.lock:
             self.known = memory.about(run.problem)
         known = self.known
@@ -70,7 +78,7 @@ class Recall:
         """Return the better of two starts, evaluated; one of them alone where that is known."""
         run, known = self.run, self.known
         wins, tries = sum(known.starts), len(known.starts)
-        if known.mean is None or self.alone or (tries >= TRIES and not wins):
+        if not self.from_mean or known.mean is None or self.alone or (tries >= TRIES and not wins):
             return run.begin(x)
         other = run.begin(x) if given else None
         run.tell(f"from the mean of {known.solved} solution{'s' * (known.solved > 1)}")

@@ -47,6 +47,7 @@ def solve(
     jac: Callable[[Array], Array] | bool | None = None,
     method: str | Schedule | Method = "auto",
     memory: Memory | None = None,
+    start_from_memory: bool = True,
     tol: float = 1e-6,
     max_iter: int = 100_000,
     max_seconds: float | None = None,
@@ -70,6 +71,9 @@ def solve(
             L-BFGS in a metric made of some of its rows, or plain L-BFGS.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
             the method "auto" only.
+        start_from_memory: whether the solve may start at the memory's mean solution. Say False
+            where problems share rows, as folds of a cross-validation do: then only the
+            preconditioner and the plan are shared, and the solution knows its own rows alone.
         tol: the Euclidean gradient norm to reach.
         max_iter: at most this many iterations.
         max_seconds: at most this much wall time.
@@ -115,7 +119,7 @@ def solve(
     )
     if memory is None:
         return minimised(run, x0, chosen, policy)
-    recall = Recall(memory, run, first_only=policy is None)
+    recall = Recall(memory, run, first_only=policy is None, from_mean=start_from_memory)
     with np.errstate(over="ignore", invalid="ignore"):
         status = _minimise(run, x0, recall, policy)
         with suppress(

@@ -66,12 +66,17 @@ class Fitting:
     def _minimise(
         self, problem: Problem, x0: Array = None, *, tol: float, max_iter: int, verbose: int = 0
     ) -> Result:
-        """Solve, and warn where the tolerance was not met."""
+        """Solve from ``x0``, by default 0, and warn where the tolerance was not met.
+
+        A fit depends on its own rows: no point that a memory or a learned method has seen is its
+        start.
+        """
         result = solve(
             problem,
-            x0,
+            problem.xp.zeros(problem.n, dtype=problem.dtype) if x0 is None else x0,
             method=_chosen(self.solver),
             memory=self.memory,
+            start_from_memory=False,
             tol=reachable(tol, problem),
             max_iter=max_iter,
         )

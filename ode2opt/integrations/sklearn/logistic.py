@@ -49,7 +49,8 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
         warm_start: whether to start from the last fit's coefficients.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
         penalty, l1_ratio, dual: refused where they ask for L1, elastic net or the dual.
         intercept_scaling, random_state, n_jobs: as in the namesake, without effect.
 

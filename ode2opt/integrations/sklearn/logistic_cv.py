@@ -1,4 +1,4 @@
-"""Logistic regression with C by cross-validation: paths of near-equal problems, led by one."""
+"""Logistic regression with C by cross-validation: a path of penalties for every fold."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ode2opt.integrations.sklearn.logistic import (
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers import Memory, Method
-from ode2opt.solvers.path import Guide, Path
+from ode2opt.solvers.path import SharedPreconditioners
 
 WARN = StrOptions({"warn"})
 FOLDS = 5  # scikit-learn's number where none is given
@@ -59,17 +59,19 @@ class Rows(NamedTuple):
 class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     """:class:`LogisticRegression` with the best C; see the namesake in scikit-learn.
 
-    For every fold the values of C are gone through from strong to weak penalties. With the solver
-    "auto" the first fold leads: its steps from C to C and its metrics are shared by the folds that
-    follow (docs/mathematics.md, section 14). With ``n_jobs`` the folds are dealt out to processes,
-    each of which has a leader of its own.
+    For every fold the values of C are gone through from strong to weak penalties, each fit starting
+    at the fold's own solution for the C before. With the solver "auto" the folds share the
+    preconditioners that the first one forms (docs/mathematics.md, section 14), never a point: a
+    fold's solutions depend on its own rows and on ``tol``. With ``n_jobs`` the folds are dealt out
+    to processes, each of which forms its own preconditioners.
 
     Args:
         Cs: the values of C, or how many between 1e-4 and 1e4.
         cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
             behaviour, without the warning. Without ``cv`` there are 5 folds, or as many as the
             largest class has rows where these are fewer (with a warning).
-        memory: a :class:`Memory` that all fits take from and leave to, instead of a leader.
+        memory: a :class:`Memory`, whose preconditioner all fits share instead; no fit starts at a
+            solution of another fold.
         fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
             :class:`LogisticRegression`.
         l1_ratios, penalty, dual: refused where they ask for L1, elastic net or the dual.
@@ -180,15 +182,15 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         Cs: np.ndarray,
         best: int,
         mean: np.ndarray,
-        guide: Guide | None,
+        shared: SharedPreconditioners | None,
     ) -> np.ndarray:
         """Return the variables of a fit to all rows, from the mean of the folds' solutions."""
         problem = _problem(model, rows).penalised(_l2(rows, Cs[best]))
         limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
-        if guide is None:
+        if shared is None:
             return np.asarray(model._minimise(problem, mean, **limits, verbose=model.verbose).x)
         k = int(np.argsort(Cs).tolist().index(best))
-        result, _ = guide.solve(problem, k, mean, **limits)
+        result = shared.solve(problem, k, mean, **limits)
         return np.asarray(model._told(result, model.tol, model.verbose).x)
 
     def _model(self) -> LogisticRegression:
@@ -278,16 +280,16 @@ def _paths(
     folds: list[tuple[np.ndarray, np.ndarray]],
     Cs: np.ndarray,
     judges: list[_Judge],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Guide | None]:
-    """Return variables, scores and iterations for all folds and values of C, and the guide."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, SharedPreconditioners | None]:
+    """Return variables, scores, iterations for all folds and values of C, and what they share."""
     auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
-    guide = Guide(len(folds)) if auto else None
+    shared = SharedPreconditioners(len(folds)) if auto else None
     found = [
-        _path(model, rows, fold, Cs, judge, guide)
+        _path(model, rows, fold, Cs, judge, shared)
         for fold, judge in zip(folds, judges, strict=True)
     ]
     paths, scores, n_iter = (np.stack(parts) for parts in zip(*found, strict=True))
-    return paths, scores, n_iter, guide
+    return paths, scores, n_iter, shared
 
 
 def _path(
@@ -296,7 +298,7 @@ def _path(
     fold: tuple[np.ndarray, np.ndarray],
     Cs: np.ndarray,
     judge: _Judge,
-    guide: Guide | None,
+    shared: SharedPreconditioners | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, score and iterations for every C of one fold, from strong to weak."""
     train, test = fold
@@ -304,17 +306,17 @@ def _path(
     part = Rows(rows.X[train], rows.y[train], rows.labels[train], weights)
     unseen = Rows(rows.X[test], rows.y[test], rows.labels[test], None)
     problem = _problem(model, part)
-    path = None if guide is None else Path(guide)
     limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
     judged, x = copy.copy(model), None
     found = np.zeros((len(Cs), problem.n), dtype=rows.X.dtype)
     scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
     for k, i in enumerate(np.argsort(Cs)):
         now = problem.penalised(_l2(part, Cs[i]))
-        if path is None:
+        if shared is None:
             result = model._minimise(now, x, **limits, verbose=model.verbose)
         else:
-            result = model._told(path.solve(now, **limits), model.tol, model.verbose)
+            found_now = shared.solve(now, k, x, **limits)
+            result = model._told(found_now, model.tol, model.verbose)
         x, n_iter[i] = np.asarray(result.x), result.iterations
         judged.coef_, judged.intercept_ = coefficients(model, model.width, x)
         found[i] = variables(model, judged.coef_, judged.intercept_)

@@ -45,7 +45,8 @@ class Ridge(Fitting, linear_model.Ridge):
         max_iter: at most this many iterations; no limit by default.
         tol: what is left of the gradient norm.
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
         positive: refused where it is True.
         copy_X, random_state: as in the namesake, without effect: rows are never written to.
     """
@@ -133,7 +134,8 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
         warm_start: whether to start from the last fit's coefficients.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -206,7 +208,8 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         fit_intercept: whether there is an unpenalised intercept.
         tol: the Euclidean norm of the mean's gradient (the namesake: the sum's largest entry).
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -272,7 +275,8 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         tol: what is left of the gradient norm.
         warm_start: whether to start from the last fit's coefficients.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
 
     Examples:
         >>> LpRegression(p=8).fit(X, y).predict(X)

@@ -43,7 +43,8 @@ class LinearSVC(Fitting, svm.LinearSVC):
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included.
+        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
+            preconditioner, never a point.
         penalty, loss, multi_class: refused where they ask for L1, the hinge, Crammer and Singer.
         dual, random_state: as in the namesake, without effect: the minimiser is the same.
     """
