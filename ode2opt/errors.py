@@ -77,6 +77,10 @@ class WorkersLostError(Ode2OptError):
     """Those who hold the rows are gone (exit code 1)."""
 
 
+class DivergedError(Ode2OptError, ArithmeticError):
+    """Steps were too long for a function, and its gradient is no longer finite (exit code 1)."""
+
+
 def installing(extra: str) -> str:
     """Return the lines that install an extra, of a released package and in a clone."""
     return f"pip install 'ode2opt[{extra}]' (in a clone: pip install -e '.[{extra}]')"

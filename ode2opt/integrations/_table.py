@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import as_positive
+from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
@@ -27,19 +29,18 @@ class Table(NamedTuple):
             )
 
 
-def table_of(method: Method | Schedule, scale: float | None) -> Table:
+def table_of(method: str | Path | Method | Schedule, scale: float | None) -> Table:
     """Return the table of a method, scaled as its family is, or of a schedule, as it is."""
+    method = learned_or_table(method)
     if scale is not None:
         scale = as_positive(scale, "scale")
     if isinstance(method, Schedule):
         return Table(method, 1.0 if scale is None else scale, None)
-    if not isinstance(method, Method):
-        raise InputError(f"method must be a Method or a Schedule, not {type(method).__name__}.")
     schedule = method.table()
     scale = method.family_scale if scale is None else scale
     if scale is None:
         raise InputError(
-            f"The method for {method.family} is scaled by the curvature at each start: give scale, "
-            f"as method.scale_of(problem, x0)[0] finds it."
+            f"The method for {method.family} is scaled by the curvature at each start: give "
+            f"scale=method.scale_of(problem, x0)."
         )
     return Table(schedule, scale, method.metric)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems._numbers import FLATTEST
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 from ode2opt.solvers.result import Status
@@ -28,6 +30,7 @@ with needing("learn"):
 
     from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
     from ode2opt.integrations.jax_fallback import lower, nesterov, norm
+    from ode2opt.integrations.jax_ridge import Ridged
 
 __all__ = [
     "SENTENCES",
@@ -115,7 +118,7 @@ class _State(NamedTuple):
 
 
 def solve(
-    method: Method | Schedule,
+    method: str | Path | Method | Schedule,
     problem: Problem | Callable[[Array], Array],
     x0: Array = None,
     *,
@@ -126,7 +129,8 @@ def solve(
     """Follow a learned table until the gradient norm is at most ``tol``, compiled by JAX.
 
     Args:
-        method: a learned method with a table, or a schedule, which is taken as it is.
+        method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file
+            or a ``Method``; or a schedule, which is taken as it is.
         problem: a problem, or a function written with ``jax.numpy``, which needs ``x0`` and is
             compiled anew in each call. Inside your own ``jit``, ``vmap`` or ``grad`` pass what
             ``to_jax`` or ``stack`` made of problems, and wrap the transformed function in
@@ -152,7 +156,7 @@ def solve(
         >>> slope.b  # how the first coefficient moves with each target
     """
     refuse_single_precision(problem, x0)
-    return _solve(method, problem, x0, tol, max_iter, fallback)
+    return _solve(learned_or_table(method), problem, x0, tol, max_iter, fallback)
 
 
 @double
@@ -164,7 +168,7 @@ def _solve(method: Method | Schedule, problem: Any, x0: Array, *limits: Any) -> 
 
 @double
 def solve_all(
-    method: Method | Schedule,
+    method: str | Path | Method | Schedule,
     problems: Sequence[Problem] | Problem,
     x0: Array = None,
     *,
@@ -191,6 +195,7 @@ def solve_all(
         >>> for i in np.flatnonzero(~found.success):
         ...     rest = ode2opt.solve(problems[i], found.x[i])
     """
+    method = learned_or_table(method)
     batch = problems if isinstance(problems, Problem) else _stack(problems)
     given, rule = _as_arrays(method, batch, tol, max_iter, fallback)
     count = len(jax.tree.leaves(batch)[0])
@@ -214,18 +219,28 @@ def _task(problem: Any, x0: Array) -> Problem:
     return JaxFunction(problem, jnp.size(x0))
 
 
+@double
 def with_arrays(problem: Problem, **arrays: Array) -> Problem:
     """Return the problem on JAX arrays with some of its arrays replaced, traced ones included.
 
+    Args:
+        problem: a problem that is made of arrays.
+        arrays: by name, ``A``, ``b``, ``weights``, ``offset`` and, though it is one number, ``l2``,
+            which is an array of the new problem: derivatives by it and batches over it work, too.
+
     Examples:
         >>> double(jax.grad(lambda b: solve(method, with_arrays(problem, b=b)).x[0]))(b)
+        >>> double(jax.grad(lambda l2: solve(method, with_arrays(problem, l2=l2)).x[0]))(0.1)
     """
-    twin = copy.copy(to_jax(problem))
+    twin, l2 = to_jax(problem), arrays.pop("l2", None)
+    if isinstance(twin, Ridged):
+        twin, l2 = twin.inner, twin.l2 if l2 is None else l2
+    twin = copy.copy(twin)
     for name, values in arrays.items():
         if name not in twin.arrays:
-            raise unknown_name("array", name, twin.arrays)
+            raise unknown_name("array", name, [*twin.arrays, "l2"])
         setattr(twin, name, values)
-    return to_jax(twin)
+    return to_jax(twin if l2 is None else Ridged(twin, l2))
 
 
 def _as_arrays(
@@ -238,10 +253,8 @@ def _as_arrays(
     """Return the method on JAX arrays, and the rule by which its scale is found."""
     if isinstance(method, Method):
         schedule, guard, own, rule = method.table(), method.guard, method.tol, method.scale
-    elif isinstance(method, Schedule):
-        schedule, guard, own, rule = method, Guard(), TOL, "family"
     else:
-        raise InputError(f"method must be a Method or a Schedule, not {type(method).__name__}.")
+        schedule, guard, own, rule = method, Guard(), TOL, "family"
     metric = getattr(method, "metric", None)
     if metric is not None and metric.n != problem.n:
         raise InputError(f"The method is for {metric.n} variables; this problem has {problem.n}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
@@ -28,11 +29,14 @@ class EigacState(NamedTuple):
     u: Tree
 
 
-def eigac(method: Method | Schedule, scale: float | None = None) -> optax.GradientTransformation:
+def eigac(
+    method: str | Path | Method | Schedule, scale: float | None = None
+) -> optax.GradientTransformation:
     """Return EIGAC as optax runs it (docs/mathematics.md, section 2).
 
     Args:
-        method: a learned method with a table, or a schedule.
+        method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file
+            or a ``Method``; or a schedule.
         scale: the curvature that the table is divided by; by default the method's own where it has
             one for its family, and 1 for a schedule.
 
@@ -41,7 +45,7 @@ def eigac(method: Method | Schedule, scale: float | None = None) -> optax.Gradie
     as one vector, in the order of ``jax.tree.leaves``. Nobody watches: the guard is ``solve``'s.
 
     Examples:
-        >>> optimizer = eigac(Method.load("method.safetensors"))
+        >>> optimizer = eigac(Path("method.safetensors"))
         >>> state = optimizer.init(params)
         >>> updates, state = optimizer.update(jax.grad(loss)(params), state)
         >>> params = optax.apply_updates(params, updates)

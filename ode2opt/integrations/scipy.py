@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ CODES = {status: code for code, status in enumerate(Status)}
 
 
 def minimizer(
-    method: str | Method | Schedule = "auto", *, memory: Memory | None = None
+    method: str | Path | Method | Schedule = "auto", *, memory: Memory | None = None
 ) -> Callable[..., OptimizeResult]:
     """Return what ``scipy.optimize.minimize`` takes as its ``method``.
 
     Args:
-        method: as in :func:`ode2opt.solve`: a built-in name, a learned method or a schedule.
+        method: as in :func:`ode2opt.solve`: a name, a learned method, the ``Path`` of its file or
+            a schedule.
         memory: a :class:`Memory` that all calls share; with "auto" only.
 
     ``tol`` (or the option ``gtol``) is the Euclidean gradient norm to reach, 1e-5 by default as in

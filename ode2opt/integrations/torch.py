@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, needing
+from ode2opt.errors import DivergedError, InputError, needing
 from ode2opt.integrations._table import table_of
 from ode2opt.problems._arrays import as_positive
 from ode2opt.solvers.method_file import Method
@@ -16,6 +18,19 @@ with needing("torch"):
     import torch
 
 Tensor = Any
+ALL_EVERY = 10  # steps: then every gradient is looked at
+
+
+def _finite_gradient(param: Tensor) -> bool:
+    """Whether all numbers of a gradient are finite: their sum tells, in single precision at least.
+
+    Sparse gradients are refused elsewhere.
+    """
+    grad = param.grad
+    if grad.is_sparse:
+        return True
+    half = grad.dtype in (torch.float16, torch.bfloat16)
+    return math.isfinite(grad.sum(dtype=torch.float32 if half else None))
 
 
 class Eigac(torch.optim.Optimizer):
@@ -23,27 +38,35 @@ class Eigac(torch.optim.Optimizer):
 
     Args:
         params: tensors, or groups of them; a group may have a ``scale`` of its own.
-        method: a learned method with a table, or a schedule.
+        method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file
+            or a ``Method``; or a schedule.
         scale: the curvature that the table is divided by; by default the method's own where it has
             one for its family, and 1 for a schedule.
 
     After k steps the parameters are x_k of :func:`ode2opt.solve` without a guard: the first step
     moves nothing. Beyond its end the table's last row goes on. A metric acts on all parameters as
-    one vector, group after group, so that each of them must have a gradient. Nobody watches: the
-    guard is ``solve``'s. The state is u and the number of steps of each parameter; the table is
+    one vector, group after group, so that each of them must have a gradient. The guard is
+    ``solve``'s: nobody else takes over here, but a gradient that is not finite, which is what steps
+    that are too long end in, raises a ``DivergedError`` (an ``ArithmeticError``) before the
+    parameters move. The state is u and the number of steps of each parameter; the table is
     not part of it, and comes from ``method`` again.
 
     Examples:
-        >>> optimizer = Eigac(model.parameters(), method=Method.load("method.safetensors"))
+        >>> optimizer = Eigac(model.parameters(), method=Path("method.safetensors"))
         >>> loss = optimizer.step(closure)
     """
 
     def __init__(
-        self, params: Iterable[Any], method: Method | Schedule, *, scale: float | None = None
+        self,
+        params: Iterable[Any],
+        method: str | Path | Method | Schedule,
+        *,
+        scale: float | None = None,
     ) -> None:
         self._table = table_of(method, scale)
         self._rows = list(self._table.schedule.rows())
         self._parts: dict[tuple[Any, Any], list[Tensor]] = {}
+        self._steps = 0
         super().__init__(params, {"scale": self._table.scale})
         self._table.check_size(sum(param.numel() for param in self._params()))
 
@@ -55,7 +78,7 @@ class Eigac(torch.optim.Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle needs: torch's own forgets the table."""
-        ours = {name: getattr(self, name) for name in ("_table", "_rows", "_parts")}
+        ours = {name: getattr(self, name) for name in ("_table", "_rows", "_parts", "_steps")}
         return super().__getstate__() | ours
 
     @torch.no_grad()
@@ -65,6 +88,7 @@ class Eigac(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._check_gradients()
         directions = self._directions()
         for group in self.param_groups:
             for param in group["params"]:
@@ -90,6 +114,26 @@ class Eigac(torch.optim.Optimizer):
 
     def _params(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
+
+    def _check_gradients(self) -> None:
+        """Refuse to move along a gradient that is not finite.
+
+        Where one number is not finite, those of other parameters soon are not: the smallest
+        gradient is looked at in every step, all of them in every tenth. Devices that must be
+        waited for are asked then only.
+        """
+        found = [param for param in self._params() if param.grad is not None]
+        self._steps += 1
+        if found and self._steps % ALL_EVERY:
+            found = [min(found, key=torch.Tensor.numel)]
+            found = [param for param in found if param.device.type == "cpu"]
+        if not all(map(_finite_gradient, found)):
+            scales = " and ".join({f"{group['scale']:g}": None for group in self.param_groups})
+            raise DivergedError(
+                f"The gradient of step {self._steps} is not finite, and the parameters were left as"
+                f" they are: steps are too long for this function; begin again with a larger scale "
+                f"than {scales} (the largest curvature), or clip gradients."
+            )
 
     def _directions(self) -> dict[Tensor, Tensor]:
         """Return the gradient, in the metric, of every parameter that has one."""

@@ -145,7 +145,10 @@ METHODS: dict[str, BuiltIn] = {
 def built_in(name: str) -> BuiltIn:
     """Return a built-in method by its name."""
     if name.endswith(".safetensors"):
-        raise InputError(f"To use a method's file, load it: method=Method.load('{name}').")
+        raise InputError(
+            f"The method {name!r} is a string, which is taken as a name: for the method in that "
+            f"file use method=pathlib.Path({name!r})."
+        )
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     return METHODS[name]

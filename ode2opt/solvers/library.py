@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ode2opt.errors import unknown_name
+from ode2opt.dynamics.schedule import Schedule
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.method_file import Method
 
@@ -26,6 +28,35 @@ def by_name(name: str) -> BuiltIn | Method:
     if name not in known:
         raise unknown_name("method", name, [*METHODS, *known])
     return Method.load(FOLDER / f"{name}{SUFFIX}")
+
+
+def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Schedule:
+    """Return what a ``method`` argument stands for; the rule of every function that takes one.
+
+    A string is a name and never a file; a ``Path`` is the file of a learned method; a ``Method``
+    and a ``Schedule`` are taken as they are.
+    """
+    if isinstance(method, str):
+        return by_name(method)
+    if isinstance(method, os.PathLike):
+        return Method.load(Path(method))
+    if not isinstance(method, Method | Schedule):
+        raise InputError(
+            f"method must be a name, a Method, a Schedule or the Path of a method's file, not "
+            f"{type(method).__name__}."
+        )
+    return method
+
+
+def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedule:
+    """Return a method whose table other libraries can run, by the rule of :func:`method_of`."""
+    found = method_of(method)
+    if isinstance(found, BuiltIn):
+        raise InputError(
+            f"The method {method} is run by ode2opt.solve only: name a learned one (ode2opt methods"
+            f" list), or give a Method, a Schedule or the Path of a method's file."
+        )
+    return found
 
 
 def by_name_or_file(name: str) -> BuiltIn | Method:

@@ -17,9 +17,9 @@ from ode2opt import dynamics
 from ode2opt.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, printable, unknown_name
-from ode2opt.problems._arrays import Array, as_count, as_positive
+from ode2opt.problems._arrays import Array, as_count, as_positive, as_vector
 from ode2opt.problems._numbers import usable
-from ode2opt.problems.base import Problem
+from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
@@ -181,8 +181,25 @@ class Method(Displayed):
             )
         return self.schedule
 
-    def scale_of(self, problem: Problem, x0: Array) -> tuple[float, int]:
-        """Return the curvature to divide by for one problem, and the oracle calls it took."""
+    def scale_of(self, problem: Problem, x0: Array | Start | None = None) -> float:
+        """Return the curvature that the table is divided by when a problem is solved from a point.
+
+        Args:
+            problem: the problem.
+            x0: where the solve starts; by default the learned start, else 0.
+
+        Examples:
+            >>> Eigac(model.parameters(), method, scale=method.scale_of(problem, x0))
+        """
+        if isinstance(x0, Start):
+            x0 = x0.x0
+        if x0 is None:
+            x0 = np.zeros(problem.n) if self.start is None else self.start
+        like = problem.xp.empty(0, dtype=problem.dtype)
+        return self.scale_and_calls(problem, as_vector(x0, like, "x0", problem.n))[0]
+
+    def scale_and_calls(self, problem: Problem, x0: Array) -> tuple[float, int]:
+        """Return the scale at a point of the problem's arrays, and the oracle calls it took."""
         if self.scale == "family":
             assert self.family_scale is not None
             return self.family_scale, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.library import by_name
+from ode2opt.solvers.library import method_of
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.recall import Recall
@@ -45,7 +46,7 @@ def solve(
     *,
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
-    method: str | Schedule | Method = "auto",
+    method: str | Path | Schedule | Method = "auto",
     memory: Memory | None = None,
     start_from_memory: bool = True,
     tol: float = 1e-6,
@@ -66,9 +67,9 @@ def solve(
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
         method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method` or the
-            name of one that comes with the package (``ode2opt methods list``), or a
-            :class:`Schedule`, which is taken as it is. "auto" plans from the problem: Newton,
-            L-BFGS in a metric made of some of its rows, or plain L-BFGS.
+            name of one that comes with the package (``ode2opt methods list``), the ``Path`` of a
+            method's file, or a :class:`Schedule`, which is taken as it is. "auto" plans from the
+            problem: Newton, L-BFGS in a metric made of some of its rows, or plain L-BFGS.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
             the method "auto" only.
         start_from_memory: whether the solve may start at the memory's mean solution. Say False
@@ -100,11 +101,7 @@ def solve(
         raise InputError("memory must be an ode2opt.Memory, and goes with the method 'auto' only.")
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
-    if not isinstance(method, str | Schedule | Method):
-        raise InputError(
-            f"method must be a name, a Method or a Schedule, not {type(method).__name__}."
-        )
-    chosen = by_name(method) if isinstance(method, str) else method
+    chosen = method_of(method)
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
@@ -198,7 +195,7 @@ def _follow_learned(run: Run, x: Array, method: Method, policy: Policy) -> None:
 
         follow(Eigac(run, method.schedule, x, metric, scale_at), policy)
     else:
-        scale, calls = method.scale_of(run.problem, x)
+        scale, calls = method.scale_and_calls(run.problem, x)
         run.charge(calls)
         eigac = Eigac(run, method.schedule, x, metric)
         eigac.divide_by(scale)

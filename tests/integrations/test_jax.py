@@ -1,5 +1,8 @@
 """The compiled solve: NumPy's iterates, batches with bad members, derivatives of the minimiser."""
 
+import copy
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +12,17 @@ from integrations.learned import COLUMNS, HORIZON, ROWS, logistic, method, metri
 from support import said_without, visited
 
 import ode2opt
-from ode2opt import Guard, InputError, Logistic, Lpp, Method, Problem, Schedule, Softmax
+from ode2opt import (
+    Guard,
+    InputError,
+    Logistic,
+    Lpp,
+    Method,
+    Problem,
+    Quadratic,
+    Schedule,
+    Softmax,
+)
 from ode2opt.integrations import jax as ours
 from ode2opt.integrations.jax import (
     SENTENCES,
@@ -20,6 +33,7 @@ from ode2opt.integrations.jax import (
     to_jax,
     with_arrays,
 )
+from ode2opt.solvers.library import by_name
 
 START = np.linspace(-1, 1, COLUMNS)
 LONG = Schedule.heavy_ball(1.0, 0.4, 3000)
@@ -68,6 +82,18 @@ def test_the_defaults_are_the_methods():
     np.testing.assert_allclose(found.x, due.x, rtol=1e-10)
     assert found.message == due.message
     assert int(found.iterations) == due.iterations
+
+
+def test_a_method_may_be_given_by_its_name_or_its_path(tmp_path):
+    method().save(tmp_path / "mine.safetensors")
+    due = solve(method(), logistic())
+    np.testing.assert_array_equal(solve(tmp_path / "mine.safetensors", logistic()).x, due.x)
+    rng = np.random.default_rng(0)
+    problem = Logistic(rng.standard_normal((300, 123)), np.arange(300) % 2.0, l2=0.1)
+    loaded = by_name("logistic-a5a")
+    for call in (solve, lambda one, each, **more: solve_all(one, [each], **more)):
+        due, found = (call(one, problem, max_iter=9) for one in (loaded, "logistic-a5a"))
+        np.testing.assert_array_equal(found.x, due.x)
 
 
 @pytest.mark.parametrize("way", ["list", "stack", "vmap"])
@@ -188,6 +214,50 @@ def test_derivatives_by_data_are_those_of_finite_differences(kind):
         assert abs(float(slope[entry])) > 1e-4
 
 
+RIDGED = {
+    "intercept": lambda: Logistic(logistic().A, logistic().b, l2=0.3, intercept=True),
+    "softmax": lambda: Softmax(logistic().A, np.arange(ROWS) % 3, l2=0.3),
+}
+
+
+@pytest.mark.parametrize("kind", RIDGED)
+def test_the_derivative_by_l2_is_that_of_finite_differences(kind):
+    problem = RIDGED[kind]()
+    chosen = Method(LONG, "any", 1e-12, "product")
+    direction = np.cos(np.arange(problem.n))
+
+    @double
+    def outcome(l2):
+        return solve(chosen, with_arrays(problem, l2=l2)).x @ direction
+
+    def minimum(l2):
+        again = copy.copy(problem)
+        again.l2 = l2
+        return ode2opt.solve(again, tol=1e-13, method="newton").x @ direction
+
+    assert float(outcome(0.3)) == pytest.approx(minimum(0.3), rel=1e-8)
+    slope = float(double(jax.grad(outcome))(0.3))
+    due = (minimum(0.3 + 1e-4) - minimum(0.3 - 1e-4)) / 2e-4
+    assert slope == pytest.approx(due, rel=1e-5)
+    assert abs(due) > 1e-3
+
+
+def test_the_derivative_by_l2_and_by_data_is_the_closed_form():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((4, 4))
+    Q, b = root @ root.T + np.eye(4), rng.standard_normal(4)
+    chosen = Method(LONG, "any", 1e-13, "product")
+    problem = with_arrays(Quadratic(Q, b, l2=9.0), l2=0.5)
+    slope = double(jax.grad(lambda p: solve(chosen, p).x[0]))(problem)
+    inverse = np.linalg.inv(Q + 0.5 * np.eye(4))
+    np.testing.assert_allclose(slope.l2, -(inverse @ inverse @ b)[0], rtol=1e-8)
+    np.testing.assert_allclose(slope.inner.b, inverse[0], rtol=1e-8)
+    other = with_arrays(problem, b=2 * b)
+    np.testing.assert_allclose(solve(chosen, other).x, inverse @ (2 * b), rtol=1e-8)
+    path = solve_all(chosen, [with_arrays(problem, l2=l2) for l2 in (0.0, 0.5)])
+    np.testing.assert_allclose(path.x, [np.linalg.solve(Q, b), inverse @ b], rtol=1e-8)
+
+
 def test_derivatives_of_a_whole_problem_of_a_batch_and_forwards():
     chosen = Method(LONG, "any", 1e-12, "product")
     problems = [logistic(seed, l2=0.3) for seed in range(2)]
@@ -227,7 +297,14 @@ def test_a_gradient_too_large_to_be_squared_is_no_infinity():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: solve("auto", logistic()), "Method or a Schedule, not str"),
+        (lambda: solve("auto", logistic()), "auto is run by ode2opt.solve only"),
+        (lambda: solve("logistic-a5b", logistic()), "did you mean 'logistic-a5a'"),
+        (lambda: solve("logistic-phishing", logistic()), "no table"),
+        (lambda: solve("mine.safetensors", logistic()), "pathlib.Path"),
+        (lambda: solve(Path("nowhere.safetensors"), logistic()), "nowhere.safetensors"),
+        (lambda: solve(3, logistic()), "not int"),
+        (lambda: with_arrays(logistic(), l2=-1.0), "l2 is -1"),
+        (lambda: with_arrays(Problem.from_function(jnp.sum, n=2), l2=1.0), "has no l2"),
         (lambda: solve(Method(None, "lpp", 1e-6, "family", 1.0), logistic()), "it is L-BFGS"),
         (lambda: solve(method(), logistic(), np.zeros(3)), "x0 has shape"),
         (lambda: solve(table(), logistic(), tol=-1), "tol is -1"),

@@ -10,6 +10,7 @@ from support import said_without, visited
 
 from ode2opt import InputError, Method, Schedule
 from ode2opt.integrations.optax import eigac
+from ode2opt.solvers.library import by_name
 
 START = np.linspace(-1, 1, COLUMNS)
 
@@ -79,6 +80,14 @@ def test_a_scale_divides_the_table():
     np.testing.assert_allclose(*points, rtol=1e-6)
 
 
+def test_a_method_may_be_given_by_its_name_or_its_path(tmp_path):
+    method().save(tmp_path / "mine.safetensors")
+    pairs = (method(), tmp_path / "mine.safetensors"), (by_name("logistic-a5a"), "logistic-a5a")
+    for pair, n in zip(pairs, (7, 123), strict=True):
+        points = [walked(eigac(one), lambda x: 1e-3 * x, jnp.ones(n), 4) for one in pair]
+        np.testing.assert_array_equal(*points)
+
+
 def test_single_precision_stays_single_and_joins_a_chain():
     chain = optax.chain(optax.clip_by_global_norm(1.0), eigac(table(), scale=9.0))
     points = walked(chain, jax.grad(lambda p: jnp.sum(p["w"] ** 2)), {"w": jnp.ones((2, 3))}, 20)
@@ -95,9 +104,11 @@ def test_single_precision_stays_single_where_double_is_on():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: eigac("a5a"), "Method or a Schedule, not str"),
+        (lambda: eigac("logistic-a5b"), "did you mean 'logistic-a5a'"),
+        (lambda: eigac("auto"), "auto is run by ode2opt.solve only"),
+        (lambda: eigac("mine.safetensors"), "pathlib.Path"),
         (lambda: eigac(Method(None, "lpp", 1e-6, "family", 1.0)), "no table: it is L-BFGS"),
-        (lambda: eigac(method(scale="product")), "give scale"),
+        (lambda: eigac(method(scale="product")), r"give scale=method.scale_of\(problem, x0\)"),
         (lambda: eigac(table(), scale=0), "scale is 0"),
         (lambda: eigac(method(metrics()["lowrank"])).init(jnp.ones(3)), "7 variables"),
     ],

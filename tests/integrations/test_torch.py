@@ -1,6 +1,7 @@
 """EIGAC as a torch optimiser: the solver's iterates, groups, states, closures, precisions."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -10,7 +11,9 @@ from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics, ta
 from support import said_without, visited
 
 from ode2opt import InputError, Method, Schedule
+from ode2opt.errors import DivergedError
 from ode2opt.integrations.torch import Eigac
+from ode2opt.solvers.library import by_name
 
 START = np.linspace(-1, 1, COLUMNS)
 
@@ -140,6 +143,81 @@ def test_beyond_its_end_the_tables_last_row_goes_on():
     np.testing.assert_array_equal(*ends)
 
 
+def test_a_method_may_be_given_by_its_name_or_its_path(tmp_path):
+    chosen = method(metrics()["lowrank"])
+    chosen.save(tmp_path / "mine.safetensors")
+    ends = []
+    for given in (chosen, tmp_path / "mine.safetensors"):
+        params = pieces()
+        ends.append(walked(Eigac(params, given), loss_of(logistic()), params, 5)[-1])
+    np.testing.assert_array_equal(*ends)
+    ends = []
+    for given in (by_name("logistic-a5a"), "logistic-a5a"):
+        x = torch.nn.Parameter(torch.ones(123))
+        ends.append(walked(Eigac([x], given), lambda x: 1e-3 * (x @ x), [x], 5)[-1])
+    np.testing.assert_array_equal(*ends)
+
+
+def test_a_scale_is_found_as_the_documentation_says():
+    problem, chosen, params = logistic(), method(scale="instance"), pieces()
+    optimizer = Eigac(params, method=chosen, scale=chosen.scale_of(problem, START))
+    found = walked(optimizer, loss_of(problem), params, HORIZON)
+    np.testing.assert_allclose(found, visited(problem, START, chosen, HORIZON), atol=1e-9)
+
+
+def train(optimizer, net, steps, closure):
+    inputs = torch.linspace(-1, 1, 32).reshape(-1, 1)
+
+    def loss():
+        optimizer.zero_grad()
+        value = ((net(inputs) - torch.sin(5 * inputs)) ** 2).mean()
+        value.backward()
+        return value
+
+    for _ in range(steps):
+        if closure:
+            optimizer.step(loss)
+        else:
+            loss()
+            optimizer.step()
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_a_net_that_diverges_says_so_and_does_not_move(closure):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = Eigac(net.parameters(), Schedule.heavy_ball(5.0, 0.1, 50))
+    with pytest.raises(DivergedError, match=r"is not finite.* larger scale than 1 \("):
+        train(optimizer, net, 200, closure)
+    before = [param.detach().clone() for param in net.parameters()]
+    with pytest.raises(DivergedError):
+        optimizer.step()
+    for param, old in zip(net.parameters(), before, strict=True):
+        np.testing.assert_array_equal(param.detach(), old)
+    calm = Eigac(net.parameters(), Schedule.heavy_ball(5.0, 0.1, 50), scale=1e4)
+    for param in net.parameters():
+        torch.nn.init.constant_(param, 0.1)
+    train(calm, net, 30, closure)
+
+
+def test_one_bad_number_in_a_large_gradient_is_seen_by_the_tenth_step():
+    small, large = (torch.nn.Parameter(torch.ones(n, dtype=torch.float16)) for n in (1, 500))
+    optimizer = Eigac([small, large], table(), scale=100.0)
+
+    def steps(count):
+        for _ in range(count):
+            small.grad, large.grad = torch.ones_like(small), torch.full_like(large, 6e4)
+            large.grad[7] = math.nan
+            optimizer.step()
+
+    with pytest.raises(ArithmeticError, match="step 10 "):
+        steps(12)
+    large.grad = torch.full_like(large, 6e4)  # its sum is no number of half precision
+    small.grad = torch.ones_like(small)
+    optimizer._steps = 9
+    optimizer.step()
+
+
 def sparse_step():
     layer = torch.nn.Embedding(3, 2, sparse=True)
     layer(torch.tensor([1])).sum().backward()
@@ -155,9 +233,16 @@ def step_without_all_gradients():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: Eigac(pieces(), method="a5a"), "Method or a Schedule, not str"),
+        (lambda: Eigac(pieces(), method="lgistic-a5a"), "did you mean 'logistic-a5a'"),
+        (lambda: Eigac(pieces(), method="lbfgs"), "lbfgs is run by ode2opt.solve only"),
+        (lambda: Eigac(pieces(), "logistic-a5a"), "for 123 variables; the parameters have 7"),
+        (lambda: Eigac(pieces(), "mine.safetensors"), "pathlib.Path"),
+        (lambda: Eigac(pieces(), method=None), "not NoneType"),
         (lambda: Eigac(pieces(), Method(None, "lpp", 1e-6, "family", 1.0)), "it is L-BFGS"),
-        (lambda: Eigac(pieces(), method=method(scale="instance")), "give scale"),
+        (
+            lambda: Eigac(pieces(), method=method(scale="instance")),
+            r"give scale=method.scale_of\(problem, x0\)",
+        ),
         (lambda: Eigac([{"params": pieces(), "scale": -1.0}], method=table()), "scale is -1"),
         (lambda: Eigac(pieces()[:2], method=method(metrics()["lowrank"])), "7 variables"),
         (sparse_step, "dense gradients only"),

@@ -3,9 +3,10 @@
 import hashlib
 import json
 
+import numpy as np
 import pytest
 
-from ode2opt import Family, InputError, Method, solve
+from ode2opt import Family, InputError, Method, Quadratic, Schedule, solve
 from ode2opt.solvers.library import FOLDER, SUFFIX, by_name, learned_names
 
 FAMILIES = [
@@ -50,6 +51,21 @@ def test_a_name_solves_problems_of_the_family(real_data, name):
     result = solve(chosen, method=name, tol=3e-4)
     assert result.success
     assert result.oracle_calls < solve(chosen, method="lbfgs", tol=3e-4).oracle_calls
+
+
+def test_a_method_is_a_name_a_path_a_method_or_a_schedule(tmp_path):
+    problem, table = Quadratic(np.diag([1.0, 4.0]), np.ones(2)), Schedule.heavy_ball(1.0, 0.5, 60)
+    made = Method(table, "by hand", tol=1e-6, scale="family", family_scale=4.0)
+    made.save(tmp_path / "mine.safetensors")
+    due = solve(problem, method=made)
+    np.testing.assert_array_equal(solve(problem, method=tmp_path / "mine.safetensors").x, due.x)
+    with pytest.raises(InputError, match=r"pathlib.Path\('mine.safetensors'\)"):
+        solve(problem, method="mine.safetensors")
+    with pytest.raises(InputError, match="nowhere"):
+        solve(problem, method=tmp_path / "nowhere")
+    (tmp_path / "logistic").write_text("not a method")
+    with pytest.raises(InputError, match="Unknown method"):
+        solve(problem, method=str(tmp_path / "logistic"))  # a string never opens a file
 
 
 def test_an_unknown_name_is_told_the_nearest():

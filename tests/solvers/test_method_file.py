@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from ode2opt import Guard, InputError, Logistic, Method, Schedule, solve
+from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
 from ode2opt.dynamics import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.method_file import Formula
@@ -170,3 +170,18 @@ def test_solving_with_a_file_needs_no_jax(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "True", done.stderr
+
+
+def test_the_scale_of_a_problem_is_one_number():
+    Q = np.diag([1.0, 4.0])
+    problem, x0 = Quadratic(Q, np.ones(2)), np.array([2.0, 1.0])
+    table = Schedule.heavy_ball(1.0, 0.5, 9)
+    g = Q @ x0 - 1
+    due = {"instance": 4.0, "product": (g @ Q @ g) / (g @ g), "family": 7.0}
+    for scale, curvature in due.items():
+        method = Method(table, "any", 1e-6, scale, family_scale=7.0 if scale == "family" else None)
+        assert method.scale_of(problem, x0) == pytest.approx(curvature, rel=1e-6)
+        assert method.scale_of(problem, problem.start()) > 0
+        assert method.replace(start=x0).scale_of(problem) == method.scale_of(problem, x0)
+    with pytest.raises(InputError, match="x0"):
+        method.scale_of(problem, np.ones(3))

@@ -192,7 +192,7 @@ EYE = Quadratic(np.eye(2), np.ones(2))
         (lambda: solve(EYE, tol="a"), "tol is 'a': it must be a number"),
         (lambda: solve(EYE, max_iter=float("nan")), "max_iter is nan"),
         (lambda: solve(EYE, max_seconds="a"), "max_seconds is 'a'"),
-        (lambda: solve(EYE, method=None), "method must be a name, a Method or a Schedule"),
+        (lambda: solve(EYE, method=None), "method must be a name, a Method, a Schedule"),
         (lambda: solve(EYE, handover=[1]), "Unknown handover"),
         (lambda: solve(EYE, callback=3), "callback must be a function"),
         (lambda: solve(EYE, np.ones(2) * 1j), "x0 must hold real numbers"),

@@ -38,7 +38,7 @@ def no_table(method: Method, instances: int = 0) -> Certificate:
 def in_metric(method: Method, problems: Sequence[Problem], starts: Sequence[Any]) -> Subjects:
     """Return the problems as the method's schedule meets them."""
     hosts = [np.asarray(x0) for x0 in starts]
-    scales = [method.scale_of(p, x0)[0] for p, x0 in zip(problems, hosts, strict=True)]
+    scales = [method.scale_of(p, x0) for p, x0 in zip(problems, hosts, strict=True)]
     if method.metric is None:
         return Subjects(list(problems), scales, hosts)
     if method.metric.n > LARGEST:

@@ -101,7 +101,7 @@ def contraction(store: Store, effort: Effort, item: Item) -> Made:
 
 def _extended(method: Method, problem: Problem, start: Start) -> Schedule:
     """Return a method's schedule for one problem, to the last iteration of the tables."""
-    formula, scale = method.formula, method.scale_of(problem, start.x0)[0]
+    formula, scale = method.formula, method.scale_of(problem, start)
     assert formula is not None
     coefficients = restored(formula.kind, formula.settings, formula.parameters)
     return coefficients.schedule(formula.h, formula.t0, ITERATIONS, scale)
@@ -130,7 +130,7 @@ def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made
     relay = _NotedRelay()
     result = _followed(problem, start, method, relay, ITERATIONS, _keeping(points))
     assert method.schedule is not None
-    schedule = method.schedule.scaled(method.scale_of(problem, start.x0)[0])
+    schedule = method.schedule.scaled(method.scale_of(problem, start))
     if result.handovers:
         latch, later = result.handovers[0].iteration, relay.noted[0].schedule
         pairs = ((getattr(schedule, name), getattr(later, name)) for name in "acd")
