@@ -365,8 +365,8 @@ def test_wrong_use_is_one_sentence(run_cli, case):
 
 
 BAD_FILES = {
-    "nan.csv": ("a,b,y\n1,2,0\n1,nan,1\n", r"row 1, column 1 ('b') is nan"),
-    "inf.svm": ("1 1:2\n0 1:inf 2:1\n", "row 1, column 0 is inf"),
+    "nan.csv": ("a,b,y\n1,2,0\n1,nan,1\n", "line 3, column 'b' is missing: --missing drop"),
+    "inf.svm": ("1 1:2\n0 1:inf 2:1\n", "line 2, column 0 (counted from 0) is inf"),
     "one.csv": ("a,b,y\n1,2,1\n1,3,1\n", "two label values, but has only 1.0"),
     "three.csv": ("a,b,y\n1,2,1\n1,3,2\n1,3,3\n", "has 3 (1.0, 2.0, 3.0)"),
     "rows.csv": ("a,b,y\n", "a header but no rows"),

@@ -3,7 +3,7 @@
 from ode2opt.problems.base import Problem, Scale, Start
 from ode2opt.problems.datasets import DATASETS, Dataset, load_dataset
 from ode2opt.problems.family import KINDS, Family
-from ode2opt.problems.files import read_table
+from ode2opt.problems.files import read_encoded, read_table
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
@@ -34,5 +34,6 @@ __all__ = [
     "SquaredHinge",
     "Start",
     "load_dataset",
+    "read_encoded",
     "read_table",
 ]

@@ -44,8 +44,7 @@ def as_matrix(A: Array, name: str = "A") -> Array:
         )
     if (found := first_non_finite(A)) is not None:
         raise InputError(
-            f"{name} is {found[2]} in row {found[0]}, column {found[1]} (counted from 0): "
-            f"every entry must be finite."
+            f"{name}[{found[0]}, {found[1]}] is {found[2]}: every entry must be finite."
         )
     return A
 
@@ -75,7 +74,7 @@ def as_vector(b: Array, like: Array, name: str, length: int) -> Array:
     bad = ~xp.isfinite(b)
     if bool(xp.any(bad)):
         index = int(np.flatnonzero(np.asarray(bad))[0])
-        raise InputError(f"{name} is {float(b[index])} in row {index}: it must be finite.")
+        raise InputError(f"{name}[{index}] is {float(b[index])}: every entry must be finite.")
     return b
 
 

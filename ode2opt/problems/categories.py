@@ -20,7 +20,10 @@ Words = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Category:
-    """A column of words: a number for each row, and the words that these stand for."""
+    """A column of words: a number for each row, and the words that these stand for.
+
+    Where a word is missing the number is -1.
+    """
 
     codes: np.ndarray
     words: tuple[str, ...]
@@ -52,15 +55,21 @@ def stays_dense(numbers: int, words: Words) -> bool:
 
 
 def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array:
-    """Return a matrix of numbers with the columns of each word after it."""
+    """Return a matrix of numbers with the columns of each word after it.
+
+    A row whose code is -1 has zeros in all columns of that column's words.
+    """
     from scipy.sparse import csr_array, hstack
 
-    blocks, each = [csr_array(A)], np.arange(len(A) + 1)
+    rows = A.shape[0]
+    blocks, each = [csr_array(A)], np.arange(rows + 1)
     for name, known in words.items():
         own, place = categories[name], {word: k for k, word in enumerate(known)}
-        places = np.array([place[word] for word in own.words], dtype=np.int32)[own.codes]
-        shape = (len(A), len(known))
-        blocks.append(csr_array((np.ones(len(A)), places, each), shape=shape))
+        places = np.array([*(place[word] for word in own.words), -1], dtype=np.int32)[own.codes]
+        has = places >= 0
+        ends = each if has.all() else np.append(0, np.cumsum(has))
+        shape = (rows, len(known))
+        blocks.append(csr_array((np.ones(int(ends[-1])), places[has], ends), shape=shape))
     found = hstack(blocks, format="csr")
     return found.toarray() if stays_dense(A.shape[1], words) else found
 

@@ -12,7 +12,8 @@ import numpy as np
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import synthetic
 from ode2opt.problems._arrays import is_sparse
-from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, read_table
+from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, read_table, table_of
+from ode2opt.problems.files.columns import USUAL
 from ode2opt.problems.preparing import (
     Rows,
     binary_labels,
@@ -172,13 +173,13 @@ def _parts_of_file(rows: Rows, name: str) -> tuple[Rows, Rows]:
 
 def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> Rows:
     """Return a table's rows with checked features, labels and weights."""
-    check_finite(table.A, where, table.columns)
+    check_finite(table.A, where, table.columns, table.place)
     if table.weights is not None:
-        check_weights(table.weights, where)
+        check_weights(table.weights, where, table.place)
     if binary is None:
         binary = len(np.unique(table.labels)) == 2
     mapped = class_labels if classes else binary_labels if binary else numeric_targets
-    b = mapped(table.labels, where)
+    b = mapped(table.labels, where, table.place)
     return Rows(table.A, b, table.weights, label_words(table.labels))
 
 
@@ -217,8 +218,11 @@ def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
 
 def _libsvm(name: str, n: int, progress: DownloadBar | None) -> Rows:
     path = obtain_file(name, progress)
-    table = read_libsvm(path, n=n)
-    return rows_of(table, str(path), binary=True)
+    return rows_of(_libsvm_table(path, n), str(path), binary=True)
+
+
+def _libsvm_table(path: Path, n: int) -> DataTable:
+    return table_of(read_libsvm(path, USUAL, n), USUAL.missing)
 
 
 def _two_files(name: str, n: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
@@ -254,7 +258,7 @@ def _covtype(
     def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
-            whole = rows_of(read_libsvm(as_known(path), n=54), str(path), binary=True)
+            whole = rows_of(_libsvm_table(as_known(path), 54), str(path), binary=True)
         else:
             whole = _covtype_text(obtain_file(COVTYPE_TEXT, progress))
         return _cut(whole.take(slice(0, rows)), first)
@@ -264,7 +268,8 @@ def _covtype(
 
 def _covtype_text(path: Path) -> Rows:
     """Read the original text: seven classes, of which one is set against the others."""
-    whole = rows_of(read_csv(path, Asked(label="-1")), str(path), binary=False)
+    table = table_of(read_csv(path, Asked(label="-1")), USUAL.missing)
+    whole = rows_of(table, str(path), binary=False)
     return Rows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
 
 

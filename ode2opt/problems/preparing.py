@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,13 @@ from ode2opt.problems._arrays import Array, first_non_finite, is_sparse
 
 MOST_SHOWN = 12  # classes
 DENSE_ABOVE = 0.15  # the density from which dense products are quicker than sparse ones
+Place = Callable[[int], str]
+"""What errors call a row, by its number from 0: "line 17" of text, "row 16" of anything else."""
+
+
+def row_place(row: int, before: int = 0) -> str:
+    """Return what errors call a row: rows of data are counted from 1, after those ``before``."""
+    return f"row {before + row + 1}"
 
 
 @dataclass(frozen=True)
@@ -48,19 +55,21 @@ class Rows:
         return Rows(A, np.concatenate([self.b, other.b]), weights, self.words)
 
 
-def class_labels(labels: np.ndarray, where: str = "The data") -> np.ndarray:
+def class_labels(
+    labels: np.ndarray, where: str = "The data", place: Place = row_place
+) -> np.ndarray:
     """Count the label values from 0, in order."""
-    _check_labels(labels, where)
+    _check_labels(labels, where, place)
     values, counted = np.unique(labels, return_inverse=True)
     if len(values) < 2:
         raise InputError(f"{where}: there must be two classes or more, but all are {values[0]}.")
     return counted.astype(np.float64)
 
 
-def _check_labels(labels: np.ndarray, where: str) -> None:
+def _check_labels(labels: np.ndarray, where: str, place: Place) -> None:
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise InputError(f"{where}: the label in row {row} is {labels[row]}.")
+        raise InputError(f"{where}: the label in {place(row)} is {labels[row]}.")
 
 
 def label_words(labels: np.ndarray) -> tuple[str, ...]:
@@ -76,22 +85,24 @@ def told(words: tuple[str, ...]) -> str:
     return f"Of the classes {shown}{', ...' * (len(words) > MOST_SHOWN)}."
 
 
-def check_weights(weights: np.ndarray, where: str) -> None:
+def check_weights(weights: np.ndarray, where: str, place: Place = row_place) -> None:
     """Refuse weights that are not finite, negative, or all zero."""
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         row = int(bad[0])
         raise InputError(
-            f"{where}: the weight in row {row} is {weights[row]:g}: weights are finite numbers, "
+            f"{where}: the weight in {place(row)} is {weights[row]:g}: weights are finite numbers, "
             f"none of them negative."
         )
     if not np.any(weights):
         raise InputError(f"{where}: all weights are zero.")
 
 
-def binary_labels(labels: np.ndarray, where: str = "The data") -> np.ndarray:
+def binary_labels(
+    labels: np.ndarray, where: str = "The data", place: Place = row_place
+) -> np.ndarray:
     """Map exactly two label values to 0 (the smaller, or first in order) and 1."""
-    _check_labels(labels, where)
+    _check_labels(labels, where, place)
     values = np.unique(labels)
     if len(values) != 2:
         shown = ", ".join(str(v) for v in values[:5]) + (", ..." if len(values) > 5 else "")
@@ -100,21 +111,29 @@ def binary_labels(labels: np.ndarray, where: str = "The data") -> np.ndarray:
     return (labels == values[1]).astype(np.float64)
 
 
-def numeric_targets(labels: np.ndarray, where: str = "The data") -> np.ndarray:
+def numeric_targets(
+    labels: np.ndarray, where: str = "The data", place: Place = row_place
+) -> np.ndarray:
     """Return labels as regression targets; words are refused."""
     if labels.dtype.kind != "f":
         raise InputError(f"{where}: a regression needs numbers as targets, not '{labels[0]}'.")
+    _check_labels(labels, where, place)
     return labels
 
 
-def check_finite(A: Array, where: str, columns: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity, naming row and column."""
+def check_finite(
+    A: Array,
+    where: str,
+    columns: Sequence[str] | None = None,
+    place: Place = row_place,
+) -> None:
+    """Refuse NaN and infinity, naming row and column; ``place`` names a row by its number."""
     found = first_non_finite(A)
     if found is None:
         return
     row, column, value = found
-    name = f"column {column}" if columns is None else f"column {column} ('{columns[column]}')"
-    raise InputError(f"{where}: row {row}, {name} is {value} (counted from 0); mend or drop it.")
+    name = f"column {column} (counted from 0)" if columns is None else f"column '{columns[column]}'"
+    raise InputError(f"{where}: {place(row)}, {name} is {value}; mend or drop it.")
 
 
 def largest_entries(A: Array) -> np.ndarray:

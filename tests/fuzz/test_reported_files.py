@@ -249,11 +249,12 @@ def test_nested_and_missing_parquet_labels_are_told(labels, tmp_path):
     assert "label" in refusal(read_table, path)
 
 
-def test_missing_truth_values_of_a_parquet_feature_are_not_numbers(tmp_path):
+def test_missing_truth_values_of_a_parquet_feature_are_missing(tmp_path):
     path = tmp_path / "t.parquet"
     columns = {"a": [True, None, False], "y": [0, 1, 1]}
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    np.testing.assert_array_equal(read_table(path).A[:, 0], [1, np.nan, 0])
+    assert "row 2, column 'a' is missing" in refusal(read_table, path)
+    np.testing.assert_array_equal(read_table(path, missing="mean").A[:, 0], [1, 0.5, 0])
 
 
 def test_a_long_word_among_labels_costs_its_own_length_only(tmp_path):

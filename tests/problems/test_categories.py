@@ -100,9 +100,9 @@ ROWS = "p,q,y\n1,a,0\n2,b,1\n"
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"a.csv": ROWS + "3,,0\n"}, "a.csv: line 4, column 'q' is empty"),
+        ({"a.csv": ROWS + "3,,0\n"}, "a.csv: line 4, column 'q' is missing"),
         ({"a.csv": ROWS + "3,7,0\n"}, "line 4, column 'q' is '7', but the first cell is 'a'"),
-        ({"a.csv": "p,q,y\n1,n/a,0\n2,5,1\n"}, "column 'q' is '5', but the first cell is 'n/a'"),
+        ({"a.csv": "p,q,y\n1,n/a,0\n2,5,1\n"}, "line 2, column 'q' is missing: --missing"),
         ({"a.csv": ROWS + "b,a,0\n"}, "line 4, column 'p' is 'b', not a number"),
         ({"a.csv": ROWS, "b.csv": "p,q,y\n1,5,0\n2,7,1\n"}, "b.csv has words in none, but .*'q'"),
         (
@@ -124,5 +124,5 @@ def test_words_that_do_not_fit_are_told(tmp_path, files, words):
 def test_a_missing_word_is_told(tmp_path):
     table = pd.DataFrame({"p": [1.0, 2.0], "q": ["a", None], "y": [0, 1]})
     table.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="1 cells of column 'q' are missing"):
+    with pytest.raises(InputError, match="row 2, column 'q' is missing"):
         read_table(tmp_path / "t.parquet")

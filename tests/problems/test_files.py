@@ -152,7 +152,7 @@ BROKEN = {
     "binary.csv": (bytes(range(128, 256)) * 4, r"is not CSV"),
     "ragged.csv": (b"a,b,y\n1,2,0\n1,0\n", r"line 3 has 2 columns, not 3"),
     "cell.csv": (b"a,b,y\n1,2,0\n1,oops,0\n", r"line 3, column 'b' is 'oops', not a number"),
-    "hole.csv": (b"a,b,y\n1,2,0\n1,,0\n", r"line 3, column 'b' is empty"),
+    "hole.csv": (b"a,b,y\n1,2,0\n1,,0\n", r"line 3, column 'b' is missing"),
     "head.csv": (b"a,b,y\n", r"a header but no rows"),
     "wide.csv": (b"a,b,y\n1,2\n", r"header has 3 columns, the first row 2"),
     "long.csv": (b"a,b,label\n5,1,0\n5,1,999,0\n", r"line 3 has 4 columns, not 3"),

@@ -223,12 +223,12 @@ A, B = np.eye(3), np.array([0.0, 1.0, 1.0])
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Logistic([[1.0, np.nan]], [1.0]), r"nan in row 0, column 1"),
+        (lambda: Logistic([[1.0, np.nan]], [1.0]), r"A\[0, 1\] is nan"),
         (
             lambda: Logistic(scipy.sparse.csr_array([[0, 1.0], [np.inf, 0]]), [0, 1]),
-            r"row 1, column 0",
+            r"A\[1, 0\] is",
         ),
-        (lambda: Logistic(A, [0, 1, np.nan]), r"b is nan in row 2"),
+        (lambda: Logistic(A, [0, 1, np.nan]), r"b\[2\] is nan"),
         (lambda: Logistic(A, [-1.0, 1.0, 1.0]), r"must be 0 or 1 .* but range from -1 to 1"),
         (lambda: Logistic(A, [0.0, 1.0]), r"b has shape \(2,\), but 3"),
         (lambda: Logistic(np.zeros((0, 3)), []), r"0 rows"),

@@ -193,9 +193,9 @@ def test_a_memory_learns_them_too():
         ({"weights": [1.0, -1.0]}, "weights must not be negative"),
         ({"weights": [0.0, 0.0]}, "weights sum to 0"),
         ({"weights": [1.0]}, "weights has shape"),
-        ({"weights": [np.nan, 1.0]}, "weights is nan in row 0"),
+        ({"weights": [np.nan, 1.0]}, r"weights\[0\] is nan"),
         ({"offset": [1.0, 2.0, 3.0]}, "offset has shape"),
-        ({"offset": [np.inf, 2.0]}, "offset is inf in row 0"),
+        ({"offset": [np.inf, 2.0]}, r"offset\[0\] is inf"),
     ],
 )
 def test_weights_and_offsets_that_cannot_be_meant_are_refused(options, words):

@@ -206,7 +206,7 @@ EYE = Quadratic(np.eye(2), np.ones(2))
             "below what float32 can reach",
         ),
         (lambda: solve(EYE, np.ones(3)), r"x0 has shape \(3,\), but 2 numbers"),
-        (lambda: solve(EYE, [1.0, np.nan]), "x0 is nan in row 1"),
+        (lambda: solve(EYE, [1.0, np.nan]), r"x0\[1\] is nan"),
         (lambda: solve(EYE, "ab"), "x0 must be an array of numbers"),
         (lambda: solve(EYE, method="nesterov"), "Unknown method 'nesterov'"),
         (lambda: solve(EYE, method="eigac_c2"), "did you mean 'eigac-c2'"),

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ode2opt.errors import InputError
+from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.arrays import read_npz
-from ode2opt.problems.files.data_table import Asked, DataTable
+from ode2opt.problems.files.columns import Asked, Wanted
+from ode2opt.problems.files.data_table import DataTable, table_of
 from ode2opt.problems.files.delimited import read_csv
+from ode2opt.problems.files.encoded import EncodedRows, encoded_rows
 from ode2opt.problems.files.libsvm import read_libsvm
+from ode2opt.problems.files.matching import Matching
 from ode2opt.problems.files.parquet import read_parquet
+from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import PACKED
 
-READERS: dict[str, Callable[[Path, Asked], DataTable]] = {
+READERS: dict[str, Callable[[Path, Wanted], RawTable]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
     ".parquet": read_parquet,
     ".pq": read_parquet,
 }
+Names = str | int | Sequence[str | int]
+"""Columns by name or number: one, or several."""
 
 
 def read_table(
-    path: str | Path, *, label: str | int | None = None, weights: str | int | None = None
+    path: str | Path,
+    *,
+    label: str | int | None = None,
+    weights: str | int | None = None,
+    missing: str = "error",
+    drop: Names = (),
+    columns: Names = (),
+    decimal: str | None = None,
 ) -> DataTable:
     """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
 
-    A column of words becomes a column of 0 and 1 for each of them.
+    A column of words becomes a column of 0 and 1 for each of them; one of true and false becomes
+    one column of 1 and 0.
 
     Args:
         path: the file; LIBSVM and CSV may be compressed (.gz, .bz2).
@@ -35,22 +51,85 @@ def read_table(
             labels in an NPZ file. By default the column called label, target, y or class, else
             the last one.
         weights: the column (the array) of the rows' weights in the same way; by default none.
+        missing: what happens to missing cells: "error"; "drop" leaves their rows out; "mean"
+            replaces a number by the mean of its column, while a missing word is an error.
+        drop: columns of a CSV or Parquet file that are no features.
+        columns: the features, all others are not used; by default all.
+        decimal: the decimal sign of CSV, "." or ","; by default it is found out.
+
+    Returns:
+        The rows, with ``encoding``: how another file is read in the same way, see
+        :func:`read_encoded`.
+
+    Examples:
+        >>> table = read_table("houses.csv", label="price", missing="mean", drop=["id"])
+        >>> table.A.shape, table.columns
     """
+    asked = Asked(
+        None if label is None else str(label),
+        None if weights is None else str(weights),
+        missing,
+        _texts(drop),
+        _texts(columns),
+        decimal,
+    )
+    with _naming(path):
+        return table_of(_with_rows(path, asked), missing).in_numbers()
+
+
+def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "error") -> EncodedRows:
+    """Read another file as a table was read before: the rows that a model predicts.
+
+    Columns are matched by name, in any order; without names in both files by position. Others than
+    the encoding's are ignored. Labels may be absent.
+
+    Args:
+        path: a file of any kind, as in :func:`read_table`.
+        encoding: ``read_table(...).encoding``.
+        unknown: what happens to words that the first table did not have: "error", or "zero" for
+            zeros in all columns of that column's words.
+
+    Examples:
+        >>> table = read_table("train.csv", label="y")
+        >>> new = read_encoded("new.csv", table.encoding, unknown="zero")
+        >>> new.A @ x
+    """
+    with _naming(path):
+        raw = _with_rows(path, Matching(encoding))
+        return encoded_rows(raw, encoding, unknown, str(path))
+
+
+def _with_rows(path: str | Path, wanted: Wanted) -> RawTable:
+    """Read a file by its ending; refuse one without rows."""
     path = Path(path)
-    asked = (None if name is None else str(name) for name in (label, weights))
+    check_file(path)
+    raw = reader_of(path)(path, wanted)
+    if not len(raw):
+        raise InputError(f"{path} has no rows of data.")
+    return raw
+
+
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Say of an error in which file it was."""
     try:
-        return as_written(path, Asked(*asked)).in_numbers()
+        yield
     except InputError as error:
         raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+
+
+def _texts(names: Names) -> tuple[str, ...]:
+    each = [names] if isinstance(names, str | int) else names
+    return tuple(map(str, each))
 
 
 def as_written(path: Path, asked: Asked) -> DataTable:
     """Read a file by its ending; columns of words stay what they are."""
     check_file(path)
-    return reader_of(path)(path, asked)
+    return table_of(reader_of(path)(path, asked), asked.missing)
 
 
-def reader_of(path: Path) -> Callable[[Path, Asked], DataTable]:
+def reader_of(path: Path) -> Callable[[Path, Wanted], RawTable]:
     """Return what reads a file of this name."""
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)
@@ -70,11 +149,14 @@ __all__ = [
     "READERS",
     "Asked",
     "DataTable",
+    "EncodedRows",
     "as_written",
     "check_file",
     "read_csv",
+    "read_encoded",
     "read_libsvm",
     "read_parquet",
     "read_table",
     "reader_of",
+    "table_of",
 ]

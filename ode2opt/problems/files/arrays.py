@@ -12,7 +12,11 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.files.data_table import Asked, DataTable, as_labels, check_columns
+from ode2opt.problems.files.columns import Asked, Wanted
+from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.matching import Matching
+from ode2opt.problems.files.raw import RawTable
+from ode2opt.problems.files.sizes import check_columns
 from ode2opt.problems.files.unpacking import check_content
 
 MATRIX, LABELS = ("A", "X"), ("b", "y")
@@ -20,35 +24,62 @@ PARTS = ("data", "indices", "indptr", "shape", "format")
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, wanted: Asked) -> DataTable:
+def read_npz(path: Path, wanted: Wanted) -> RawTable:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC).
     ``wanted`` may name another array of labels, and one of weights. Other arrays are not read.
     """
-    label, own = wanted.label, [name for name in (wanted.label, wanted.weights) if name is not None]
+    if isinstance(wanted, Matching):
+        wanted.check_matrix(path)
+    own = [name for name in (wanted.label, wanted.weights) if name is not None]
     names, arrays = read_arrays(path, (*MATRIX, *LABELS, *PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
-    for name in own:
-        if name not in arrays:
-            raise InputError(f"{path} has no array '{name}': it has {found}.")
-    b = next((arrays[name] for name in (label, *LABELS) if name in arrays), None)
+    if isinstance(wanted, Asked):
+        _check_asked(path, wanted, arrays, found)
+    label = next((name for name in (wanted.label, *LABELS) if name in arrays), None)
+    b = None if label is None else arrays[label]
     A = next((arrays[name] for name in MATRIX if name in arrays), None)
     is_sparse = A is None and {"data", "shape"} <= arrays.keys()
-    if b is None or (A is None and not is_sparse):
-        raise InputError(f"{path} must hold a matrix A (or X) and labels b (or y); it has {found}.")
+    if (b is None and not wanted.to_predict) or (A is None and not is_sparse):
+        labels = "" if wanted.to_predict else " and labels b (or y)"
+        raise InputError(f"{path} must hold a matrix A (or X){labels}; it has {found}.")
     if is_sparse:
-        A = _sparse(path, arrays, np.shape(b))
+        A = _sparse(path, arrays)
     assert A is not None
-    if A.ndim != 2 or b.ndim != 1 or A.shape[0] != len(b):
+    _check_shapes(path, A, b)
+    if isinstance(wanted, Matching) and A.shape[1] != wanted.encoding.width:
         raise InputError(
-            f"{path}: A has shape {A.shape} and b {b.shape}; rows and labels must fit."
+            f"{path}: A has {A.shape[1]} columns, but the model has {wanted.encoding.width}."
         )
+    A = A.astype(np.float64) if A.dtype.itemsize > 8 else A
+    return RawTable(
+        A,
+        labels=None if b is None else as_labels(b),
+        weights=_weights(path, arrays, wanted.weights, A.shape[0]),
+        label=wanted.label,
+        weighed=wanted.weights,
+    )
+
+
+def _check_asked(path: Path, asked: Asked, arrays: dict[str, np.ndarray], found: str) -> None:
+    for name in (asked.label, asked.weights):
+        if name is not None and name not in arrays:
+            raise InputError(f"{path} has no array '{name}': it has {found}.")
+    if asked.drop or asked.only:
+        raise InputError(
+            f"{path}: the columns of an archive have no names: --drop and --columns are for CSV "
+            f"and Parquet."
+        )
+
+
+def _check_shapes(path: Path, A: Array, b: np.ndarray | None) -> None:
+    if A.ndim != 2 or (b is not None and (b.ndim != 1 or A.shape[0] != len(b))):
+        other = "" if b is None else f" and b {b.shape}"
+        raise InputError(f"{path}: A has shape {A.shape}{other}; rows and labels must fit.")
     if A.dtype.kind not in "fiub":
         raise InputError(f"{path}: A holds {A.dtype}, not real numbers.")
     check_columns(A.shape[1], path)
-    A = A.astype(np.float64) if A.dtype.itemsize > 8 else A
-    return DataTable(A, as_labels(b, path), weights=_weights(path, arrays, wanted.weights, len(b)))
 
 
 def _weights(
@@ -93,7 +124,7 @@ def _is_text(found: np.ndarray) -> bool:
     return bool(codes.max() <= sys.maxunicode)
 
 
-def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: tuple[int, ...]) -> Array:
+def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> Array:
     from scipy.sparse import csc_array, csr_array
 
     form = _form(arrays.get("format"))
@@ -102,15 +133,9 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: tuple[int, ...]) 
         raise InputError(f"{path} holds a sparse matrix in {form} form: save it as CSR or CSC.")
     try:
         shape = tuple(int(size) for size in arrays["shape"])
-        if shape[:1] != labels:
-            raise InputError(
-                f"{path}: A has shape {shape} and b {labels}; rows and labels must fit."
-            )
         A = makers[form]((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         A.check_format(full_check=True)
         return A.tocsr()
-    except InputError:
-        raise
     except Exception as error:  # SciPy raises what it likes for parts that do not fit
         raise InputError(f"{path}: its sparse matrix is damaged: {error}.") from None
 

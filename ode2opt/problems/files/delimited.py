@@ -1,12 +1,10 @@
-"""CSV: comma, semicolon or tab separated numbers with one label column."""
+"""CSV: comma, semicolon or tab separated numbers and words with one label column."""
 
 from __future__ import annotations
 
-import csv
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -14,97 +12,118 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems.categories import Category
-from ode2opt.problems.files.data_table import (
-    LABEL_NAMES,
-    Asked,
-    Columns,
-    DataTable,
-    as_labels,
+from ode2opt.problems.files.cells import (
+    Ignored,
+    Labels,
+    Numbers,
+    Parser,
+    Words,
+    has_decimal_comma,
+    is_missing,
     is_number,
-    short,
-    told_apart,
+    truth_values,
 )
+from ode2opt.problems.files.columns import Columns, Wanted
+from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.layout import Layout, layout_of
+from ode2opt.problems.files.raw import RawTable
+from ode2opt.problems.files.scanning import Kinds, first_fault, scanned
 from ode2opt.problems.files.unpacking import is_packed, open_text
 
-MOST_COLUMNS = 2**20
-DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
+Parsers = Mapping[int, Parser]
+"""What reads the cells of a column, by its number; other columns are plain numbers."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A file's columns, what separates them, and how many lines stand before the data."""
-
-    names: list[str]
-    delimiter: str
-    skip: int
-    first: list[str]
-    """The first row of data."""
-
-    def worded(self, columns: Columns) -> list[int]:
-        """Return the columns that begin with a word, though they are not the label."""
-        cells = ((j, self.first[j].strip()) for j in columns.features)
-        return [j for j, cell in cells if cell and not is_number(cell)]
-
-
-def read_csv(path: Path, asked: Asked) -> DataTable:
+def read_csv(path: Path, wanted: Wanted) -> RawTable:
     """Read a CSV file.
 
-    A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`)
-    and the unnamed index column that pandas writes first, which is left out.
+    A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
+    Plain numbers are read by NumPy. Only where a cell is none the whole file is looked through
+    cell by cell, to find out which columns have missing cells, decimal commas or words.
     """
-    layout = _layout(path)
-    names = layout.names
-    columns = told_apart(names, asked, path)
-    if not names[0].strip() and 0 in columns.features:
-        columns.features.remove(0)
-    if not columns.features:
-        raise InputError(f"{path} has a label column but no features.")
-    cells, words = _cells(path, layout, columns)
-    values = as_labels(np.array(list(words.pop(columns.label)), dtype=object), path)
-    labels = values[cells[:, columns.label].astype(int)]
-    weights = None if columns.weights is None else cells[:, columns.weights].copy()
-    numbers = [j for j in columns.features if j not in words]
-    return DataTable(
-        cells[:, numbers],
-        labels,
-        [names[j] for j in numbers],
-        weights,
-        {names[j]: Category(cells[:, j].astype(np.int32), tuple(words[j])) for j in words},
-    )
+    layout = layout_of(path, wanted)
+    columns = wanted.columns(layout.names, layout.named, path)
+    cells, parsers, decimal = _read(layout, columns, wanted)
+    return _table(layout, columns, cells, parsers, decimal)
 
 
-class _Words(dict[str, int]):
-    """The words of a column, numbered as they come."""
+def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray, Parsers, str]:
+    """Return all cells as numbers, with what has read them and the decimal sign."""
+    if columns.encoded:
+        return _read_encoded(layout, columns, wanted.decimal or ".")
+    guesses = _guessed(layout, columns, wanted.decimal)
+    if guesses is not None:
+        parsers = guesses | _others(layout, columns)
+        cells = _loaded(layout, parsers)
+        if cells is not None:
+            return cells, parsers, wanted.decimal or "."
+    kinds = scanned(layout, _numeric(columns), wanted.decimal)
+    parsers = _found(kinds) | _others(layout, columns)
+    cells = _loaded(layout, parsers)
+    if cells is None:
+        raise first_fault(layout, parsers)
+    return cells, parsers, kinds.decimal
 
-    def number(self, word: str) -> float:
-        """Return the number of a word."""
-        return float(self.setdefault(word.strip(), len(self)))
+
+def _read_encoded(
+    layout: Layout, columns: Columns, decimal: str
+) -> tuple[np.ndarray, Parsers, str]:
+    """Return all cells as numbers; columns are what the encoding says that they are."""
+    for plain in (True, False):
+        parsers = _forced(columns, decimal, plain) | _others(layout, columns)
+        cells = _loaded(layout, parsers)
+        if cells is not None:
+            return cells, parsers, decimal
+    raise first_fault(layout, parsers)
 
 
-class _OnlyWords(_Words):
-    """Those of a column that is no label: a number among them is refused, and so is no word."""
-
-    def number(self, word: str) -> float:
-        if word not in self and (not word.strip() or is_number(word)):
-            raise ValueError(word)
-        return super().number(word)
+def _numeric(columns: Columns) -> list[int]:
+    """Return the columns that hold numbers unless they hold words."""
+    return [*columns.features, *([] if columns.weights is None else [columns.weights])]
 
 
-def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, dict[int, _Words]]:
-    """Return all cells as numbers; those of labels and of columns of words stand for words."""
-    words: dict[int, _Words] = {columns.label: _Words()}
-    words |= {j: _OnlyWords() for j in layout.worded(columns)}
-    features = [*columns.features]
-    if columns.weights is not None:
-        features.append(columns.weights)
+def _others(layout: Layout, columns: Columns) -> dict[int, Parser]:
+    """Return what reads labels, and columns that are not used."""
+    used = {*_numeric(columns), columns.label}
+    found: dict[int, Parser] = {j: Ignored() for j in range(len(layout.names)) if j not in used}
+    return found if columns.label is None else found | {columns.label: Labels()}
+
+
+def _guessed(layout: Layout, columns: Columns, decimal: str | None) -> dict[int, Parser] | None:
+    """Return what may read columns, by their first cells; None where these do not tell."""
+    first = {j: layout.first[j].strip() for j in columns.features}
+    if decimal == "," or any(map(has_decimal_comma, first.values())):
+        return None
+    return {j: Words() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)}
+
+
+def _found(kinds: Kinds) -> dict[int, Parser]:
+    """Return what reads columns of which every cell has been looked at."""
+    numbers: dict[int, Parser] = {j: Numbers(kinds.decimal) for j in kinds.odd}
+    return numbers | {j: Words() for j in kinds.words}
+
+
+def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, Parser]:
+    """Return what reads columns as an encoding has them; ``plain`` numbers need nothing."""
+    found: dict[int, Parser] = {}
+    for j, column in zip(columns.features, columns.encoded, strict=True):
+        if column.kind == "words":
+            found[j] = Words(column.words)
+        elif not plain or decimal == ",":
+            found[j] = Numbers(decimal, truths=True)
+    return found
+
+
+def _loaded(layout: Layout, parsers: Parsers) -> np.ndarray | None:
+    """Return all cells as numbers, None where one does not parse or a line has other columns."""
     try:
-        with warnings.catch_warnings(), _source(path) as source:
+        with warnings.catch_warnings(), _source(layout.path) as source:
             warnings.simplefilter("ignore", UserWarning)  # blank lines at the end
             cells = np.loadtxt(
                 source,
                 delimiter=layout.delimiter,
                 skiprows=layout.skip,
-                converters={j: found.number for j, found in words.items()},
+                converters={j: parser.number for j, parser in parsers.items()},
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
@@ -112,14 +131,11 @@ def _cells(path: Path, layout: Layout, columns: Columns) -> tuple[np.ndarray, di
             )
     except InputError:
         raise
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError(_first_bad_cell(path, layout, features) or f"{path}: {error}.") from None
+    except (ValueError, OverflowError, OSError):
+        return None
     if not cells.size:
-        raise InputError(f"{path} has no rows of data.")
-    if cells.shape[1] != len(layout.names):
-        message = f"{path}: rows have {cells.shape[1]} columns, not {len(layout.names)}."
-        raise InputError(_first_bad_cell(path, layout, features) or message)
-    return cells, words
+        raise InputError(f"{layout.path} has no rows of data.")
+    return cells if cells.shape[1] == len(layout.names) else None
 
 
 @contextmanager
@@ -132,81 +148,43 @@ def _source(path: Path) -> Iterator[Path | IO[str]]:
         yield lines
 
 
-def _layout(path: Path) -> Layout:
-    try:
-        with open_text(path) as lines:
-            first, second = next(lines, ""), next(lines, "")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
-    delimiter = max(",;\t", key=first.count)
-    if delimiter not in first or "\0" in first:
-        raise InputError(f"{path} is not CSV: its first line has no comma, semicolon or tab.")
-    if max(line.count(delimiter) for line in (first, second)) >= MOST_COLUMNS:
-        raise InputError(f"{path} has more than {MOST_COLUMNS:,} columns: save it as NPZ.")
-    try:
-        head, row = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
-    except csv.Error as error:
-        raise InputError(f"{path} is not CSV: {error}.") from None
-    if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
-        return Layout(_numbered(row), delimiter, 1, row)  # scikit-learn's bundled files
-    if not _is_header(head, row):
-        return Layout(_numbered(head), delimiter, 0, head)
-    if not row:
-        raise InputError(f"{path} has a header but no rows.")
-    if len(head) != len(row):
-        raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
-    return Layout(head, delimiter, 1, row)
-
-
-def _numbered(row: list[str]) -> list[str]:
-    return [str(j) for j in range(len(row))]
-
-
-def _is_header(head: list[str], row: list[str]) -> bool:
-    """Whether the first line names columns: words over numbers, a label's name, or 0, 1, 2, ..."""
-    if not row:
-        return not any(map(is_number, head))
-    pairs = zip(head, row, strict=False)
-    return (
-        any(not is_number(name) and is_number(cell) for name, cell in pairs)
-        or any(name.strip().lower() in LABEL_NAMES for name in head)
-        or (head == _numbered(head) and len(head) >= DIGIT_HEADER)
+def _table(
+    layout: Layout, columns: Columns, cells: np.ndarray, parsers: Parsers, decimal: str
+) -> RawTable:
+    """Return the table of cells that have been read."""
+    names = layout.names
+    categories = {}
+    for j in columns.features:
+        parser = parsers.get(j)
+        if not isinstance(parser, Words):
+            continue
+        known = parser.words
+        codes, truths = cells[:, j].astype(np.int32), truth_values(known)
+        if truths is not None and known and not columns.encoded:
+            cells[:, j] = np.append(truths, np.nan)[codes]  # the code of a missing word is -1
+        else:
+            categories[names[j]] = Category(codes, tuple(known))
+    numbers = [j for j in columns.features if names[j] not in categories]
+    notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
+    return RawTable(
+        cells[:, numbers],
+        [names[j] for j in numbers],
+        categories,
+        None if columns.label is None else _labels(cells[:, columns.label], parsers[columns.label]),
+        None if columns.weights is None else cells[:, columns.weights].copy(),
+        place=layout.place,
+        header=names,
+        named=layout.named,
+        label=None if columns.label is None else names[columns.label],
+        weighed=None if columns.weights is None else names[columns.weights],
+        decimal=decimal,
+        encoded=columns.encoded,
+        notes=(*columns.notes, *notes),
     )
 
 
-def _first_bad_cell(path: Path, layout: Layout, features: Sequence[int]) -> str | None:
-    """Say which cell is not a number, or which line is too short or too long."""
-    names = layout.names
-    above = {j: layout.first[j].strip() for j in features}
-    try:
-        with open_text(path, errors="replace") as lines:
-            rows = csv.reader(_not_too_wide(lines, layout), delimiter=layout.delimiter)
-            for number, row in enumerate(rows, 1):
-                if number <= layout.skip or not row:
-                    continue
-                if len(row) != len(names):
-                    return f"{path}: line {number} has {len(row)} columns, not {len(names)}."
-                for j in features:
-                    wrong = _wrong(row[j], above[j])
-                    if wrong is not None:
-                        return f"{path}: line {number}, column '{names[j]}' is {wrong}."
-    except csv.Error as error:
-        return f"{path} cannot be read: {error}."
-    return None
-
-
-def _wrong(cell: str, first: str) -> str | None:
-    """Say what a cell is that does not go with the first one of its column; None if it does."""
-    if not first or is_number(first):
-        what = short(cell) if cell.strip() else "empty"
-        return None if is_number(cell) else f"{what}, not a number"
-    if not cell.strip():
-        return "empty"
-    return f"{short(cell)}, but the first cell is {short(first)}" if is_number(cell) else None
-
-
-def _not_too_wide(lines: Iterable[str], layout: Layout) -> Iterator[str]:
-    """Pass lines on; of one with far too many cells only as much as shows it."""
-    for line in lines:
-        wide = line.count(layout.delimiter) > MOST_COLUMNS
-        yield layout.delimiter * (len(layout.names) + 1) if wide else line
+def _labels(codes: np.ndarray, parser: Parser) -> np.ndarray:
+    assert isinstance(parser, Labels)
+    values = as_labels(np.array(parser.words, dtype=object))
+    hole = np.array([np.nan if values.dtype.kind == "f" else None], dtype=values.dtype)
+    return np.append(values, hole)[codes.astype(int)]

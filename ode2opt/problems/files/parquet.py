@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,40 +13,117 @@ import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError
 from ode2opt.problems.categories import Category
-from ode2opt.problems.files.data_table import Asked, DataTable, as_labels, told_apart
+from ode2opt.problems.files.cells import MISSING_WORD, truth_values
+from ode2opt.problems.files.columns import Columns, Wanted
+from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import check_content
+from ode2opt.problems.preparing import Place, row_place
 
 NUMBER = 8  # bytes
 
 
-def read_parquet(path: Path, asked: Asked, group: int | None = None) -> DataTable:
-    """Read a Parquet file of numeric columns with one label column; one row group if asked."""
+def read_parquet(path: Path, wanted: Wanted, group: int | None = None) -> RawTable:
+    """Read a Parquet file of columns of numbers and words with one label column.
+
+    Args:
+        path: the file.
+        wanted: which of its columns are read.
+        group: the row group to read; all by default.
+    """
     with _opened(path) as file:
         about = file.metadata
         check_content(path, max(about.num_rows * about.num_columns * NUMBER, _bytes(about)))
         groups = range(about.num_row_groups) if group is None else [group]
+        before = sum(about.row_group(i).num_rows for i in range(group or 0))
         table = file.read_row_groups(list(groups), use_threads=False)
         table.validate(full=True)
-    keep = [j for j, name in enumerate(table.column_names) if name != "__index_level_0__"]
-    names = [table.column_names[j] for j in keep]
-    if len(names) < 2:
+    names = table.column_names
+    if len(names) < 2 and not wanted.to_predict:
         raise InputError(f"{path} has {len(names)} columns: a label and features are due.")
-    target, features, weighing = told_apart(names, asked, path)
-    if not features:
-        raise InputError(f"{path} has a label column and one of weights, but no features.")
+    columns = wanted.columns(names, True, path)
+    read = _Columns(path, table, partial(row_place, before=before))
+    return read.table(columns)
 
-    def numbers(j: int) -> np.ndarray:
-        return _numbers(table.column(keep[j]), names[j], path)
 
-    labels = _labels(table.column(keep[target]), names[target], path)
-    worded = [j for j in features if _is_text(table.column(keep[j]).type)]
-    features = [j for j in features if j not in worded]
-    A = np.empty((len(labels), len(features)))
-    for at, j in enumerate(features):
-        A[:, at] = numbers(j)
-    weights = None if weighing is None else numbers(weighing)
-    categories = {names[j]: _category(table.column(keep[j]), names[j], path) for j in worded}
-    return DataTable(A, labels, [names[j] for j in features], weights, categories)
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a file as arrays."""
+
+    path: Path
+    arrow: Any
+    place: Place
+
+    def table(self, columns: Columns) -> RawTable:
+        """Return the columns that are wanted."""
+        names = self.arrow.column_names
+        kinds = [column.kind for column in columns.encoded] or [""] * len(columns.features)
+        found = [self._feature(j, kind) for j, kind in zip(columns.features, kinds, strict=True)]
+        values = [column for column in found if isinstance(column, np.ndarray)]
+        A = np.empty((self.arrow.num_rows, len(values)))
+        for at, column in enumerate(values):
+            A[:, at] = column
+        named = [(names[j], column) for j, column in zip(columns.features, found, strict=True)]
+        label, weights = columns.label, columns.weights
+        return RawTable(
+            A,
+            [name for name, column in named if isinstance(column, np.ndarray)],
+            {name: column for name, column in named if isinstance(column, Category)},
+            None if label is None else self._labels(label),
+            None if weights is None else self._numbers(weights),
+            place=self.place,
+            header=names,
+            named=True,
+            label=None if label is None else names[label],
+            weighed=None if weights is None else names[weights],
+            encoded=columns.encoded,
+            notes=columns.notes,
+        )
+
+    def _feature(self, j: int, kind: str) -> np.ndarray | Category:
+        """Return a column of numbers or of words; ``kind`` is what it has to be, if anything."""
+        if not _is_text(self.arrow.column(j).type):
+            if kind == "words":
+                raise self._other_kind(j, "words")
+            return self._numbers(j)
+        category = _category(self.arrow.column(j))
+        if kind == "words":
+            return category
+        truths = truth_values(category.words) if category.words else None
+        if truths is not None:
+            return np.append(truths, np.nan)[category.codes]  # the code of a missing one is -1
+        if kind == "number":
+            raise self._other_kind(j, "numbers")
+        return category
+
+    def _other_kind(self, j: int, due: str) -> InputError:
+        column, name = self.arrow.column(j), self.arrow.column_names[j]
+        return InputError(
+            f"{self.path}: {self.place(0)}, column '{name}' is {column[0].as_py()!r:.24}, but the "
+            f"model was fitted to {due} there."
+        )
+
+    def _numbers(self, j: int) -> np.ndarray:
+        """Return a column as float64; a missing cell is NaN."""
+        column, name = self.arrow.column(j), self.arrow.column_names[j]
+        if not _is_number(column.type):
+            raise InputError(f"{self.path}: column '{name}' is {column.type!s:.40}, not a number.")
+        return _as_floats(column)
+
+    def _labels(self, j: int) -> np.ndarray:
+        """Return labels: numbers (NaN where missing), or words (None where missing)."""
+        import pyarrow
+        from pyarrow import types
+
+        column, name = self.arrow.column(j), self.arrow.column_names[j]
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if _is_number(kind):
+            return _as_floats(column)
+        if not _is_text(kind):
+            raise InputError(
+                f"{self.path}: the labels '{name}' are {kind!s:.40}, not numbers or words."
+            )
+        return as_labels(column.cast(pyarrow.string()).to_numpy())
 
 
 def row_groups(path: Path) -> list[int]:
@@ -77,7 +156,8 @@ def _bytes(about: Any) -> int:
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def _is_text(kind: Any) -> bool:
@@ -88,36 +168,17 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def _category(column: Any, name: str, path: Path) -> Category:
-    """Return a column of words; none may be missing."""
-    if column.null_count:
-        raise InputError(f"{path}: {column.null_count} cells of column '{name}' are missing.")
+def _category(column: Any) -> Category:
+    """Return a column of words; a missing one has the code -1."""
     coded = column.combine_chunks().dictionary_encode()
+    if hasattr(coded, "combine_chunks"):  # an array of no chunk stays a chunked one
+        coded = coded.combine_chunks()
     words = tuple(coded.dictionary.to_pylist())
-    return Category(coded.indices.to_numpy(zero_copy_only=False).astype(np.int32), words)
+    codes = coded.indices.fill_null(MISSING_WORD).to_numpy(zero_copy_only=False)
+    return Category(codes.astype(np.int32), words)
 
 
-def _numbers(column: Any, name: str, path: Path) -> np.ndarray:
-    """Return a column as float64; a missing cell is NaN."""
+def _as_floats(column: Any) -> np.ndarray:
     import pyarrow
 
-    if not _is_number(column.type):
-        raise InputError(f"{path}: column '{name}' is {column.type!s:.40}, not a number.")
     return column.cast(pyarrow.float64(), safe=False).to_numpy()
-
-
-def _labels(column: Any, name: str, path: Path) -> np.ndarray:
-    """Return labels: numbers, or words; none may be missing."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_decimal(kind) or _is_number(kind):
-        return column.cast(pyarrow.float64(), safe=False).to_numpy()
-    if not _is_text(kind):
-        raise InputError(f"{path}: the labels '{name}' are {kind!s:.40}, not numbers or words.")
-    if column.null_count:
-        raise InputError(f"{path}: {column.null_count} of the labels '{name}' are missing.")
-    return as_labels(column.cast(pyarrow.string()).to_numpy(), path)

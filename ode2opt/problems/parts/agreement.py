@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, shown
-from ode2opt.problems.categories import all_words, width
+from ode2opt.problems.categories import Words, all_words, width
+from ode2opt.problems.encoding import TableEncoding
+from ode2opt.problems.files.data_table import with_words
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Facts, Terms
 
@@ -41,7 +43,17 @@ def agreed(
         weight=sum(part.rows for part in full) / weight,
         names=full[0].names,
         words=words,
+        encoding=_encoding(full, columns, words),
     )
+
+
+def _encoding(facts: Sequence[Facts], columns: int, words: Words) -> TableEncoding | None:
+    """Return how the columns of files became those of the matrix; None where rows are no files'."""
+    if any(part.encoding is None for part in facts):
+        return None
+    first = facts[0].encoding
+    assert first is not None
+    return with_words(first, words, width(columns, words))
 
 
 def _columns(facts: Sequence[Facts]) -> int:

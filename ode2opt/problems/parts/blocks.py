@@ -12,9 +12,10 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
 from ode2opt.problems.categories import Category, Words, one_hot, stays_dense, width
+from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.gram import extent
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.preparing import largest_entries, scaled
+from ode2opt.problems.preparing import Place, check_finite, largest_entries, scaled
 
 FEW = 5  # label values that are told, and one more
 NUMBER, INDEX = 8, 4  # bytes
@@ -28,6 +29,9 @@ class Block:
         names: those of the columns, where they have some.
         grows: whether columns beyond the last are zeros that nobody wrote down, as in LIBSVM text.
         categories: columns of words, which are not in A; each word will be a column.
+        place: what errors call a row, by its number from 0.
+        encoding: how the columns of a file became these.
+        notes: sentences about what was done to a file.
     """
 
     A: Array
@@ -37,6 +41,9 @@ class Block:
     names: Sequence[str] | None = None
     grows: bool = False
     categories: Mapping[str, Category] = field(default_factory=dict)
+    place: Place | None = None
+    encoding: TableEncoding | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return int(self.A.shape[0])
@@ -104,6 +111,8 @@ class Facts:
     top: float = 0.0
     sizes: np.ndarray | None = None
     words: Words = field(default_factory=dict)
+    encoding: TableEncoding | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,8 @@ class Look:
                 top=0.0 if self.labels else float(np.max(block.b)),
                 sizes=largest_entries(A) if self.scale else None,
                 words={name: column.words for name, column in block.categories.items()},
+                encoding=block.encoding,
+                notes=block.notes,
             )
 
     def _values(self, labels: np.ndarray) -> tuple[Any, ...]:
@@ -156,6 +167,8 @@ class Look:
 
 def _checked(block: Block, labels: bool) -> Block:
     """Return rows of finite numbers; labels that are to be mapped may be words."""
+    if block.place is not None:
+        check_finite(block.A, "rows", block.names, block.place)
     A = as_matrix(_aligned(block.A))
     N = A.shape[0]
     b = np.asarray(block.b)
@@ -198,6 +211,7 @@ class Terms:
         weight: what makes the mean weight of all rows one.
         names: those of the columns of numbers, where they have some.
         words: those in columns of words; each is a column, after those of numbers.
+        encoding: how the columns of files became those of the matrix, where rows are of files.
     """
 
     kind: type[LinearModel]
@@ -208,6 +222,7 @@ class Terms:
     weight: float = 1.0
     names: tuple[str, ...] | None = None
     words: Words = field(default_factory=dict)
+    encoding: TableEncoding | None = None
 
     def made(self, part: Facts) -> Facts:
         """Return a part's facts as they are when words have become columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files import (
@@ -14,6 +15,7 @@ from ode2opt.problems.files import (
     read_libsvm,
     read_parquet,
     reader_of,
+    table_of,
 )
 from ode2opt.problems.files.parquet import row_groups
 from ode2opt.problems.parts.blocks import Block
@@ -36,7 +38,8 @@ class FilePart:
 
     def read(self) -> Block:
         if self.group is not None:
-            table = read_parquet(self.path, self.asked, self.group)
+            raw = read_parquet(self.path, self.asked, self.group)
+            table = table_of(raw, self.asked.missing)
         else:
             table = as_written(self.path, self.asked)
         return Block(
@@ -46,6 +49,9 @@ class FilePart:
             names=table.columns,
             grows=reader_of(self.path) is read_libsvm,
             categories=table.categories,
+            place=table.place,
+            encoding=table.encoding,
+            notes=table.notes,
         )
 
 
@@ -55,11 +61,12 @@ def are_parts(where: str | Path) -> bool:
 
 
 def files_in_parts(
-    where: str | Path, label: str | None = None, weights: str | None = None
+    where: str | Path, label: str | None = None, weights: str | None = None, **reading: Any
 ) -> list[FilePart]:
     """Return the parts of a folder, or of the files that a pattern like data/*.csv matches.
 
-    Labels and weights are in the columns (arrays) of these names, as in :func:`read_table`.
+    Labels and weights are in the columns (arrays) of these names, as in :func:`read_table`;
+    ``reading`` are further fields of :class:`Asked`.
     Only Parquet files are looked into, for the sizes of their row groups. Files whose names begin
     with a dot or an underscore are left out of a folder.
     """
@@ -72,7 +79,10 @@ def files_in_parts(
     if len(readers) > 1:
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
-    return [part for path in paths for part in _parts(path, Asked(label, weights))]
+    asked = Asked(label, weights, **reading)
+    if asked.missing == "mean":
+        raise InputError("--missing mean is for one file: of many files choose --missing drop.")
+    return [part for path in paths for part in _parts(path, asked)]
 
 
 def _no_match(where: str | Path) -> str:

@@ -48,6 +48,8 @@ class Parts(RowModel):
     Attributes:
         words: those of columns of words, each of which is a column, after those of numbers.
         names: those of all columns, where they have some.
+        encoding: how the columns of files became those of the matrix, None of arrays.
+        notes: sentences about what was done to files.
 
     Examples:
         >>> problem = Parts(Logistic, [(A[:500], b[:500]), (A[500:], b[500:])], l2=1e-3)
@@ -78,6 +80,8 @@ class Parts(RowModel):
         shares = {i: part.rows / self.N for i, part in facts.items()}
         self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
         self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
+        self.encoding = terms.encoding
+        self.notes = tuple(dict.fromkeys(note for part in facts.values() for note in part.notes))
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)

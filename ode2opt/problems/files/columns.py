@@ -1,0 +1,188 @@
+"""Which columns of a table hold features, the label and the weights, as a user asks for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Protocol
+
+from ode2opt.errors import InputError, shown
+from ode2opt.problems.encoding import DECIMALS, MISSING, ColumnEncoding
+
+LABEL_NAMES = ("label", "target", "y", "class")
+MOST_SHOWN = 8  # names in a sentence
+_NUMBER = re.compile("-?[0-9]{1,9}")
+_INDEX = re.compile("__index_level_[0-9]+__")
+_FIRST_INDEX = ("", "Unnamed: 0")  # what pandas writes for an index, and calls it when it reads it
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are what, by number.
+
+    Attributes:
+        encoded: how features are to be read, in their order; empty where that is to be found out.
+        notes: sentences about columns that are not used.
+    """
+
+    label: int | None
+    features: list[int]
+    weights: int | None = None
+    encoded: Sequence[ColumnEncoding] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Wanted(Protocol):
+    """What is to be read of a file: what a user asks for, or what a saved encoding needs."""
+
+    @property
+    def label(self) -> str | None:
+        """The name of the labels, None for the usual ones."""
+
+    @property
+    def weights(self) -> str | None:
+        """The name of the rows' weights, None for none."""
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal sign of text, None where it is to be found out."""
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Names of columns that tell a header."""
+
+    @property
+    def to_predict(self) -> bool:
+        """Whether rows are read to predict: labels may be absent."""
+
+    def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
+        """Return which columns of a table are what."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for: columns by name or number (of an archive: arrays), and how to read.
+
+    Attributes:
+        label: None is the usual place of labels.
+        weights: None is no weights.
+        missing: what happens to missing cells: "error", "drop" or "mean".
+        drop: columns that are no features.
+        only: the features; empty for all.
+        decimal: the decimal sign of text, None to find it out.
+    """
+
+    label: str | None = None
+    weights: str | None = None
+    missing: str = "error"
+    drop: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    decimal: str | None = None
+    known: frozenset[str] = field(default=frozenset(), init=False)
+    to_predict: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("missing", self.missing, MISSING),
+            ("decimal", self.decimal or ".", DECIMALS),
+        ):
+            if value not in choices:
+                raise InputError(f"{name} is {shown(value)}: choose from {' '.join(choices)}")
+        if self.drop and self.only:
+            raise InputError("--drop and --columns exclude each other: give one of them.")
+
+    def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
+        """Return which columns hold what: the label as asked for, by its usual names, or last."""
+        if named:
+            check_names(names, str(path))
+        weights = None if self.weights is None else place_of(names, self.weights, path)
+        dropped = {place_of(names, name, path) for name in self.drop}
+        only = list(dict.fromkeys(place_of(names, name, path) for name in self.only))
+        label = self._label(names, path, {weights, *dropped, *only})
+        for j, what in ((label, "labels"), (weights, "weights")):
+            if j is not None and j in (*dropped, *only):
+                raise InputError(f"{path}: the column '{names[j]}' cannot hold {what} and be "
+                                 f"{'dropped' if j in dropped else 'a feature'}.")  # fmt: skip
+        taken = {label, weights} | dropped
+        index = [] if only else [j for j in indices(names, named) if j not in taken]
+        features = sorted(only) or [j for j in range(len(names)) if j not in (*taken, *index)]
+        if not features:
+            raise InputError(f"{path} has a label column but no features.")
+        return Columns(label, features, weights, notes=_about_index(names, index))
+
+    def _label(self, names: Sequence[str], path: Path, taken: set[int | None]) -> int:
+        if self.label is not None:
+            label = place_of(names, self.label, path)
+            if self.weights is not None and label == place_of(names, self.weights, path):
+                raise InputError(
+                    f"{path}: the column '{names[label]}' cannot hold labels and weights."
+                )
+            return label
+        return usual_label(names, taken)
+
+
+USUAL = Asked()
+
+
+def usual_label(names: Sequence[str], taken: set[int | None] = frozenset()) -> int:  # type: ignore[assignment]
+    """Return the column that is called label, target, y or class, else the last that is free."""
+    lower = [name.strip().lower() for name in names]
+    usual = [lower.index(name) for name in LABEL_NAMES if name in lower]
+    last = reversed(range(len(names)))
+    return next((j for j in (*usual, *last) if j not in taken), 0)
+
+
+def indices(names: Sequence[str], named: bool) -> list[int]:
+    """Return the columns that pandas writes for an index: the same rule for every kind of file.
+
+    These are called ``__index_level_0__``, or are the first and have no name.
+    """
+    return [
+        j
+        for j, name in enumerate(names)
+        if named and (_INDEX.fullmatch(name) or (j == 0 and name.strip() in _FIRST_INDEX))
+    ]
+
+
+def _about_index(names: Sequence[str], index: Sequence[int]) -> tuple[str, ...]:
+    called = [
+        f"Column {shown(names[j])}" if names[j].strip() else "The first column, without a name,"
+        for j in index
+    ]
+    return tuple(f"{what} is an index and is left out; --columns takes it in." for what in called)
+
+
+def place_of(names: Sequence[str], asked: str, path: Path) -> int:
+    """Return the index of a column by its name, or by its number; near names are told."""
+    if asked in names:
+        return list(names).index(asked)
+    if _NUMBER.fullmatch(asked) and -len(names) <= int(asked) < len(names):
+        return int(asked) % len(names)
+    near = get_close_matches(asked, names, n=3)
+    told = f"did you mean {' or '.join(map(shown, near))}?" if near else (
+        f"its columns are {listed(names)}."
+    )  # fmt: skip
+    raise InputError(f"{path} has no column '{asked}': {told}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names for a sentence."""
+    return ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) == len(names):
+        return
+    first: dict[str, int] = {}
+    for j, name in enumerate(names):
+        if name in first:
+            which = f"the name {shown(name)}" if name else "no name"
+            raise InputError(
+                f"{where}: columns {first[name]} and {j} (counted from 0) both have {which}: "
+                f"rename one of them."
+            )
+        first[name] = j

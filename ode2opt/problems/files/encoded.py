@@ -1,0 +1,111 @@
+"""Reading another file as a saved encoding says: the rows that a model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ode2opt.errors import InputError, shown
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.categories import Category, one_hot
+from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
+from ode2opt.problems.files.cells import MISSING_WORD
+from ode2opt.problems.files.missing import filled, missing_values, settled
+from ode2opt.problems.files.raw import RawTable
+from ode2opt.problems.preparing import check_finite
+
+UNKNOWN = ("error", "zero")
+MOST_SHOWN = 6  # words in a sentence
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """The rows of a file in the columns of a model.
+
+    Attributes:
+        A: the matrix.
+        labels: numbers or words as in :class:`DataTable`; None where the file has none.
+        rows: which rows of the file these are, by number from 0.
+        notes: sentences about what was done.
+        total: how many rows the file has.
+    """
+
+    A: Array
+    labels: np.ndarray | None
+    rows: np.ndarray
+    notes: tuple[str, ...]
+    total: int
+
+
+def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: str) -> EncodedRows:
+    """Return rows as an encoding has them.
+
+    Args:
+        raw: the file as read, with the encoding's columns.
+        encoding: of the model.
+        unknown: what happens to words that the model has not seen: "error", or "zero" for a row of
+            zeros in the columns of that word's column.
+        where: what errors call the file.
+    """
+    if unknown not in UNKNOWN:
+        raise InputError(f"unknown is {shown(unknown)}: choose error or zero.")
+    total, raw = len(raw), _optional_labels(raw)
+    words_count_as_unknown = encoding.missing == "mean" and unknown == "zero"
+    kept = raw if words_count_as_unknown else _settled(raw, encoding)
+    fills = np.array([c.fill for c in encoding.numbers] if encoding.columns else encoding.fills)
+    A = filled(kept.A, fills) if encoding.missing == "mean" else kept.A
+    check_finite(A, where, kept.names, kept.place)
+    notes = list(kept.notes)
+    if encoding.worded:
+        words = {column.name: column.words for column in encoding.worded}
+        known = {
+            column.name: _known(column, category, unknown, notes)
+            for column, category in zip(encoding.worded, kept.categories.values(), strict=True)
+        }
+        A = one_hot(A, known, words)
+    rows = np.arange(total) if kept.rows is None else kept.rows
+    return EncodedRows(A, kept.labels, rows, tuple(notes), total)
+
+
+def _optional_labels(raw: RawTable) -> RawTable:
+    """Return the table without labels where some are missing: they are not needed to predict."""
+    if raw.labels is None or not missing_values(raw.labels).any():
+        return raw
+    note = "Some labels are missing: the label column is ignored."
+    return replace(raw, labels=None, notes=(*raw.notes, note))
+
+
+def _settled(raw: RawTable, encoding: TableEncoding) -> RawTable:
+    try:
+        return settled(raw, encoding.missing)
+    except InputError as error:
+        if encoding.missing == "drop":
+            raise
+        told = str(error).split(":")[0].split(", and ")[0]
+        way_out = "fit the model with --missing drop"
+        way_out += " or mean" if encoding.missing == "error" else ", or predict with --unknown zero"
+        raise InputError(f"{told}, and the model has no rule for it: {way_out}.") from None
+
+
+def _known(column: ColumnEncoding, category: Category, unknown: str, notes: list[str]) -> Category:
+    """Return a column whose words are those of the model; others have no code."""
+    unseen = [word for word in category.words if word not in set(column.words)]
+    missing = bool(np.any(category.codes == MISSING_WORD))
+    if unseen and unknown == "error":
+        raise InputError(
+            f"column '{column.name}' has {_listed(unseen)}, which the model has not seen: "
+            f"--unknown zero counts such words as none of those it knows."
+        )
+    if unseen or missing:
+        told = [_listed(unseen)] * bool(unseen) + ["missing words"] * missing
+        notes.append(f"In column '{column.name}' {' and '.join(told)} count as no word.")
+    codes = {word: k for k, word in enumerate(column.words)}
+    places = np.array([*(codes.get(word, MISSING_WORD) for word in category.words), MISSING_WORD])
+    return Category(places[category.codes].astype(np.int32), column.words)
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - MOST_SHOWN:,} more" * (len(words) > MOST_SHOWN)
+    return ", ".join(map(shown, words[:MOST_SHOWN])) + more

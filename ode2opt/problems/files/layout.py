@@ -1,0 +1,127 @@
+"""What a text table looks like: its delimiter, its header, its first row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ode2opt.errors import InputError
+from ode2opt.problems.files.cells import has_decimal_comma, is_number
+from ode2opt.problems.files.columns import LABEL_NAMES, Wanted
+from ode2opt.problems.files.unpacking import open_text
+
+MOST_COLUMNS = 2**20
+DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
+DELIMITERS = "\t;,"  # in the order in which they are believed
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A file's columns, what separates them, and how many lines stand before the data.
+
+    Attributes:
+        first: the first row of data.
+        named: whether names are the file's own.
+    """
+
+    path: Path
+    names: list[str]
+    delimiter: str
+    skip: int
+    first: list[str]
+    named: bool
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Give each row of cells with the number of its line; blank lines are passed over."""
+        with open_text(self.path, errors="replace") as lines:
+            reader = csv.reader(self._not_too_wide(lines), delimiter=self.delimiter)
+            for number, row in enumerate(reader, 1):
+                if number > self.skip and row:
+                    yield reader.line_num, row
+
+    def _not_too_wide(self, lines: Iterable[str]) -> Iterator[str]:
+        """Pass lines on; of one with far too many cells only as much as shows it."""
+        for line in lines:
+            wide = line.count(self.delimiter) > MOST_COLUMNS
+            yield self.delimiter * (len(self.names) + 1) if wide else line
+
+    def place(self, row: int) -> str:
+        """Return the line of a row, by its number from 0."""
+        line = next((line for i, (line, _) in enumerate(self.rows()) if i == row), None)
+        return f"row {row + 1}" if line is None else f"line {line}"
+
+
+def layout_of(path: Path, wanted: Wanted) -> Layout:
+    """Return the layout of a file; an InputError says why it has none."""
+    try:
+        with open_text(path) as lines:
+            first = next(lines, "")
+            second = next((line for line in lines if line.strip("\r\n")), "")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
+    delimiter = _delimiter(first, second)
+    alone = wanted.to_predict and not any(sign in first for sign in DELIMITERS)
+    if (delimiter not in first and not alone) or "\0" in first:
+        raise InputError(f"{path} is not CSV: its first line has no comma, semicolon or tab.")
+    if max(line.count(delimiter) for line in (first, second)) >= MOST_COLUMNS:
+        raise InputError(f"{path} has more than {MOST_COLUMNS:,} columns: save it as NPZ.")
+    try:
+        head, row = (_split(line, delimiter) for line in (first, second))
+    except csv.Error as error:
+        raise InputError(f"{path} is not CSV: {error}.") from None
+    if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
+        return Layout(path, _numbered(row), delimiter, 1, row, False)  # scikit-learn's own files
+    if not _is_header(head, row, wanted.known):
+        return Layout(path, _numbered(head), delimiter, 0, head, False)
+    if not row:
+        raise InputError(f"{path} has a header but no rows.")
+    if len(head) != len(row):
+        raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
+    return Layout(path, [name.strip() for name in head], delimiter, 1, row, True)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _delimiter(first: str, second: str) -> str:
+    """Return what separates cells: what cuts both lines into as many, else what is most frequent.
+
+    A comma may be the decimal sign where there are semicolons or tabs.
+    """
+    if second.strip():
+        for sign in DELIMITERS:
+            count = first.count(sign)
+            if 0 < count < MOST_COLUMNS and _same_count(first, second, sign):
+                return sign
+    return max(",;\t", key=first.count)
+
+
+def _same_count(first: str, second: str, sign: str) -> bool:
+    try:
+        counts = {len(_split(line, sign)) for line in (first, second)}
+    except csv.Error:
+        return False
+    return len(counts) == 1 and counts != {1}
+
+
+def _numbered(row: list[str]) -> list[str]:
+    return [str(j) for j in range(len(row))]
+
+
+def _is_header(head: list[str], row: list[str], known: frozenset[str]) -> bool:
+    """Whether the first line names columns: words over numbers, known names, or 0, 1, 2, ..."""
+    if not row:
+        return not any(map(is_number, head))
+    return (
+        any(not _numeric(name) and _numeric(cell) for name, cell in zip(head, row, strict=False))
+        or any(name.strip().lower() in LABEL_NAMES for name in head)
+        or any(name.strip() in known and not is_number(name) for name in head)
+        or (head == _numbered(head) and len(head) >= DIGIT_HEADER)
+    )
+
+
+def _numeric(cell: str) -> bool:
+    return is_number(cell) or has_decimal_comma(cell)

@@ -1,0 +1,79 @@
+"""A table as it is read, before missing cells are settled and words become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.categories import Category
+from ode2opt.problems.encoding import ColumnEncoding
+from ode2opt.problems.preparing import Place, row_place
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """The columns of a file.
+
+    Attributes:
+        A: the columns of numbers, dense or sparse; a missing cell is NaN.
+        names: of these columns, None where they have none.
+        categories: the columns of words; a missing one has the code -1.
+        labels: floats (NaN where missing) or words (None where missing); None without labels.
+        weights: of the rows, NaN where missing.
+        place: the names of rows in errors.
+        header: all columns of the file; ``named`` tells whether they have names.
+        label, weighed: the names of labels and weights.
+        decimal: the decimal sign.
+        zero_based: whether indices count from 0.
+        encoded: how columns had to be read, where an encoding says so.
+        notes: sentences about what was done.
+        rows: which rows of the file these are, None for all.
+    """
+
+    A: Array
+    names: Sequence[str] | None = None
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    labels: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    place: Place = row_place
+    header: Sequence[str] = ()
+    named: bool = False
+    label: str | None = None
+    weighed: str | None = None
+    decimal: str = "."
+    zero_based: bool | None = None
+    encoded: Sequence[ColumnEncoding] = ()
+    notes: tuple[str, ...] = ()
+    rows: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return int(self.A.shape[0])
+
+    def take(self, kept: np.ndarray) -> RawTable:
+        """Return some of the rows, by a mask."""
+        rows = np.flatnonzero(kept)
+        return replace(
+            self,
+            A=self.A[rows],
+            categories={
+                name: Category(column.codes[rows], column.words)
+                for name, column in self.categories.items()
+            },
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            place=partial(_place_of, self.place, rows),
+            rows=rows,
+        )
+
+    def column(self, j: int) -> str:
+        """Return what errors call a column of numbers."""
+        return f"column {j} (counted from 0)" if self.names is None else f"column '{self.names[j]}'"
+
+
+def _place_of(place: Place, rows: np.ndarray, row: int) -> str:
+    """Return what errors call a row of those that were taken."""
+    return place(int(rows[row]))

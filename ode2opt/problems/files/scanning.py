@@ -1,0 +1,140 @@
+"""Looking through a text table cell by cell: what its columns hold, and the first that is wrong."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ode2opt.errors import InputError
+from ode2opt.problems.files.cells import (
+    Ignored,
+    Numbers,
+    Parser,
+    has_decimal_comma,
+    is_missing,
+    is_number,
+    short,
+)
+from ode2opt.problems.files.layout import Layout
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What columns hold: plain numbers, numbers that NumPy cannot read alone, or words."""
+
+    decimal: str = "."
+    plain: list[int] = field(default_factory=list)
+    odd: list[int] = field(default_factory=list)
+    words: list[int] = field(default_factory=list)
+
+
+class _Cell(NamedTuple):
+    line: int
+    text: str
+
+
+_Seen = dict[str, _Cell]
+"""The first cell of each kind in a column, in the order in which kinds come."""
+
+
+def scanned(layout: Layout, columns: Sequence[int], decimal: str | None) -> Kinds:
+    """Return what columns hold; a cell that does not go with those above it is an InputError.
+
+    Numbers have decimal commas if the user says so, or if cells are not separated by commas and
+    the cells of some column are numbers with and only with decimal commas.
+
+    Args:
+        layout: of the file.
+        columns: those to look at.
+        decimal: the decimal sign, None where it is to be found out.
+    """
+    seen: dict[int, _Seen] = {j: {} for j in columns}
+    try:
+        for line, row in layout.rows():
+            _check_length(layout, line, row)
+            for j, kinds in seen.items():
+                kind = _kind(row[j])
+                if kind not in kinds:
+                    kinds[kind] = _Cell(line, row[j])
+    except csv.Error as error:
+        raise InputError(f"{layout.path} cannot be read: {error}.") from None
+    if decimal is None:
+        commas = layout.delimiter != "," and any(map(_has_commas, seen.values()))
+        decimal = "," if commas else "."
+    found = Kinds(decimal)
+    for j, kinds in seen.items():
+        _sorted_in(found, layout, j, kinds)
+    return found
+
+
+def _kind(cell: str) -> str:
+    if is_number(cell):
+        return "point" if "." in cell else "missing" if is_missing(cell) else "whole"
+    if is_missing(cell):
+        return "missing"
+    return "comma" if has_decimal_comma(cell) else "word"
+
+
+def _has_commas(kinds: _Seen) -> bool:
+    return "comma" in kinds and "word" not in kinds
+
+
+def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
+    """Put a column where it belongs."""
+    number = {"whole", "comma"} if found.decimal == "," else {"whole", "point"}
+    numbers = [kind for kind in kinds if kind in number]
+    others = [kind for kind in kinds if kind not in number and kind != "missing"]
+    if numbers and others:
+        raise InputError(_mixed(found, layout, j, kinds[numbers[0]], kinds[others[0]]))
+    if others == ["point"]:
+        raise InputError(_told(layout, j, kinds["point"], Numbers(",").fault))
+    if others:
+        found.words.append(j)
+    elif found.decimal == "," or "missing" in kinds:
+        found.odd.append(j)
+    else:
+        found.plain.append(j)
+
+
+def _mixed(found: Kinds, layout: Layout, j: int, number: _Cell, other: _Cell) -> str:
+    """Say which cell is unlike the first one."""
+    if number.line < other.line:
+        return _told(layout, j, other, Numbers(found.decimal).fault)
+    return _told(
+        layout, j, number, lambda cell: f"{short(cell)}, but the first cell is {short(other.text)}"
+    )
+
+
+def _told(layout: Layout, j: int, cell: _Cell, fault: Callable[[str], str]) -> str:
+    return (
+        f"{layout.path}: line {cell.line}, column '{layout.names[j]}' is "
+        f"{fault(cell.text.strip())}."
+    )
+
+
+def _check_length(layout: Layout, line: int, row: Sequence[str]) -> None:
+    if len(row) != len(layout.names):
+        raise InputError(
+            f"{layout.path}: line {line} has {len(row)} columns, not {len(layout.names)}."
+        )
+
+
+def first_fault(layout: Layout, parsers: Mapping[int, Parser]) -> InputError:
+    """Return the error of the first cell that its column's parser refuses, or of a short line."""
+    every = {j: parsers.get(j, Numbers()) for j in range(len(layout.names))}
+    used = {j: parser for j, parser in every.items() if not isinstance(parser, Ignored)}
+    try:
+        for line, row in layout.rows():
+            _check_length(layout, line, row)
+            for j, parser in used.items():
+                try:
+                    parser.number(row[j])
+                except ValueError:
+                    return InputError(_told(layout, j, _Cell(line, row[j]), parser.fault))
+    except csv.Error as error:
+        return InputError(f"{layout.path} cannot be read: {error}.")
+    except InputError as error:
+        return error
+    return InputError(f"{layout.path} cannot be read as CSV: a quote may be missing.")
