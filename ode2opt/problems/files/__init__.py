@@ -62,8 +62,12 @@ def read_table(
         :func:`read_encoded`.
 
     Examples:
-        >>> table = read_table("houses.csv", label="price", missing="mean", drop=["id"])
-        >>> table.A.shape, table.columns
+        >>> _ = Path("pets.csv").write_text("id,age,kind,y\\n1,3,cat,0\\n2,,dog,1\\n3,8,cat,1\\n")
+        >>> table = read_table("pets.csv", label="y", missing="mean", drop="id")
+        >>> table.columns
+        ['age', 'kind=cat', 'kind=dog']
+        >>> table.A[1].tolist()
+        [5.5, 0.0, 1.0]
     """
     asked = Asked(
         None if label is None else str(label),
@@ -90,9 +94,11 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
             zeros in all columns of that column's words.
 
     Examples:
-        >>> table = read_table("train.csv", label="y")
-        >>> new = read_encoded("new.csv", table.encoding, unknown="zero")
-        >>> new.A @ x
+        >>> _ = Path("pets.csv").write_text("age,kind,y\\n3,cat,0\\n7,dog,1\\n")
+        >>> _ = Path("new.csv").write_text("kind,age\\ndog,2\\nowl,5\\n")
+        >>> encoding = read_table("pets.csv").encoding
+        >>> read_encoded("new.csv", encoding, unknown="zero").A.tolist()
+        [[2.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     """
     with _naming(path):
         raw = _with_rows(path, Matching(encoding))
