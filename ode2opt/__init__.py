@@ -25,6 +25,7 @@ from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Stat
 if TYPE_CHECKING:
     from ode2opt.learning import learn
     from ode2opt.study.certify import certify
+    from ode2opt.study.trajectories import trajectories
 
 __version__ = _version("ode2opt")
 
@@ -55,10 +56,15 @@ __all__ = [
     "learn",
     "load_dataset",
     "solve",
+    "trajectories",
 ]
 
 
-_LAZY = {"certify": "ode2opt.study.certify", "learn": "ode2opt.learning"}  # these need JAX
+_LAZY = {  # these need JAX
+    "certify": "ode2opt.study.certify",
+    "learn": "ode2opt.learning",
+    "trajectories": "ode2opt.study.trajectories",
+}
 
 
 def __getattr__(name: str) -> Any:

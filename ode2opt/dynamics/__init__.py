@@ -22,8 +22,8 @@ _LAZY = {
     "jaxed": ("double", "stack", "to_jax"),
     "estimators": ("Estimator", "Global", "L0L1", "PowerIteration"),
     "conditions": (
-        "best_pair", "contraction", "convergence", "growth", "largest_stable_C", "linear_margin",
-        "stability_margin",
+        "best_convergence", "best_pair", "contraction", "convergence", "growth", "largest_stable_C",
+        "linear_margin", "stability_margin",
     ),
     "certificate": ("Certificate", "certificate_of"),
     "worst_cases": ("WorstCase", "worst_case"),

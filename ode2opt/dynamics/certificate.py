@@ -17,9 +17,8 @@ from ode2opt.dynamics.coefficients import Coefficients
 from ode2opt.dynamics.conditions import (
     Convergence,
     Growth,
-    best_pair,
+    best_convergence,
     contraction,
-    convergence,
     growth,
     linear_margin,
     stability_margin,
@@ -254,7 +253,7 @@ def certificate_of(
     pair, grown, smooth = None, None, True
     if isinstance(method, Coefficients):
         fine = np.linspace(t0, t0 + K * h, FINER * K + 1)
-        flow, smooth = _best_convergence(method, fine), method.smooth
+        flow, smooth = best_convergence(method, fine), method.smooth
         pair, grown = (flow.kappa, flow.lam), growth(method, fine, h)
         conditions["convergence"] = _flow_condition(flow, smooth, len(problems))
     return Certificate(
@@ -276,12 +275,6 @@ def _check_instances(
     for problem, start in zip(problems, () if starts is None else starts, strict=False):
         if np.shape(start) != (problem.n,):
             raise InputError(f"A start has shape {np.shape(start)}; it must be ({problem.n},).")
-
-
-def _best_convergence(coefficients: Coefficients, t: np.ndarray) -> Convergence:
-    """Return a pair with kappa < 1 where one holds, else the paper's kappa = 1, lam = alpha - 1."""
-    strict = best_pair(coefficients, t)
-    return strict if strict.margin > 0 else convergence(coefficients, t)
 
 
 def _flow_condition(flow: Convergence, smooth: bool, total: int) -> Condition:

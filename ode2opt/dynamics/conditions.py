@@ -78,6 +78,12 @@ def best_pair(coefficients: Coefficients, t: Array, gap: float = 1e-3) -> Conver
     return convergence(coefficients, t, float(found.x[0]), float(found.x[1]))
 
 
+def best_convergence(coefficients: Coefficients, t: Array) -> Convergence:
+    """Return a pair with kappa < 1 where one holds, else the paper's kappa = 1, lam = alpha - 1."""
+    strict = best_pair(coefficients, t)
+    return strict if strict.margin > 0 else convergence(coefficients, t)
+
+
 def _linear_conditions(c: Curves, alpha: float) -> list[tuple[Array, Array, Array]]:
     """Return the normalised delta, w and slack as (constant, factor of kappa, factor of lam)."""
     t, beta, gamma = c.t, c.beta, c.gamma

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ode2opt.dynamics.certificate import Certificate, certificate_of
-from ode2opt.dynamics.coefficients import Coefficients, Default, restored
+from ode2opt.dynamics.coefficients import Coefficients, Default
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
@@ -107,10 +107,8 @@ def _subject(method: Certifiable, K: int) -> tuple[str, Any, int]:
     """Return a method's name, what there is to certify about it, and how many iterations of it."""
     as_count(K, "max_iter")
     if isinstance(method, Method):
-        formula, K = method.formula, min(K, method.horizon)
-        if formula is None:
-            return "learned", method.schedule, K
-        return "learned", restored(formula.kind, formula.settings, formula.parameters), K
+        K = min(K, method.horizon)
+        return "learned", method.schedule if method.formula is None else method.coefficients(), K
     if not isinstance(method, str):
         return type(method).__name__.lower(), method, K
     entry = built_in(method)

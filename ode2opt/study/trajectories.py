@@ -1,0 +1,227 @@
+"""The flow of a method on a problem, and the sequence that is its discretisation, side by side.
+
+Both start at rest at the same point. The flow solves the inertial system (docs/mathematics.md,
+section 1); the sequence is EIGAC with step h (section 2), whose iterate k belongs to the time
+t0 + k h. The Lyapunov function is that of section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ode2opt.display import Displayed, Listing
+from ode2opt.dynamics.coefficients import Coefficients, Default
+from ode2opt.dynamics.conditions import Convergence, best_convergence, convergence
+from ode2opt.dynamics.default import T0, DefaultCoefficients, H
+from ode2opt.errors import InputError, many
+from ode2opt.problems._arrays import Array, as_count, as_positive, as_vector
+from ode2opt.problems.base import Problem
+from ode2opt.solvers import Method
+from ode2opt.solvers.library import by_name
+from ode2opt.solvers.plots import draw, finish, new_panels
+from ode2opt.study.paths import Ground, Path
+
+LONGEST = 500  # iterations that are followed where none are asked for
+FINER = 4  # times an iteration at which the conditions of the Lyapunov function are checked
+ROUNDING = 1e-9  # of the fall of f: a minimiser's value may lie so much above another
+Described = str | Method | Coefficients | DefaultCoefficients
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories(Displayed):
+    """What :func:`ode2opt.trajectories` returns; times of flow and sequence are the same.
+
+    Attributes:
+        method: the method's name.
+        flow: the trajectory of the inertial system.
+        sequence: the iterates of EIGAC.
+        h: the step between two times.
+        scale: the curvature that the coefficients were divided by.
+        convergence: the conditions of Theorem 1 for the pair (kappa, lam) of the Lyapunov function,
+            which falls along the flow where ``convergence.margin`` is not negative; None where no
+            minimiser was given.
+    """
+
+    method: str
+    flow: Path
+    sequence: Path
+    h: float
+    scale: float
+    convergence: Convergence | None = None
+
+    def __repr__(self) -> str:
+        t = self.flow.t
+        return (
+            f"Trajectories({self.method}, {many(len(t) - 1, 'iteration')}, "
+            f"t from {t[0]:g} to {t[-1]:g})"
+        )
+
+    @property
+    def distance(self) -> np.ndarray:
+        """How far the sequence is from the flow, at each time."""
+        return np.asarray(np.linalg.norm(self.flow.x - self.sequence.x, axis=1))
+
+    def _listing(self) -> Listing:
+        ends = f"flow {self.flow.grad_norm[-1]:.3g}, sequence {self.sequence.grad_norm[-1]:.3g}"
+        rows = [
+            ("times", f"{self.flow.t[0]:g} to {self.flow.t[-1]:g}, step h = {self.h:g}"),
+            ("gradient norm at the start", f"{self.flow.grad_norm[0]:.3g}"),
+            ("gradient norm at the end", ends),
+            ("largest distance", f"{np.max(self.distance):.3g}"),
+        ]
+        if self.convergence is not None:
+            found = self.convergence
+            rows.append(("kappa, lam", f"{found.kappa:.4g}, {found.lam:.4g}"))
+            rows.append(("margin of convergence", f"{found.margin:.3g}"))
+        return Listing(f"Flow and sequence of {self.method}", rows)
+
+    def plot(self, ax: Any = None) -> list[Any]:
+        """Draw gradient norms over time and, where there is one, the Lyapunov function.
+
+        Args:
+            ax: the matplotlib axes to draw in: two with a Lyapunov function, one without; new ones
+                by default.
+
+        Returns:
+            The axes.
+        """
+        panels = new_panels(1 if self.convergence is None else 2, ax)
+        for style, (name, path) in enumerate((("flow", self.flow), ("sequence", self.sequence))):
+            draw(panels[0], path.t, path.grad_norm, name, style)
+            if path.energy is not None:
+                draw(panels[1], path.t, path.energy, f"E along the {name}", style)
+        finish(panels[0], self.method, "time t", "gradient norm")
+        if self.convergence is not None:
+            kappa, lam = self.convergence.kappa, self.convergence.lam
+            title = f"Lyapunov function, κ = {kappa:.3g}, λ = {lam:.3g}"
+            finish(panels[1], title, "time t", "E(t)")
+        return panels
+
+
+def trajectories(
+    method: Described,
+    problem: Problem,
+    x0: Array = None,
+    *,
+    iterations: int | None = None,
+    minimiser: Array = None,
+    pair: tuple[float, float] | None = None,
+    scale: float | None = None,
+    h: float | None = None,
+    t0: float | None = None,
+) -> Trajectories:
+    """Follow the flow of a method on a problem, and its sequence, from the same point.
+
+    Args:
+        method: a learned :class:`Method` with coefficients, coefficients of your own, or a name
+            ("eigac-c2").
+        problem: what is minimised.
+        x0: the start; by default the method's learned one, else 0.
+        iterations: of the sequence; the flow goes as far. By default the method's horizon, at most
+            500.
+        minimiser: a point where f is smallest, as ``solve(problem, tol=1e-10).x``; with it the
+            Lyapunov function is computed.
+        pair: (kappa, lam) of the Lyapunov function; by default the pair for which the conditions
+            of Theorem 1 hold with most room.
+        scale: the curvature that the coefficients are divided by; by default that of a solve.
+        h: step of the sequence; by default the method's, else 0.04.
+        t0: first time; by default the method's, else 1.
+
+    Returns:
+        Both paths with their times, ready to plot.
+
+    Examples:
+        >>> both = trajectories("eigac-c2", problem, minimiser=solve(problem, tol=1e-10).x)
+        >>> both.plot()
+    """
+    subject = _subject(method)
+    x0 = _start(subject, problem, x0)
+    step = as_positive(subject.h if h is None else h, "h")
+    first = as_positive(subject.t0 if t0 is None else t0, "t0")
+    K = as_count(subject.horizon if iterations is None else iterations, "iterations")
+    if scale is None:
+        scale = _scale(subject, problem, x0)
+    host = Ground(subject.learned, problem, x0, as_positive(scale, "scale"))
+    schedule = subject.coefficients.schedule(step, first, K)  # refuses h and t0 that do not fit
+    times = first + step * np.arange(K + 1)
+    found, minimum = None, None
+    if minimiser is not None:
+        best = np.asarray(as_vector(minimiser, np.empty(0), "minimiser", problem.n))
+        found = _conditions(subject.coefficients, times, pair)
+        minimum = host.minimum(best)
+    flowing = host.flow(subject.coefficients, times)
+    stepping = host.sequence((schedule.a, schedule.c, schedule.d), step)
+    measure = partial(host.path, subject.coefficients, times, found, minimum)
+    paths = measure(flowing), measure(stepping)
+    if minimum is not None:
+        _check_minimum(float(minimum.value), paths)
+    return Trajectories(subject.name, *paths, step, host.scale, found)
+
+
+class _Subject(NamedTuple):
+    """A method's coefficients and how it uses them."""
+
+    name: str
+    coefficients: Coefficients
+    learned: Method | None = None
+    horizon: int = LONGEST
+    h: float = H
+    t0: float = T0
+
+
+def _subject(method: Described) -> _Subject:
+    if isinstance(method, Coefficients):
+        return _Subject(f"{type(method).__name__} coefficients", method)
+    if isinstance(method, DefaultCoefficients):
+        default = Default(method.C, method.alpha, h=method.h)
+        return _Subject("Default coefficients", default, h=method.h, t0=method.t0)
+    if not isinstance(method, str | Method):
+        raise InputError(f"method must be a name, a Method or coefficients, not {type(method)}.")
+    entry = by_name(method) if isinstance(method, str) else method
+    if isinstance(entry, Method):
+        coefficients, formula = entry.coefficients(), entry.formula
+        assert formula is not None
+        horizon = min(entry.horizon, LONGEST)
+        name = f"method for {entry.family}"
+        return _Subject(name, coefficients, entry, horizon, formula.h, formula.t0)
+    if entry.coefficients is None:
+        raise InputError(f"{method} is no inertial system and has no flow: 'eigac-c2' has one.")
+    return _subject(entry.coefficients)._replace(name=str(method))
+
+
+def _start(subject: _Subject, problem: Problem, x0: Array) -> np.ndarray:
+    learned = None if subject.learned is None else subject.learned.start
+    given = (np.zeros(problem.n) if learned is None else learned) if x0 is None else x0
+    return np.asarray(as_vector(given, np.empty(0), "x0", problem.n))
+
+
+def _scale(subject: _Subject, problem: Problem, x0: np.ndarray) -> float:
+    """Return the scale that a solve would take."""
+    there = problem.xp.asarray(x0, dtype=problem.dtype)
+    if subject.learned is None:
+        return problem.scale(there).L
+    return subject.learned.scale_of(problem, there)[0]
+
+
+def _conditions(
+    coefficients: Coefficients, times: np.ndarray, pair: tuple[float, float] | None
+) -> Convergence:
+    fine = np.linspace(times[0], times[-1], FINER * (len(times) - 1) + 1)
+    if pair is None:
+        return best_convergence(coefficients, fine)
+    return convergence(coefficients, fine, *pair)
+
+
+def _check_minimum(lowest: float, paths: tuple[Path, Path]) -> None:
+    """Refuse a minimiser where f is higher than on the way."""
+    seen = float(np.nanmin([path.fun.min() for path in paths]))
+    fall = float(paths[0].fun[0]) - seen
+    if seen < lowest - ROUNDING * abs(fall):
+        raise InputError(
+            f"minimiser is none: f is {lowest:.10g} there, but {seen:.10g} on the way. "
+            f"Solve for it with a smaller tol."
+        )
