@@ -204,7 +204,7 @@ def _scale(subject: _Subject, problem: Problem, x0: np.ndarray) -> float:
     there = problem.xp.asarray(x0, dtype=problem.dtype)
     if subject.learned is None:
         return problem.scale(there).L
-    return subject.learned.scale_of(problem, there)[0]
+    return subject.learned.scale_of(problem, there)
 
 
 def _conditions(
