@@ -1,13 +1,15 @@
-"""One process at a time in a folder.
+"""One process at a time: locks on files and folders.
 
-The lock is the system's own (``flock``; on Windows a locked byte) on the file ``.lock`` in the
-folder. It ends with the process, however that ends: what a killed one leaves blocks nobody.
+A lock is the system's own (``flock``; on Windows a locked byte) on a file of its own; that of a
+folder is ``.lock`` in it. It ends with the process, however that ends: what a killed one leaves
+blocks nobody.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 import warnings
 import weakref
 from contextlib import suppress
@@ -18,45 +20,65 @@ from ode2opt.errors import Ode2OptError
 NAME = ".lock"
 HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 CANNOT = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+AGAIN = 0.02  # seconds until a lock that is held is tried again
 
 
-class FolderLock:
-    """Holds a folder until it is released, or the process ends.
+class FileLock:
+    """Holds a lock until it is released, or the process ends.
+
+    Args:
+        path: the lock's own file, which is made and taken away.
+        busy: what is said where another process, or another part of this one, keeps it.
+        wait: seconds to wait for it.
 
     Raises:
-        Ode2OptError: another process, or another run of this one, has it.
-        OSError: the folder cannot be written.
+        Ode2OptError: it is still held by another one.
+        OSError: the file cannot be made.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
-        self._close = weakref.finalize(self, os.close, _locked(self._path))
+    def __init__(self, path: Path, busy: str, wait: float = 0.0) -> None:
+        self._path = path
+        self._close = weakref.finalize(self, os.close, _locked(path, busy, wait))
 
-    def __enter__(self) -> FolderLock:
+    def __enter__(self) -> FileLock:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.release()
 
     def release(self) -> None:
-        """Give the folder back; its file goes first, while nobody else can have it."""
+        """Give the lock back; its file goes first, while nobody else can have it."""
         if self._close.alive:
             with suppress(OSError):  # the folder has gone, or the system keeps open files
                 os.unlink(self._path)
             self._close()
 
 
-def _locked(path: Path) -> int:
+class FolderLock(FileLock):
+    """Holds a folder; one that is held already is refused at once."""
+
+    def __init__(self, folder: Path) -> None:
+        busy = f"{folder} is in use by another process: wait for its end, or name another --out."
+        super().__init__(folder / NAME, busy)
+
+
+def _locked(path: Path, busy: str, wait: float) -> int:
     """Return a handle of the file with the lock on it."""
+    end = time.monotonic() + wait
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            if _try_lock(handle, path.parent) and _is_there(handle, path):
+            held = not _try_lock(handle, path)
+            if not held and _is_there(handle, path):
                 return handle
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its last holder has just taken the file away
+        os.close(handle)  # another one has it, or its last holder has just taken the file away
+        if held and time.monotonic() >= end:
+            raise Ode2OptError(busy)
+        if held:
+            time.sleep(AGAIN)
 
 
 def _is_there(handle: int, path: Path) -> bool:
@@ -66,19 +88,18 @@ def _is_there(handle: int, path: Path) -> bool:
         return False
 
 
-def _try_lock(handle: int, folder: Path) -> bool:
+def _try_lock(handle: int, path: Path) -> bool:
+    """Return whether the lock could be had; where a system has none, a warning says so."""
     try:
         _lock(handle)
     except OSError as error:
         if error.errno in HELD:
-            raise Ode2OptError(
-                f"{folder} is in use by another process: wait for its end, or name another --out."
-            ) from None
+            return False
         if error.errno not in CANNOT:
             raise
         warnings.warn(
-            f"{folder} cannot be locked here ({error.strerror}): see to it that no other process "
-            f"uses it.",
+            f"{path.parent} cannot be locked here ({error.strerror}): see to it that no other "
+            f"process uses it.",
             stacklevel=2,
         )
     return True

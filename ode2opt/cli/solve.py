@@ -168,8 +168,6 @@ def solve(
         kept.ended(found)
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
-    if memory is not None and known is not None and result.success:
-        known.save(memory)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
         say_words(rows.words)
@@ -183,6 +181,8 @@ def solve(
                 "have others: see --scale-columns."
             )
     write_json(result.summary(), json_file)
+    if memory is not None and known is not None and result.success:
+        known.update_file(memory)
     if not result.success:
         go_on = kept.go_on(result)
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)

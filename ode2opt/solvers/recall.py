@@ -21,9 +21,10 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.auto import planned
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.known import FEW_TO_JUDGE, LOOKS, MEANS, RECENT, TRIES, Known
 from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
-from ode2opt.solvers.memory import FEW_TO_JUDGE, RECENT, Known, Memory
+from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.run import Here, Run
 from ode2opt.solvers.supervisor import Slow, Stage, first_alone, supervise
 from ode2opt.solvers.whitening import AFTER
@@ -32,11 +33,8 @@ LARGEST_MATRIX = 1_000  # variables up to which the whole Hessian is kept
 FEW = 14  # calls of a solve that no metric is expected to go below
 RETRY = 8  # solves after which, at powers of two, a memory that did not help is tried again
 CLEARLY = 0.75  # of the cost without it: then its earlier failures are forgotten
-TRIES = 4  # solves in which two starts are compared before one is trusted
 SURPRISE, MORE = 1.5, 5  # in usual costs, and calls more: a solve that went worse than it should
 FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
-MEANS = 32  # solutions that the mean is of, about
-LOOKS = 8  # Hessians that their mean is of, about
 FORGOTTEN: dict[str, Any] = {
     "looks": 0, "hessian": None, "floor": None, "metric": None, "inverse": None,
     "starts": (), "alone": (),

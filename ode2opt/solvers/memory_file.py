@@ -1,0 +1,190 @@
+"""The file of a memory: how it is written and read, and how several processes add to one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.locking import FileLock
+from ode2opt.problems._arrays import as_count, as_positive
+from ode2opt.schema import read as read_fields
+from ode2opt.solvers.known import Known
+from ode2opt.solvers.merging import merged
+from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
+from ode2opt.solvers.metric import Metric
+from ode2opt.storage import expect, finite, load_tensors, save_tensors
+
+VERSION, KEY = 1, "ode2opt-memory"
+ARRAYS = ("mean", "hessian", "floor")
+ASYMMETRY = 1e-8  # of the largest entry of a Hessian: more is no rounding
+WAIT = 30.0  # seconds: others have the file for the time that it takes to read and write it
+
+
+def write(path: str | Path, known: Known | None) -> None:
+    """Write what a memory knows; a crash or a full disk leaves what was there."""
+    arrays: dict[str, np.ndarray] = {}
+    header: _Empty | _Header = _Empty(VERSION, known is None)
+    if known is not None:
+        arrays = {k: getattr(known, k) for k in ARRAYS if getattr(known, k) is not None}
+        header = _Header(
+            **vars(header),
+            metric=save_metric(known.metric, arrays),
+            **{name: getattr(known, name) for name in _PLAIN},
+        )
+    save_tensors(path, KEY, arrays, asdict(header))
+
+
+def read(path: str | Path) -> Known | None:
+    """Return what the memory in a file knows; None of an empty one."""
+    arrays, about = load_tensors(path, KEY, VERSION, "memory")
+    try:
+        if about.get("empty") is True:
+            read_fields(_Empty, about)
+            expect(arrays, lambda name: False)
+            return None
+        return _known(arrays, read_fields(_Header, about))
+    except InputError as error:
+        raise InputError(f"{path} is no valid memory: {error}") from None
+
+
+def update(
+    path: Path, mine: Known | None, bases: Mapping[str, Known | None], wait: float = WAIT
+) -> tuple[Path, Known | None]:
+    """Add to a file what was learned since it was read.
+
+    Args:
+        path: the file.
+        mine: what is known here.
+        bases: what of it files hold already, by their real paths.
+        wait: seconds to wait for another process that has the file.
+
+    Returns:
+        The file that was written, and what it holds now.
+    """
+    for file in _places(path, mine):
+        with _lock_of(file, wait):
+            fitting, found = _found(file, mine)
+            if not fitting:
+                continue
+            if found is None or mine is None:
+                known = found if mine is None else mine
+            else:
+                known = merged(found, mine, bases.get(os.path.realpath(file)))
+            write(file, known)
+        if file != path:
+            warnings.warn(
+                f"{path} holds another memory or something else now: what was learned is in "
+                f"{file}.",
+                stacklevel=3,
+            )
+        return file, known
+    raise AssertionError("there is no end of places")
+
+
+def _places(path: Path, mine: Known | None) -> Iterator[Path]:
+    """Give the file, then names beside it for a memory of another kind."""
+    yield path
+    about = "empty" if mine is None else f"{mine.kind.lower()}-{mine.n}"
+    for number in count(1):
+        end = "" if number == 1 else f"-{number}"
+        yield path.with_name(f"{path.stem}-{about}{end}{path.suffix}")
+
+
+def _lock_of(path: Path, wait: float) -> FileLock:
+    real = Path(os.path.realpath(path))  # all names of a file have one lock
+    busy = f"{path} is in use by another process for {wait:g} seconds now: try again."
+    return FileLock(real.with_name(f".{real.name}.lock"), busy, wait)
+
+
+def _found(file: Path, mine: Known | None) -> tuple[bool, Known | None]:
+    """Return whether a file may be written to by a memory, and what is in it."""
+    if not file.exists():
+        return True, None
+    try:
+        found = read(file)
+    except InputError:
+        return False, None
+    same = found is None or mine is None or (found.kind, found.n) == (mine.kind, mine.n)
+    return same, found
+
+
+_PLAIN = ("kind", "n", "tol", "solves", "recent", "alone", "surprises", "solved", "looks", "starts")
+
+
+@dataclass(frozen=True)
+class _Empty:
+    """The description in the file of a memory, and all there is in that of an empty one."""
+
+    version: int
+    empty: bool
+
+
+@dataclass(frozen=True)
+class _Header(_Empty):
+    """The description in the file of a memory that has learned; its arrays are beside it."""
+
+    kind: str
+    n: int
+    tol: float
+    solves: int
+    recent: tuple[float, ...]
+    alone: tuple[float, ...]
+    surprises: int
+    solved: int
+    looks: int
+    starts: tuple[bool, ...]
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        as_count(self.n, "n")
+        for name in ("solves", "surprises", "solved", "looks"):
+            as_count(getattr(self, name), name, least=0)
+        for number in (self.tol, *self.recent, *self.alone):
+            as_positive(number, "one of its numbers")
+
+
+def _known(arrays: dict[str, np.ndarray], header: _Header) -> Known:
+    n, parts = header.n, metric_names(header.metric)
+    expect(arrays, lambda name: name in (*ARRAYS, *parts))
+    shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
+    found = {name: finite(arrays, name, shapes[name]) for name in ARRAYS if name in arrays}
+    metric = load_metric(header.metric, arrays)
+    if metric is not None and metric.n != n:
+        raise InputError(f"its metric has {metric.n} variables, not {n}.")
+    _check_whole(header, found, metric)
+    rest: dict[str, Any] = {name: getattr(header, name) for name in _PLAIN} | found
+    with np.errstate(all="ignore"):  # what overflows is refused
+        known = Known(metric=metric, **rest).with_inverse()
+    if known.inverse is not None and not np.all(np.isfinite(known.inverse)):
+        raise InputError("its Hessian has no finite inverse.")
+    return known
+
+
+def _check_whole(header: _Header, found: dict[str, np.ndarray], metric: Metric | None) -> None:
+    """Refuse parts that do not belong together."""
+    if header.solves and not (
+        "mean" in found and header.solved and (header.recent or header.alone)
+    ):
+        raise InputError(f"it has {header.solves} solves, but no solution or no costs of them.")
+    if ("hessian" in found) != ("floor" in found):
+        raise InputError("it has a Hessian without floor, or a floor without Hessian.")
+    if ("hessian" in found or metric is not None) != (header.looks > 0):
+        raise InputError(f"it has {header.looks} looks, which does not fit its metric.")
+    if "floor" in found and not np.all(found["floor"] > 0):
+        raise InputError("its floor is not positive.")
+    if "hessian" in found and not _symmetric(found["hessian"]):
+        raise InputError("its Hessian is not symmetric.")
+
+
+def _symmetric(H: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        difference = np.abs(H - H.T)
+    return bool(np.max(difference) <= ASYMMETRY * np.max(np.abs(H)))
