@@ -10,12 +10,17 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import listed_method_names
 from ode2opt.cli.options import (
+    ColumnsOption,
     DatasetArgument,
+    DecimalOption,
+    DropOption,
     HandoverChoice,
     HandoverOption,
     InterceptOption,
     JsonOption,
     LabelOption,
+    MissingChoice,
+    MissingOption,
     PowerOption,
     ProblemArgument,
     RidgeOption,
@@ -31,6 +36,7 @@ from ode2opt.cli.options import (
     model_options,
     named_files,
     pool_of,
+    reading_of,
     say_words,
 )
 from ode2opt.cli.outputs import (
@@ -82,6 +88,10 @@ def bench(
     intercept: InterceptOption = False,
     label: LabelOption = None,
     weights: WeightsOption = None,
+    missing: MissingOption = MissingChoice.error,
+    drop: DropOption = None,
+    columns: ColumnsOption = None,
+    decimal: DecimalOption = None,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -102,7 +112,8 @@ def bench(
         jobs=jobs,
     )
     model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, label, model, weights)
+    table = reading_of(missing, drop, columns, decimal)
+    family = load_family(problem, dataset, split, size, label, model, weights, table)
     with (
         client_of(cluster, workers) as client,
         bar(f"{problem} {dataset}", instances) as advance,
@@ -130,7 +141,7 @@ def bench(
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
-        say_words(family.words)
+        say_words(family.words, family.notes)
         for sentence in (
             *_without_relay(as_they_are),
             *_away(settings.learned, family),

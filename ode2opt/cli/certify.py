@@ -10,11 +10,16 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names
 from ode2opt.cli.options import (
+    ColumnsOption,
     DatasetArgument,
+    DecimalOption,
+    DropOption,
     EstimatorChoice,
     InterceptOption,
     JsonOption,
     LabelOption,
+    MissingChoice,
+    MissingOption,
     PowerOption,
     ProblemArgument,
     RidgeOption,
@@ -25,6 +30,7 @@ from ode2opt.cli.options import (
     load_method,
     model_options,
     named,
+    reading_of,
 )
 from ode2opt.cli.outputs import (
     Output,
@@ -74,6 +80,10 @@ def certify(
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
     label: LabelOption = None,
+    missing: MissingOption = MissingChoice.error,
+    drop: DropOption = None,
+    columns: ColumnsOption = None,
+    decimal: DecimalOption = None,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -89,7 +99,8 @@ def certify(
     )
     form = None if figure is None else figures.check_figure_file(figure)
     model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, label, model)
+    table = reading_of(missing, drop, columns, decimal)
+    family = load_family(problem, dataset, split, size, label, model, table=table)
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certify_family(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,

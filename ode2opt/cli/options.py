@@ -24,6 +24,21 @@ class Split(StrEnum):
     shuffled = "shuffled"
 
 
+class MissingChoice(StrEnum):
+    """What happens to missing cells."""
+
+    error = "error"
+    drop = "drop"
+    mean = "mean"
+
+
+class DecimalChoice(StrEnum):
+    """The decimal sign of text."""
+
+    point = "."
+    comma = ","
+
+
 class HandoverChoice(StrEnum):
     """Who goes on where a method gives up."""
 
@@ -90,6 +105,38 @@ WeightsOption = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
+        show_default=False,
+    ),
+]
+MissingOption = Annotated[
+    MissingChoice,
+    typer.Option(
+        help="What happens to missing cells: drop leaves their rows out, mean takes the mean of "
+        "the column (of numbers; a missing word stays an error).",
+    ),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of a CSV or Parquet file that are no features: names or numbers from 0, "
+        "separated by commas.",
+        show_default=False,
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="The only columns of a CSV or Parquet file that are features, given like --drop.",
+        show_default=False,
+    ),
+]
+DecimalOption = Annotated[
+    DecimalChoice | None,
+    typer.Option(
+        metavar=". or ,",
+        help="The decimal sign of a CSV file; by default it is found out.",
         show_default=False,
     ),
 ]
@@ -201,7 +248,9 @@ def load_family(
     label: str | None,
     options: dict[str, Any],
     weights: str | None = None,
+    table: dict[str, Any] | None = None,
 ) -> Any:
+    """Return the family of a dataset; ``table`` is how a file is read, see ``reading_of``."""
     from ode2opt.problems import Family
 
     with downloads() as progress:
@@ -213,14 +262,37 @@ def load_family(
             label=label,
             weights=weights,
             progress=progress,
+            **(table or {}),
             **options,
         )
 
 
-def say_words(words: tuple[str, ...]) -> None:
-    """Say what labels have become that were no numbers."""
+def reading_of(
+    missing: MissingChoice,
+    drop: str | None,
+    columns: str | None,
+    decimal: DecimalChoice | None,
+) -> dict[str, Any]:
+    """Return how tables are read, as ``read_table`` takes it."""
+    return {
+        "missing": missing.value,
+        "drop": _names(drop),
+        "columns": _names(columns),
+        "decimal": decimal and decimal.value,
+    }
+
+
+def _names(text: str | None) -> list[str]:
+    """Return the names of a list that is separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def say_words(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
+    """Say what was done to a file, and what labels have become that were no numbers."""
     from ode2opt.problems.preparing import told
 
+    for note in notes:
+        say(note)
     if words:
         say(told(words))
 

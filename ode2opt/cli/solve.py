@@ -15,10 +15,15 @@ from ode2opt.cli.completion import method_names, problem_names
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
     ClusterOption,
+    ColumnsOption,
+    DecimalOption,
+    DropOption,
     InterceptOption,
     JsonOption,
     LabelOption,
     MemoryLimitOption,
+    MissingChoice,
+    MissingOption,
     PowerOption,
     QuietOption,
     RidgeOption,
@@ -28,6 +33,7 @@ from ode2opt.cli.options import (
     load_method,
     model_options,
     named,
+    reading_of,
     say_words,
 )
 from ode2opt.cli.outputs import (
@@ -93,6 +99,10 @@ def solve(
     p: PowerOption = 4,
     label: LabelOption = None,
     weights: WeightsOption = None,
+    missing: MissingOption = MissingChoice.error,
+    drop: DropOption = None,
+    columns: ColumnsOption = None,
+    decimal: DecimalOption = None,
     scale_columns: Annotated[
         bool,
         typer.Option(
@@ -142,7 +152,8 @@ def solve(
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
-        rows = _Rows(file, label, weights, scale_columns, cluster, workers, limit)
+        table = reading_of(missing, drop, columns, decimal)
+        rows = _Rows(file, label, weights, table, scale_columns, cluster, workers, limit)
         with reading(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
             model, beside = rows.model(kind, options, stack)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
@@ -170,7 +181,7 @@ def solve(
         unscaled = learned and not scale_columns and _unscaled(model)
     if json_file != "-":
         out.print(facts_table(_told(result), f"{method} on {file.name}"))
-        say_words(rows.words)
+        say_words(rows.words, rows.notes)
         if rows.categories:
             say(categories.told(rows.categories))
         if model.width > 1:
@@ -193,13 +204,15 @@ class _Rows:
     """Where the rows are and who holds them.
 
     ``sizes`` are what columns were divided by, ``words`` labels that were no numbers, ``names``
-    those of columns, ``categories`` the words that have become columns. ``watcher`` is told how
+    those of columns, ``categories`` the words that have become columns, ``notes`` sentences about
+    what was done to the file, ``table`` how it is read. ``watcher`` is told how
     many parts are read.
     """
 
     where: Path
     label: str | None
     weights: str | None
+    table: dict[str, Any]
     scale: bool
     cluster: str | None
     workers: int | None
@@ -208,6 +221,7 @@ class _Rows:
     words: tuple[str, ...] = ()
     names: Any = None
     categories: Any = None
+    notes: tuple[str, ...] = ()
     watcher: Any = None
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
@@ -221,7 +235,7 @@ class _Rows:
             return self._whole(kind, options), None
         model = self._in_parts(kind, options, stack)
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
-        self.names, self.categories = model.names, model.words
+        self.names, self.categories, self.notes = model.names, model.words, model.notes
         engine = model.engine
         return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
 
@@ -234,10 +248,10 @@ class _Rows:
             raise InputError(
                 "--workers and --memory-limit are for a folder, a pattern or --cluster."
             )
-        table = read_table(self.where, label=self.label, weights=self.weights)
+        table = read_table(self.where, label=self.label, weights=self.weights, **self.table)
         rows = rows_of(table, str(self.where), kind.binary, kind.counted)
         self.words, options = rows.words, options | {"weights": rows.weights}
-        self.names, self.categories = table.columns, table.words
+        self.names, self.categories, self.notes = table.columns, table.words, table.notes
         if not self.scale:
             return kind(rows.A, rows.b, **options)
         self.sizes = largest_entries(rows.A)
@@ -246,7 +260,7 @@ class _Rows:
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
         from ode2opt.problems.parts import Parts, Threads, files_in_parts
 
-        files = files_in_parts(self.where, self.label, self.weights)
+        files = files_in_parts(self.where, self.label, self.weights, **self.table)
         if self.cluster is None:
             engine: Any = Threads(self.memory, self.workers)
             engine.watcher = self.watcher

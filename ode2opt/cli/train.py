@@ -11,10 +11,15 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import Shown, choice_of, options_of, with_options
 from ode2opt.cli.options import (
+    ColumnsOption,
     DatasetArgument,
+    DecimalOption,
+    DropOption,
     InterceptOption,
     JsonOption,
     LabelOption,
+    MissingChoice,
+    MissingOption,
     PowerOption,
     ProblemArgument,
     QuietOption,
@@ -28,6 +33,7 @@ from ode2opt.cli.options import (
     load_family,
     model_options,
     named,
+    reading_of,
     say_words,
 )
 from ode2opt.cli.outputs import (
@@ -87,6 +93,10 @@ OTHERS = [
     Shown("intercept", InterceptOption, False, PROBLEMS),
     Shown("label", LabelOption, None, PROBLEMS),
     Shown("weights", WeightsOption, None, PROBLEMS),
+    Shown("missing", MissingOption, MissingChoice.error, PROBLEMS),
+    Shown("drop", DropOption, None, PROBLEMS),
+    Shown("columns", ColumnsOption, None, PROBLEMS),
+    Shown("decimal", DecimalOption, None, PROBLEMS),
     Shown("memory", MemoryOption, None, LEARNED),
     Shown("cluster", SharingOption, None, SHARING),
     Shown("workers", SharersOption, None, SHARING),
@@ -147,9 +157,9 @@ def train(
     check_folder(folder)
     known = None if memory is None else Memory.load(memory)
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
-    family = load_family(
-        problem, dataset, rest["split"], rest["size"], rest["label"], model, rest["weights"]
-    )
+    table = reading_of(rest["missing"], rest["drop"], rest["columns"], rest["decimal"])
+    where = rest["split"], rest["size"], rest["label"]
+    family = load_family(problem, dataset, *where, model, rest["weights"], table)
     with (
         client_of(cluster, workers, SAME) as client,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
@@ -167,7 +177,7 @@ def train(
             fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
-        say_words(family.words)
+        say_words(family.words, family.notes)
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.words(method.statistics["fresh"]))

@@ -12,8 +12,19 @@ import numpy as np
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import synthetic
 from ode2opt.problems._arrays import is_sparse
-from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, read_table, table_of
+from ode2opt.problems.files import (
+    Asked,
+    DataTable,
+    Names,
+    asked_for,
+    naming,
+    raw_table,
+    read_csv,
+    read_libsvm,
+    table_of,
+)
 from ode2opt.problems.files.columns import USUAL
+from ode2opt.problems.files.missing import settled
 from ode2opt.problems.preparing import (
     Rows,
     binary_labels,
@@ -52,6 +63,8 @@ class Dataset:
     train: Rows
     test: Rows
     size: int
+    notes: tuple[str, ...] = ()
+    """Sentences about how a file was read."""
 
     @property
     def n(self) -> int:
@@ -94,6 +107,10 @@ def load_dataset(
     classes: bool = False,
     label: str | int | None = None,
     weights: str | int | None = None,
+    missing: str = "error",
+    drop: Names = (),
+    columns: Names = (),
+    decimal: str | None = None,
     progress: DownloadBar | None = None,
 ) -> Dataset:
     """Load a named dataset or a user's file, split and scaled.
@@ -110,6 +127,8 @@ def load_dataset(
         classes: instead count the label values from 0; of digits these are the ten.
         label: the label column of a file.
         weights: the column of a file that holds the weights of its rows.
+        missing, drop, columns, decimal: how a file is read, see :func:`read_table`. Means of
+            missing cells are those of the train rows.
         progress: what a download reports to.
     """
     try:
@@ -118,18 +137,25 @@ def load_dataset(
         raise InputError(f"A dataset is a name or a path, not {name!r}.") from None
     if split is not None and split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
+    notes: tuple[str, ...] = ()
     if name in DATASETS:
         if label is not None:
             raise InputError(f"{name} knows its labels: a label column is for files of your own.")
         if weights is not None:
             raise InputError(f"{name} has no weights: a column of them is for files of your own.")
+        if missing != "error" or drop or columns or decimal:
+            raise InputError(
+                f"{name} is read as it is: missing, drop, columns and decimal are for files of "
+                f"your own."
+            )
         spec = DATASETS[name]
         train, test = (spec.read_classes if classes and spec.read_classes else spec.read)(progress)
         _check_sizes(name, spec, train, test)
         size = spec.size
     elif _looks_like_path(name):
         split = split or "shuffled"
-        table = read_table(name, label=label, weights=weights)
+        table = _file_table(name, asked_for(label, weights, missing, drop, columns, decimal), split)
+        notes = table.notes
         train, test = _parts_of_file(rows_of(table, name, binary, classes), name)
         size = max(1, int(len(train) * FILE_SIZE_SHARE))
         size = min(size, len(test))
@@ -139,7 +165,7 @@ def load_dataset(
     if split == "shuffled":
         train, test = _shuffled(train, test)
     train, test = _scaled(train, test, together=split == "shuffled")
-    return Dataset(name, split, train, test, size)
+    return Dataset(name, split, train, test, size, notes)
 
 
 def describe(data: Dataset) -> dict[str, str | int | float]:
@@ -163,6 +189,21 @@ def describe(data: Dataset) -> dict[str, str | int | float]:
 
 def _looks_like_path(name: str) -> bool:
     return Path(name).exists() or os.sep in name or "." in name
+
+
+def _file_table(name: str, asked: Asked, split: str) -> DataTable:
+    """Read a file; means of missing cells are those of the rows that will be train's."""
+    with naming(name):
+        raw = settled(raw_table(name, asked), asked.missing)
+        train = np.zeros(len(raw), dtype=bool)
+        first = round(FILE_TRAIN_SHARE * len(raw))
+        train[_order(len(raw))[:first] if split == "shuffled" else slice(first)] = True
+        return table_of(raw, asked.missing, train).in_numbers()
+
+
+def _order(rows: int) -> np.ndarray:
+    """Return all rows in the order in which they are dealt out."""
+    return np.random.default_rng(SHUFFLE_SEED).permutation(rows)
 
 
 def _parts_of_file(rows: Rows, name: str) -> tuple[Rows, Rows]:
@@ -200,8 +241,7 @@ def _check_sizes(name: str, spec: Spec, train: Rows, test: Rows) -> None:
 def _shuffled(train: Rows, test: Rows) -> tuple[Rows, Rows]:
     """Deal all rows out again at random, in the same numbers."""
     whole = train.then(test)
-    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(whole))
-    return _cut(whole.take(order), len(train))
+    return _cut(whole.take(_order(len(whole))), len(train))
 
 
 def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:

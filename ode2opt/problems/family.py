@@ -18,6 +18,7 @@ from ode2opt.errors import InputError, many, unknown_name
 from ode2opt.problems._arrays import Array, as_matrix, as_vector, as_weights, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
+from ode2opt.problems.files import Names
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
@@ -71,7 +72,7 @@ class Family(Displayed):
     """Problems drawn at random; make one with ``from_dataset``, ``from_arrays``, ``from_sampler``.
 
     ``sample(seed)`` returns the same problem for the same seed on every machine with the same
-    NumPy stream (``numpy.random.default_rng``).
+    NumPy stream (``numpy.random.default_rng``). ``notes`` are sentences about how a file was read.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Family(Displayed):
     ) -> None:
         self.name, self.split = name, split
         self.size = None if size is None else int(size)
+        self.notes: tuple[str, ...] = ()
         self._sampler = sampler
 
     def __repr__(self) -> str:
@@ -155,6 +157,10 @@ class Family(Displayed):
         size: int | None = None,
         label: str | int | None = None,
         weights: str | int | None = None,
+        missing: str = "error",
+        drop: Names = (),
+        columns: Names = (),
+        decimal: str | None = None,
         progress: DownloadBar | None = None,
         **options: Any,
     ) -> Family:
@@ -168,6 +174,8 @@ class Family(Displayed):
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
             label: the label column of a file.
             weights: the column of a file that holds the weights of its rows.
+            missing, drop, columns, decimal: how a file is read, see
+                :func:`ode2opt.problems.read_table`.
             progress: what a download reports to.
             options: passed to the problem (``l2``, ``p``, ``intercept``).
         """
@@ -179,12 +187,18 @@ class Family(Displayed):
             classes=kind.counted,
             label=label,
             weights=weights,
+            missing=missing,
+            drop=drop,
+            columns=columns,
+            decimal=decimal,
             progress=progress,
         )
         rows = {"train": data.train, "test": data.test}
         size = data.size if size is None else size
         sampler = _RowSampler(kind, rows, size, options)
-        return cls(f"{_name_of(problem)} {data.name}", sampler, size, data.split)
+        family = cls(f"{_name_of(problem)} {data.name}", sampler, size, data.split)
+        family.notes = data.notes
+        return family
 
     @classmethod
     def from_arrays(

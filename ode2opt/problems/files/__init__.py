@@ -69,16 +69,9 @@ def read_table(
         >>> table.A[1].tolist()
         [5.5, 0.0, 1.0]
     """
-    asked = Asked(
-        None if label is None else str(label),
-        None if weights is None else str(weights),
-        missing,
-        _texts(drop),
-        _texts(columns),
-        decimal,
-    )
-    with _naming(path):
-        return table_of(_with_rows(path, asked), missing).in_numbers()
+    asked = asked_for(label, weights, missing, drop, columns, decimal)
+    with naming(path):
+        return table_of(raw_table(path, asked), missing).in_numbers()
 
 
 def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "error") -> EncodedRows:
@@ -100,12 +93,12 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
         >>> read_encoded("new.csv", encoding, unknown="zero").A.tolist()
         [[2.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     """
-    with _naming(path):
-        raw = _with_rows(path, Matching(encoding))
+    with naming(path):
+        raw = raw_table(path, Matching(encoding))
         return encoded_rows(raw, encoding, unknown, str(path))
 
 
-def _with_rows(path: str | Path, wanted: Wanted) -> RawTable:
+def raw_table(path: str | Path, wanted: Wanted) -> RawTable:
     """Read a file by its ending; refuse one without rows."""
     path = Path(path)
     check_file(path)
@@ -116,12 +109,25 @@ def _with_rows(path: str | Path, wanted: Wanted) -> RawTable:
 
 
 @contextmanager
-def _naming(path: str | Path) -> Iterator[None]:
+def naming(path: str | Path) -> Iterator[None]:
     """Say of an error in which file it was."""
     try:
         yield
     except InputError as error:
         raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+
+
+def asked_for(
+    label: str | int | None = None,
+    weights: str | int | None = None,
+    missing: str = "error",
+    drop: Names = (),
+    columns: Names = (),
+    decimal: str | None = None,
+) -> Asked:
+    """Return what a user asks for, checked; the options are those of :func:`read_table`."""
+    label, weights = (None if name is None else str(name) for name in (label, weights))
+    return Asked(label, weights, missing, _texts(drop), _texts(columns), decimal)
 
 
 def _texts(names: Names) -> tuple[str, ...]:
@@ -157,7 +163,10 @@ __all__ = [
     "DataTable",
     "EncodedRows",
     "as_written",
+    "asked_for",
     "check_file",
+    "naming",
+    "raw_table",
     "read_csv",
     "read_encoded",
     "read_libsvm",

@@ -20,6 +20,7 @@ MISSING_CELLS = frozenset(
 TRUTHS = {"false": 0.0, "true": 1.0}
 MISSING_WORD = -1
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d*|(,\d{3})+\.\d*)", re.ASCII)
 
 
 def is_number(text: str) -> bool:
@@ -39,6 +40,11 @@ def is_missing(text: str) -> bool:
 def has_decimal_comma(text: str) -> bool:
     """Whether a cell is a number with a decimal comma."""
     return _COMMA.fullmatch(text.strip()) is not None
+
+
+def has_thousands(text: str) -> bool:
+    """Whether a cell is a number with a sign for thousands, such as 1.234,5 or 1,234.5."""
+    return _GROUPED.fullmatch(text.strip()) is not None
 
 
 def truth_values(words: Iterable[str]) -> np.ndarray | None:

@@ -59,17 +59,18 @@ class DataTable:
         )
 
 
-def table_of(raw: RawTable, missing: str) -> DataTable:
+def table_of(raw: RawTable, missing: str, among: np.ndarray | None = None) -> DataTable:
     """Return a table without missing cells.
 
     Args:
         raw: as read.
         missing: what happens to missing cells: "error", "drop" or "mean".
+        among: which rows means are taken over, as a mask; by default all.
     """
     raw = settled(raw, missing)
     A, fills, notes = raw.A, None, raw.notes
     if missing == "mean":
-        fills = column_means(raw)
+        fills = column_means(raw if among is None else raw.take(among))
         A = filled(raw.A, fills)
         if A is not raw.A:
             count = many(_count_missing(raw.A), "missing cell")

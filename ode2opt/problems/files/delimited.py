@@ -19,6 +19,7 @@ from ode2opt.problems.files.cells import (
     Parser,
     Words,
     has_decimal_comma,
+    has_thousands,
     is_missing,
     is_number,
     truth_values,
@@ -92,9 +93,13 @@ def _others(layout: Layout, columns: Columns) -> dict[int, Parser]:
 def _guessed(layout: Layout, columns: Columns, decimal: str | None) -> dict[int, Parser] | None:
     """Return what may read columns, by their first cells; None where these do not tell."""
     first = {j: layout.first[j].strip() for j in columns.features}
-    if decimal == "," or any(map(has_decimal_comma, first.values())):
+    if decimal == "," or any(map(_is_odd, first.values())):
         return None
     return {j: Words() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)}
+
+
+def _is_odd(cell: str) -> bool:
+    return has_decimal_comma(cell) or has_thousands(cell)
 
 
 def _found(kinds: Kinds) -> dict[int, Parser]:

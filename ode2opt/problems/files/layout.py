@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ode2opt.errors import InputError
@@ -14,6 +15,7 @@ from ode2opt.problems.files.unpacking import open_text
 
 MOST_COLUMNS = 2**20
 DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
+MOST_LINES = 50  # that are looked at first; a row of quoted text may have several
 DELIMITERS = "\t;,"  # in the order in which they are believed
 
 
@@ -57,10 +59,10 @@ def layout_of(path: Path, wanted: Wanted) -> Layout:
     """Return the layout of a file; an InputError says why it has none."""
     try:
         with open_text(path) as lines:
-            first = next(lines, "")
-            second = next((line for line in lines if line.strip("\r\n")), "")
+            begin = list(islice(_full(lines), MOST_LINES))
     except UnicodeDecodeError:
         raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
+    first, second = (*begin, "", "")[:2]
     delimiter = _delimiter(first, second)
     alone = wanted.to_predict and not any(sign in first for sign in DELIMITERS)
     if (delimiter not in first and not alone) or "\0" in first:
@@ -68,7 +70,8 @@ def layout_of(path: Path, wanted: Wanted) -> Layout:
     if max(line.count(delimiter) for line in (first, second)) >= MOST_COLUMNS:
         raise InputError(f"{path} has more than {MOST_COLUMNS:,} columns: save it as NPZ.")
     try:
-        head, row = (_split(line, delimiter) for line in (first, second))
+        reader = csv.reader(begin, delimiter=delimiter)
+        head, row = next(reader, []), next(reader, [])
     except csv.Error as error:
         raise InputError(f"{path} is not CSV: {error}.") from None
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
@@ -80,6 +83,11 @@ def layout_of(path: Path, wanted: Wanted) -> Layout:
     if len(head) != len(row):
         raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
     return Layout(path, [name.strip() for name in head], delimiter, 1, row, True)
+
+
+def _full(lines: Iterable[str]) -> Iterator[str]:
+    """Pass on the first line, and those after it that are not blank."""
+    return (line for i, line in enumerate(lines) if i == 0 or line.strip("\r\n"))
 
 
 def _split(line: str, delimiter: str) -> list[str]:

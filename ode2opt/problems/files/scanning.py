@@ -13,6 +13,7 @@ from ode2opt.problems.files.cells import (
     Numbers,
     Parser,
     has_decimal_comma,
+    has_thousands,
     is_missing,
     is_number,
     short,
@@ -74,6 +75,8 @@ def _kind(cell: str) -> str:
         return "point" if "." in cell else "missing" if is_missing(cell) else "whole"
     if is_missing(cell):
         return "missing"
+    if has_thousands(cell):
+        return "grouped"
     return "comma" if has_decimal_comma(cell) else "word"
 
 
@@ -86,10 +89,12 @@ def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
     number = {"whole", "comma"} if found.decimal == "," else {"whole", "point"}
     numbers = [kind for kind in kinds if kind in number]
     others = [kind for kind in kinds if kind not in number and kind != "missing"]
+    if "grouped" in kinds and "word" not in kinds:
+        raise InputError(_told(layout, j, kinds["grouped"], _about_thousands))
+    if found.decimal == "," and "point" in kinds and "word" not in kinds:
+        raise InputError(_told(layout, j, kinds["point"], Numbers(",").fault))
     if numbers and others:
         raise InputError(_mixed(found, layout, j, kinds[numbers[0]], kinds[others[0]]))
-    if others == ["point"]:
-        raise InputError(_told(layout, j, kinds["point"], Numbers(",").fault))
     if others:
         found.words.append(j)
     elif found.decimal == "," or "missing" in kinds:
@@ -105,6 +110,10 @@ def _mixed(found: Kinds, layout: Layout, j: int, number: _Cell, other: _Cell) ->
     return _told(
         layout, j, number, lambda cell: f"{short(cell)}, but the first cell is {short(other.text)}"
     )
+
+
+def _about_thousands(cell: str) -> str:
+    return f"{short(cell)}, a number with a sign for thousands: write it without"
 
 
 def _told(layout: Layout, j: int, cell: _Cell, fault: Callable[[str], str]) -> str:

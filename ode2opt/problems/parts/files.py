@@ -11,6 +11,7 @@ from ode2opt.errors import InputError
 from ode2opt.problems.files import (
     Asked,
     as_written,
+    asked_for,
     check_file,
     read_libsvm,
     read_parquet,
@@ -61,12 +62,12 @@ def are_parts(where: str | Path) -> bool:
 
 
 def files_in_parts(
-    where: str | Path, label: str | None = None, weights: str | None = None, **reading: Any
+    where: str | Path, label: str | None = None, weights: str | None = None, **table: Any
 ) -> list[FilePart]:
     """Return the parts of a folder, or of the files that a pattern like data/*.csv matches.
 
-    Labels and weights are in the columns (arrays) of these names, as in :func:`read_table`;
-    ``reading`` are further fields of :class:`Asked`.
+    Labels and weights are in the columns (arrays) of these names; ``table`` takes the other
+    options of :func:`read_table`.
     Only Parquet files are looked into, for the sizes of their row groups. Files whose names begin
     with a dot or an underscore are left out of a folder.
     """
@@ -79,7 +80,7 @@ def files_in_parts(
     if len(readers) > 1:
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
-    asked = Asked(label, weights, **reading)
+    asked = asked_for(label, weights, **table)
     if asked.missing == "mean":
         raise InputError("--missing mean is for one file: of many files choose --missing drop.")
     return [part for path in paths for part in _parts(path, asked)]
