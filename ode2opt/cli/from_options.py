@@ -34,6 +34,8 @@ def options_of(kinds: Kinds) -> list[Shown]:
     found: dict[str, dict[str, Field[Any]]] = {}
     for owner, kind in kinds.items():
         for each in fields(kind):
+            if each.metadata["about"].panel is None:  # for Python only
+                continue
             found.setdefault(each.name, {})[owner] = each
     return [_shown(owners, kinds) for owners in found.values()]
 
@@ -42,6 +44,7 @@ def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Shown:
     """Return one option, given the field of each dataclass that has it."""
     owner, first = next(iter(owners.items()))
     about: About = first.metadata["about"]
+    assert about.panel is not None
     kind, default = get_type_hints(kinds[owner])[first.name], first.default
     shown: bool | str = default is not None
     choices = [c for each in owners.values() for c in each.metadata["about"].choices or ()]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import InputError
+from ode2opt.learning.flow.given import with_given
 from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
@@ -49,7 +50,9 @@ def learn(
         helpers: who else works on it, such as :class:`ode2opt.integrations.dask.helping.Workers`;
             the method is, bit for bit, the one without them if all have processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
-            :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`.
+            :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
+            ``coefficients`` of a flow may also be a class of :mod:`ode2opt.dynamics` as ``Spline``,
+            or an instance as ``Spline(knots=5)``: training then begins there.
 
     Returns:
         The best feasible method by validation on held-out training problems.
@@ -71,6 +74,7 @@ def options_for(
     With a memory the target is a sequence, unless another is named.
     """
     given = ({"target": SequenceOptions.target} if remembering else {}) | dict(given)
+    given = with_given(given)
     if resumed is None:
         return make_options(given)
     stored = read_config(resumed)["options"]

@@ -68,13 +68,13 @@ class About(NamedTuple):
 
     Attributes:
         help: what it is, in one line.
-        panel: the group of ``ode2opt train --help`` that shows it.
+        panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
         choices: what it may be, of a name.
         range: what it may be, of a number.
     """
 
     help: str
-    panel: str
+    panel: str | None
     choices: Collection[str] | None = None
     range: Range | None = None
 
@@ -82,7 +82,7 @@ class About(NamedTuple):
 def option(
     default: Any,
     help: str,
-    panel: str,
+    panel: str | None,
     *,
     choices: Collection[str] | None = None,
     range: Range | None = None,

@@ -189,7 +189,7 @@ class Method(Displayed):
             x0: where the solve starts; by default the learned start, else 0.
 
         Examples:
-            >>> Eigac(model.parameters(), method, scale=method.scale_of(problem, x0))
+            >>> scale = method.scale_of(problem, x0)
         """
         if isinstance(x0, Start):
             x0 = x0.x0

@@ -400,12 +400,7 @@ def _add_provenance(page: Page, config: Mapping[str, Any]) -> None:
     page.add_text("The data:")
     page.add_facts({name: _shown(value) for name, value in family.items()})
     page.add_text("The options; the seed drives which problems are drawn:")
-    page.add_facts(
-        {
-            name.replace("_", " "): "default" if value is None else _shown(value)
-            for name, value in options.items()
-        }
-    )
+    page.add_facts({name.replace("_", " "): _option(value) for name, value in options.items()})
     page.add_text("The packages of the training:")
     page.add_facts({name: _shown(value) for name, value in versions.items()})
     page.add_text("The machine of this report:")
@@ -417,6 +412,13 @@ def _add_provenance(page: Page, config: Mapping[str, Any]) -> None:
             "Python": platform.python_version(),
         }
     )
+
+
+def _option(value: Any) -> str:
+    """Return an option's value in short: coefficients to begin with are many numbers."""
+    if value is None:
+        return "default"
+    return "as given" if isinstance(value, dict) else _shown(value)
 
 
 def _shown(value: Any) -> str:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Problem, learn, solve
+from ode2opt.dynamics import Default, Feasible, Neural, Spline
 from ode2opt.learning import make_options
-from ode2opt.learning.begin import begun
+from ode2opt.learning.begin import begun, options_for
+from ode2opt.learning.registry import read_options
 
 SHORT = {
     "coefficients": "spline", "steps": 6, "validate_every": 2, "validation": 2, "horizon": 80,
@@ -50,6 +52,38 @@ def test_the_run_directory_keeps_its_contract(unbroken):
     assert [line["step"] for line in lines] == list(range(6))
     assert all(set(line) >= FIELDS for line in lines)
     assert [line["validation"] is not None for line in lines] == [False, True] * 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [Spline(5.0, knots=5, C=1.5), Neural(width=4), Feasible(h=0.05, knots=4)],
+    ids=lambda first: type(first).__name__,
+)
+def test_training_begins_at_the_coefficients_that_are_given(first):
+    options = options_for({"coefficients": first})
+    again = read_options(json.loads(json.dumps(options.as_dict())))
+    for found in (options.first_coefficients(), again.first_coefficients()):
+        assert type(found) is type(first)
+        t = np.geomspace(1, 30, 50)
+        np.testing.assert_allclose(found.curves(t), first.curves(t), rtol=1e-14)
+        assert float(found.alpha) == float(first.alpha) == options.alpha
+
+
+def test_a_class_of_coefficients_stands_for_its_name():
+    assert options_for({"coefficients": Spline}) == options_for({"coefficients": "spline"})
+
+
+@pytest.mark.exhaustive
+def test_a_run_begins_at_an_instance_and_knows_it_again(tmp_path):
+    steep, folder = Spline(knots=4, C=2.5), tmp_path / "run"
+    method = learn(small(), out=folder, **SHORT | {"coefficients": steep, "steps": 1, "lr": 1e-12})
+    start = steep.schedule(0.04, 1.0, len(method.schedule))
+    np.testing.assert_allclose(method.schedule.a, start.a, rtol=1e-6)
+    with pytest.raises(InputError, match="belongs to another configuration: first"):
+        learn(small(), out=folder, resume=True, coefficients=Spline(knots=4))
+    for same in ({}, {"coefficients": steep}, {"coefficients": "spline"}):
+        with pytest.raises(InputError, match="it is finished"):  # and of this configuration
+            learn(small(), out=folder, resume=True, **same)
 
 
 def test_learning_shortens_the_stopping_time(unbroken):
@@ -231,6 +265,13 @@ def test_a_function_that_is_not_convex_is_named_once():
     ("options", "said"),
     [
         ({"coefficients": "magic"}, "Unknown coefficients 'magic'"),
+        ({"coefficients": 3}, "a class of ode2opt.dynamics as Spline, or an instance"),
+        ({"coefficients": dict}, "or an instance as Spline"),
+        ({"coefficients": Default}, "Unknown coefficients 'default'"),
+        ({"coefficients": Spline(7.0), "alpha": 6.0}, "alpha is 6.0, but the coefficients have 7"),
+        ({"coefficients": Feasible(h=0.05), "h": 0.04}, "h is 0.04, but the coefficients have"),
+        ({"coefficients": Spline(), "target": "sequence"}, "are for --target flow"),
+        ({"first": {"settings": 1}}, "no settings and parameters"),
         ({"optimizer": "adamm"}, "did you mean 'adam'"),
         ({"steps": 0}, "steps is 0"),
         ({"lr": -1}, "lr is -1"),

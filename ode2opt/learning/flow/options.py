@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from ode2opt.dynamics.default import (
     ACTIVATIONS,
@@ -15,6 +17,7 @@ from ode2opt.dynamics.default import (
     check_pair,
     check_times,
 )
+from ode2opt.errors import InputError, shown
 from ode2opt.learning.options import POSITIVE, Options, Range, again, option
 
 if TYPE_CHECKING:
@@ -60,10 +63,17 @@ class FlowOptions(Options):
         "power", "How the curvature along the way is found.", PANEL, choices=ESTIMATORS
     )
     safety: float = option(1.2, "Factor on that curvature in training.", PANEL, range=Range(1))
+    first: Mapping[str, Any] | None = option(
+        None, "Settings and parameters to begin with, of coefficients given to learn().", None
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_times(self.alpha, self.h, self.t0)
+        if self.first is not None and not all(
+            isinstance(self.first.get(part), dict) for part in ("settings", "parameters")
+        ):
+            raise InputError(f"first is {shown(self.first)}: it has no settings and parameters.")
         check_pair(self.kappa, self.alpha - 1 if self.lam is None else self.lam, self.alpha)
 
     @property
@@ -75,9 +85,15 @@ class FlowOptions(Options):
         return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
 
     def first_coefficients(self) -> Coefficients:
-        """Return the coefficients to start from, close to the default ones (needs JAX)."""
+        """Return the coefficients to start from: those given, or close to the default ones.
+
+        Needs JAX.
+        """
         from ode2opt.dynamics import coefficients as kinds
 
+        if self.first is not None:
+            arrays = {name: np.asarray(v) for name, v in self.first["parameters"].items()}
+            return kinds.restored(self.coefficients, self.first["settings"], arrays)
         default = DefaultCoefficients(self.C, self.alpha, self.h, self.t0)
         blank = LEARNABLE[self.coefficients](kinds, self)
         return blank.fit_to(default.beta, default.gamma, t0=self.t0, t1=self.t1)

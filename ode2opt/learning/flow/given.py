@@ -1,0 +1,58 @@
+"""Coefficients that ``learn`` is given as a class or an instance rather than by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ode2opt.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from ode2opt.dynamics.coefficients import Coefficients
+
+NAME, FIRST = "coefficients", "first"
+
+
+def with_given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options whose ``coefficients`` is a name, whatever it was given as.
+
+    Args:
+        options: keywords of ``learn``. ``coefficients`` may be a name, a class as ``Spline``, which
+            stands for its name, or an instance as ``Spline(knots=5)``, where training begins.
+
+    Returns:
+        The same options; an instance has become its name, its ``first`` values and its ``alpha``.
+    """
+    given = options.get(NAME)
+    if given is None or isinstance(given, str):
+        return dict(options)
+    from ode2opt.dynamics.coefficients import COEFFICIENTS, Coefficients
+
+    names = {kind: name for name, kind in COEFFICIENTS.items()}
+    if isinstance(given, type) and given in names:
+        return {**options, NAME: names[given]}
+    if not isinstance(given, Coefficients) or type(given) not in names:
+        raise InputError(
+            f"coefficients must be a name as 'spline', a class of ode2opt.dynamics as Spline, or an"
+            f" instance as Spline(), not {shown(given)}."
+        )
+    if options.get("target", "flow") != "flow":
+        raise InputError(
+            f"Coefficients to begin with are for --target flow; a {options['target']} learns a "
+            f"table: leave coefficients out."
+        )
+    return {**options, NAME: names[type(given)], **_settings(given, options)}
+
+
+def _settings(given: Coefficients, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an instance says; options that contradict it are refused."""
+    found: dict[str, Any] = {"alpha": float(given.alpha)}
+    if "h" in given.settings:
+        found["h"] = given.settings["h"]
+    for name, value in found.items():
+        if options.get(name, value) != value:
+            raise InputError(
+                f"{name} is {options[name]}, but the coefficients have {value:g}: leave {name} out."
+            )
+    values = {name: array.tolist() for name, array in given.parameters().items()}
+    return found | {FIRST: {"settings": given.settings, "parameters": values}}
