@@ -109,9 +109,16 @@ def counting(problem):
         self.tally.calls += math.ceil(self.n / 2) if rows else 0  # an eigenvalue of A^T A
         return super(found, self)._paper_bound()
 
+    def class_hessians(self, x, each=True):
+        blocks = self.classes if each else 1
+        price = 1 + blocks * self.extent().flops() / self.gradient_flops()
+        return self.tally.count(price, lambda: super(found, self).class_hessians(x, each))
+
     names = ("value", "gradient", "value_and_gradient", "hvp", "hessian", "hessian_diagonal")
     names += ("gradient_error",) * hasattr(kind, "gradient_error")
     methods = {name: asked(name) for name in names}
+    if problem.rows and problem.width > 1:
+        methods["class_hessians"] = class_hessians
     methods |= {"curvature_operator": curvature_operator, "_paper_bound": _paper_bound}
     found, rows = type(kind.__name__, (kind,), methods), problem.rows
     counted = copy.copy(problem)

@@ -66,13 +66,15 @@ def search(
     """
     slack = rounding * abs(start.value)
     low, high = start, None  # the lowest point so far; the other end of the bracket
+    wall = math.inf  # the shortest step at which there is no number
     step, widths = first, [math.inf, math.inf]
     for count in range(MAX_TRIALS):
-        if count >= ENOUGH and high is not None and _gains(start, low):
+        if _gains(start, low) and (_by_the_wall(low, wall) or (count >= ENOUGH and high)):
             break
         trial = at(step)
         if not trial.finite:
-            high, step = None, low.step + BACK * (step - low.step)
+            wall, high = step, None
+            step = BACK * step if low is start else 0.5 * (low.step + wall)
             continue
         if _accepted(start, trial, slack):
             return trial
@@ -85,12 +87,19 @@ def search(
             low = trial
         if high is not None:
             width = abs(high.step - low.step)
-            if width > SLOW * widths[0]:
+            if width > SLOW * widths[0] or not math.isfinite(step):
                 step = 0.5 * (low.step + high.step)
             widths = [widths[1], width]
+        elif not step < wall:
+            step = 0.5 * (low.step + wall)
         if not 0 < step < math.inf or step == low.step or (high and step == high.step):
             break
-    return at(low.step) if high is not None and _gains(start, low) else None
+    return at(low.step) if _gains(start, low) and (high or wall < math.inf) else None
+
+
+def _by_the_wall(low: Trial, wall: float) -> bool:
+    """Whether a step goes at least half-way to where there is no number."""
+    return low.step >= 0.75 * wall
 
 
 def _gains(start: Trial, trial: Trial) -> bool:

@@ -1,9 +1,11 @@
 """Solve hostile problems by every method, and check all that a result says.
 
-Run `python tests/fuzz/soak_solves.py --count K [--first SEED] [--methods M]`. Of every result the
-gradient norm is computed again in extended precision, the calls are counted independently, and
-under the guard every problem that scipy's L-BFGS-B solves within 15,000 evaluations must be solved
-within ten times as many calls plus 1,000. The exit code is 1 where a promise is broken.
+Run `python tests/fuzz/soak_solves.py --count K [--first SEED] [--methods M] [--wild]`. Of every
+result the gradient norm is computed again in extended precision, the calls are counted
+independently, and under the guard every problem that scipy's L-BFGS-B solves within 15,000
+evaluations must be solved within ten times as many calls plus 1,000. The exit code is 1 where a
+promise is broken. Where neither arrives and scipy comes ten times nearer, and where a solve takes
+ten times scipy's seconds and two more, that is counted and shown, no more.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
+from fuzz import wild
 from fuzz.hostile import Case, make_case
+from fuzz.reference import Reference
 from support import counting
 
 from ode2opt import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
@@ -35,50 +38,8 @@ EASY = 1_000  # calls that every problem may take
 UNGUARDED = 200
 GUARD_NAMES = ("eigac-c1", "eigac-c2", "eigac-c4", "auto", "newton", "lbfgs")
 SERIOUS = ("exception", "not finite", "untrue", "wrong count", "worse", "unsolved")
-
-
-class Arrived(Exception):  # noqa: N818  (the way a reference ends)
-    """scipy is there."""
-
-
-class Reference:
-    """scipy's L-BFGS-B on a case; it runs as far as it is asked for."""
-
-    def __init__(self, case: Case) -> None:
-        self.case, self.tried, self.evaluations = case, 0, math.inf
-
-    def within(self, most: int) -> float:
-        """Return the evaluations that it needs, infinity if more than ``most``."""
-        if self.tried < most and self.evaluations == math.inf:
-            self.tried, self.evaluations = most, by_scipy(self.case, most)
-        return self.evaluations if self.evaluations <= most else math.inf
-
-
-def by_scipy(case: Case, most: int) -> float:
-    """Return how many evaluations scipy's L-BFGS-B needs, infinity if it does not get there."""
-    problem, count = case.problem, 0
-
-    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal count
-        if not np.all(np.isfinite(x)):
-            raise FloatingPointError
-        count += 1
-        value, g = problem.value_and_gradient(problem.xp.asarray(x, dtype=problem.dtype))
-        g = np.asarray(g).astype(np.float64)
-        if np.linalg.norm(g) <= case.tol:
-            raise Arrived
-        return float(value), g
-
-    options = {"maxcor": 10, "ftol": 0.0, "gtol": 0.0, "maxls": 40, "maxiter": most, "maxfun": most}
-    x0 = np.asarray(case.x0).astype(np.float64)
-    try:
-        with np.errstate(all="ignore"):
-            scipy.optimize.minimize(evaluate, x0, jac=True, method="L-BFGS-B", options=options)
-    except Arrived:
-        return count
-    except FloatingPointError:
-        pass
-    return math.inf
+NOTED = ("nearer", "slower")  # what scipy did better, though no promise is broken
+MUCH, SECONDS = 10, 2.0  # times as near or as slow; seconds that every problem may take
 
 
 Solver = Callable[[Case, np.random.Generator, dict[str, Any]], Iterator[Result]]
@@ -167,6 +128,8 @@ class Outcome(NamedTuple):
     said: str
     solved: bool = False
     calls: float = 0.0
+    norm: float = math.inf
+    seconds: float = 0.0
 
 
 def judged(case: Case, result: Result, counted: float) -> str:
@@ -174,10 +137,10 @@ def judged(case: Case, result: Result, counted: float) -> str:
     x = np.asarray(result.x)
     if not np.all(np.isfinite(x)):
         return "not finite: x"
-    if not abs(result.oracle_calls - counted) <= 1e-6 * (1 + counted):
+    if not _counts(case, result.oracle_calls, counted):
         return f"wrong count: {result.oracle_calls:g} said, {counted:g} counted"
     norm, rounding = case.true_norm(x)
-    if not abs(result.grad_norm - norm) <= rounding + 1e-6 * norm:
+    if rounding < math.inf and not abs(result.grad_norm - norm) <= rounding + 1e-6 * norm:
         return f"untrue norm: {result.grad_norm:g} said, {norm:g} is true within {rounding:.1g}"
     if result.success != (result.grad_norm <= case.tol):
         return f"untrue success at {result.grad_norm:g} for {case.tol:g}"
@@ -191,24 +154,34 @@ def judged(case: Case, result: Result, counted: float) -> str:
     return "ok"
 
 
+def _counts(case: Case, said: float, counted: float) -> bool:
+    """Whether the calls are right; work on the scores of few rows is told but not counted here."""
+    if getattr(case.problem, "kinked", False):
+        return said >= counted - 1e-6 * (1 + counted)
+    return abs(said - counted) <= 1e-6 * (1 + counted)
+
+
 def attempt(case: Case, name: str, max_iter: int) -> Outcome:
     """Solve by one method and judge; of a memory's solves the worst counts."""
     rng = np.random.default_rng([14, case.seed, len(name)])
-    counted, worst = counting(case.problem), 0.0
+    counted, calls, seconds, began = counting(case.problem), 0.0, 0.0, time.process_time()
     solver = (GUARDED | FREE)[name]
     try:
         for result in solver(replace(case, problem=counted), rng, {"max_iter": max_iter}):
+            seconds, began = max(seconds, time.process_time() - began), time.process_time()
             said = judged(case, result, counted.tally.calls)
             counted.tally.calls = 0
+            calls = max(calls, result.oracle_calls)
             if said != "ok" or not result.success:
-                return Outcome(said, False, result.oracle_calls)
-            worst = max(worst, result.oracle_calls)
+                return Outcome(said, False, calls, result.grad_norm, seconds)
     except Exception as error:
         return Outcome(f"exception {type(error).__name__}: {error}")
-    return Outcome("ok", True, worst)
+    return Outcome("ok", True, calls, result.grad_norm, seconds)
 
 
-def guarded(case: Case, name: str, reference: Reference) -> tuple[Outcome, float]:
+def guarded(
+    case: Case, name: str, reference: Reference, most: int = MOST_EVALUATIONS
+) -> tuple[Outcome, float]:
     """Solve under the guard within the reference's limit; returns that reference too.
 
     scipy is asked for as much as it takes to know: who needs at most 1,000 calls is within the
@@ -218,15 +191,24 @@ def guarded(case: Case, name: str, reference: Reference) -> tuple[Outcome, float
     if outcome.said != "ok":
         return outcome, known
     if not outcome.solved or outcome.calls > EASY:
-        known = reference.within(MOST_EVALUATIONS)
-        if known == math.inf:
-            return outcome, known
-        limit = 10 * int(known) + 1_000
+        known = reference.within(most)
+        limit = most if known == math.inf else 10 * int(known) + 1_000
         outcome = attempt(case, name, limit)
         if outcome.said == "ok" and not (outcome.solved and outcome.calls <= limit):
-            how = f"{outcome.calls:.0f} calls, solved {outcome.solved}, scipy {known:.0f}"
-            return Outcome(f"unsolved: {how}"), known
+            return outcome._replace(said=_fell_short(outcome, known, reference)), known
+    if outcome.seconds > MUCH * reference.seconds + SECONDS and known < math.inf:
+        words = f"slower: {outcome.seconds:.1f} s, scipy {reference.seconds:.1f} s"
+        return outcome._replace(said=words), known
     return outcome, known
+
+
+def _fell_short(outcome: Outcome, known: float, reference: Reference) -> str:
+    """Say what scipy did better where a problem was not solved, "ok" if nothing."""
+    if known < math.inf:
+        return f"unsolved: {outcome.calls:.0f} calls, solved {outcome.solved}, scipy {known:.0f}"
+    if outcome.norm > MUCH * reference.norm and not outcome.solved:
+        return f"nearer: {outcome.norm:.2g} is left, by scipy {reference.norm:.2g}"
+    return "ok"
 
 
 def chosen(case: Case, count: int | None) -> list[str]:
@@ -241,19 +223,23 @@ def chosen(case: Case, count: int | None) -> list[str]:
 class Soak:
     """What a number of seeds gave."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, make: Callable[[int], Case] = make_case, most: int = MOST_EVALUATIONS
+    ) -> None:
+        self.make, self.most = make, most
         self.counts: Counter[str] = Counter()
         self.by_method: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.broken: list[tuple[int, str, str, str]] = []
+        self.noted: list[tuple[int, str, str, str]] = []
 
     def run(self, seeds: range, methods: int | None = None, only: str | None = None) -> None:
         """Run the cases of some seeds."""
         for seed in seeds:
-            case = make_case(seed)
+            case = self.make(seed)
             reference = Reference(case)
             for name in [only] if only else chosen(case, methods):
                 if name in GUARDED:
-                    self.note(case, name, *guarded(case, name, reference))
+                    self.note(case, name, *guarded(case, name, reference, self.most))
                 else:
                     self.note(case, name, attempt(case, name, UNGUARDED))
             self.counts["problems"] += 1
@@ -262,7 +248,7 @@ class Soak:
     def note(self, case: Case, name: str, outcome: Outcome, known: float = math.inf) -> None:
         """Count one solve."""
         said = outcome.said
-        kind = next((word for word in SERIOUS if said.startswith(word)), "ok")
+        kind = next((word for word in SERIOUS + NOTED if said.startswith(word)), "ok")
         self.by_method[name][kind] += 1
         self.counts["solves"] += 1
         self.counts[kind] += 1
@@ -270,7 +256,8 @@ class Soak:
         self.counts["guarded and solved"] += name in GUARDED and outcome.solved
         self.counts["above 3 times scipy"] += outcome.solved and outcome.calls > 3 * known
         if kind != "ok":
-            self.broken.append((case.seed, case.kind, name, said))
+            found = (case.seed, case.kind, name, said)
+            (self.broken if kind in SERIOUS else self.noted).append(found)
 
 
 def main() -> None:
@@ -280,18 +267,20 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--methods", type=int, default=None)
     parser.add_argument("--only", default=None)
+    parser.add_argument("--wild", action="store_true", help="problems of wild.py")
+    parser.add_argument("--most", type=int, default=MOST_EVALUATIONS, help="of scipy")
     parser.add_argument("--seconds", type=float, default=math.inf)
     options = parser.parse_args()
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    soak, began = Soak(), time.perf_counter()
+    soak, began = Soak(wild.make_case if options.wild else make_case, options.most), time.perf_counter()
     for seed in range(options.first, options.first + options.count):
         if time.perf_counter() - began > options.seconds:
             break
         soak.run(range(seed, seed + 1), options.methods, options.only)
-    for found in soak.broken:
-        print(*found, flush=True)
+    for found in soak.broken + soak.noted:
+        print(*found, sep=" | ", flush=True)
     for name, counts in sorted(soak.by_method.items()):
         print(f"{name}: {dict(counts)}")
     print(f"{dict(soak.counts)} in {time.perf_counter() - began:.0f} s")
