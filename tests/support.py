@@ -106,7 +106,8 @@ def counting(problem):
         return lambda v: self.tally.count(1, lambda: product(v)), size
 
     def _paper_bound(self):
-        self.tally.calls += math.ceil(self.n / 2) if rows else 0  # an eigenvalue of A^T A
+        if rows and self.weights is None and not self.intercept:  # an eigenvalue of A^T A
+            self.tally.calls += math.ceil(self.columns / 2)  # else by products that are counted
         return super(found, self)._paper_bound()
 
     def class_hessians(self, x, each=True):
@@ -115,7 +116,7 @@ def counting(problem):
         return self.tally.count(price, lambda: super(found, self).class_hessians(x, each))
 
     names = ("value", "gradient", "value_and_gradient", "hvp", "hessian", "hessian_diagonal")
-    names += ("gradient_error",) * hasattr(kind, "gradient_error")
+    names += tuple(name for name in ("gradient_error", "gram_product") if hasattr(kind, name))
     methods = {name: asked(name) for name in names}
     if problem.rows and problem.width > 1:
         methods["class_hessians"] = class_hessians

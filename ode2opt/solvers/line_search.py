@@ -2,7 +2,8 @@
 
 A step is taken when it meets Wolfe's conditions or, where values differ by rounding only, the
 approximate ones of Hager and Zhang, which compare slopes instead of values
-(docs/mathematics.md, section 11). Trials are placed as Moré and Thuente do.
+(docs/mathematics.md, section 11). Trials are placed as Moré and Thuente do. Where a trial finds no
+number, no later one goes as far, and a step most of the way there is taken if it gains.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ APPROXIMATE = 0.1  # the same as DECREASE, in the comparison of slopes
 FURTHEST = 4.0  # by how much a step may grow in one trial
 SLOW = 0.66  # a bracket that keeps more than this share of its width in two trials is halved
 BACK = 0.1  # the share of a step that led to no number
+NEAR = 0.75  # of the way to a wall, where numbers end: a step that gains goes no further
 ENOUGH = 15  # trials after which a step that gains is taken whatever slope is left: f has a kink
 MAX_TRIALS = 30
 
@@ -69,7 +71,7 @@ def search(
     wall = math.inf  # the shortest step at which there is no number
     step, widths = first, [math.inf, math.inf]
     for count in range(MAX_TRIALS):
-        if _gains(start, low) and (_by_the_wall(low, wall) or (count >= ENOUGH and high)):
+        if _gains(start, low) and (low.step >= NEAR * wall or (count >= ENOUGH and high)):
             break
         trial = at(step)
         if not trial.finite:
@@ -87,7 +89,7 @@ def search(
             low = trial
         if high is not None:
             width = abs(high.step - low.step)
-            if width > SLOW * widths[0] or not math.isfinite(step):
+            if width > SLOW * widths[0]:
                 step = 0.5 * (low.step + high.step)
             widths = [widths[1], width]
         elif not step < wall:
@@ -95,11 +97,6 @@ def search(
         if not 0 < step < math.inf or step == low.step or (high and step == high.step):
             break
     return at(low.step) if _gains(start, low) and (high or wall < math.inf) else None
-
-
-def _by_the_wall(low: Trial, wall: float) -> bool:
-    """Whether a step goes at least half-way to where there is no number."""
-    return low.step >= 0.75 * wall
 
 
 def _gains(start: Trial, trial: Trial) -> bool:

@@ -5,8 +5,10 @@ import math
 import jax
 import numpy as np
 import pytest
+from fuzz import wild
 from fuzz.hostile import FUNCTIONS, KINDS, LIBRARIES, Rows, make_case, power_slopes
-from fuzz.soak_solves import FREE, GUARDED, Reference, Soak, by_scipy, judged
+from fuzz.reference import Reference
+from fuzz.soak_solves import FREE, GUARDED, Soak, judged
 from support import counting
 
 from ode2opt import LeastSquares, Status, solve
@@ -24,6 +26,15 @@ def test_hostile_problems_break_no_promise(first):
     soak.run(range(first, first + 10), methods=2)
     assert soak.broken == []
     assert soak.counts["solves"] == 20
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # losses with walls, as users write them
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_wild_problems_break_no_promise(first):
+    soak = Soak(wild.make_case, most=1_000)
+    soak.run(range(first, first + 10), methods=1)
+    assert soak.broken == []
+    assert soak.counts["solves"] == 10
 
 
 @pytest.mark.parametrize(
@@ -67,6 +78,27 @@ def test_the_exact_norm_is_that_of_the_problem_within_its_bound(seed):
         assert abs((up - down) / (2 * h) - slope) <= 0.05 * scale
 
 
+def test_the_wild_problems_are_of_all_kinds_and_their_norms_exact():
+    cases = [wild.make_case(seed) for seed in range(150)]
+    assert {case.kind for case in cases} == set(wild.KINDS)
+    assert {case.library for case in cases} == {*wild.FORMS, "function"}
+    for case in cases:
+        norm, bound = case.first_norm
+        g = np.asarray(case.problem.gradient(case.x0)).astype(np.longdouble)
+        assert abs(norm - float(np.sqrt(np.sum(g**2)))) <= bound + 1e-6 * norm
+
+
+@pytest.mark.parametrize("kind", wild.LOSSES)
+def test_slopes_and_bends_are_those_of_the_losses(kind):
+    loss = wild.LOSSES[kind]
+    b = np.array([0.4, 1.0, 1.0, 0.0]) if kind in ("hinge", "logistic") else np.full(4, 0.7)
+    z, h = np.array([-0.45, 0.3, -0.2, 0.5], dtype=np.longdouble), np.longdouble(1e-6)
+    slope = (loss.value(z + h, b) - loss.value(z - h, b)) / (2 * h)
+    bend = (loss.slope(z + h, b) - loss.slope(z - h, b)) / (2 * h)
+    np.testing.assert_allclose(loss.slope(z, b), slope, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(loss.bend(z, b), bend, rtol=1e-6, atol=1e-9)
+
+
 def falsified(result, **fields):
     wrong = object.__new__(type(result))
     wrong.__dict__.update(result.__dict__ | fields)
@@ -91,7 +123,7 @@ def test_lies_are_found():
 
 def test_the_reference_is_scipy_and_runs_no_further_than_asked():
     case = make_case(0)
-    needed = by_scipy(case, 15_000)
+    needed = Reference(case).within(15_000)
     assert needed < math.inf
     reference = Reference(case)
     assert reference.within(int(needed) - 1) == math.inf

@@ -29,6 +29,7 @@ from ode2opt import (
     SquaredHinge,
 )
 
+LOSSES = WALLS | STEEP | KNOWN | {"power": power(6)}
 OWN = {"poisson": Poisson, "huber": Huber, "hinge": SquaredHinge, "logistic": Logistic}
 KINDS = (*WALLS, *STEEP, *OWN, *("poisson", "huber"), "lpp", "leastsquares", "softmax", "quadratic")
 FORMS = ("plain", "fortran", "strided", "big-endian", "read-only", "list", "csr", "csc", "coo")
@@ -152,12 +153,10 @@ def _problem(
     if kind == "softmax":
         exact = Exact(whole, b, ridge_of_all, weights, by_class)
         form = str(rng.choice(FORMS))
-        made = Softmax(
-            _shaped(A, form, dtype), b, l2=l2, weights=weights, intercept=intercept
-        )
+        made = Softmax(_shaped(A, form, dtype), b, l2=l2, weights=weights, intercept=intercept)
         return made, exact, form
     p = int(rng.choice([4, 6, 10]))
-    loss = (WALLS | STEEP | KNOWN).get(kind) or power(2 if kind == "leastsquares" else p)
+    loss = LOSSES.get(kind) or power(2 if kind == "leastsquares" else p)
     exact = Exact(whole, b, ridge_of_all, weights, by_row(loss))
     if dtype == np.float64 and rng.random() < 0.25:  # the same as a plain function, times a factor
         factor = float(10 ** rng.uniform(-12, 12) if rng.random() < 0.5 else 1.0)

@@ -1,0 +1,51 @@
+"""Functions that end in a wall, overflow early or escape to infinity: solved all the same."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ode2opt import LinearModel, solve
+from ode2opt.solvers.line_search import Trial, search
+
+
+class LogWall(LinearModel):
+    """-log(1 - z) for scores below 1, as a user writes it."""
+
+    def loss(self, z):
+        return np.where(z < 1, -np.log(np.maximum(1 - z, 1e-300)), np.inf)
+
+    def slope(self, z):
+        return np.where(z < 1, 1 / np.where(z < 1, 1 - z, 1), np.inf)
+
+    def bend(self, z):
+        return np.where(z < 1, 1 / np.where(z < 1, 1 - z, 1) ** 2, np.inf)
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs"])
+@pytest.mark.parametrize("unit", [1.0, 1e4, 1e-4])
+@pytest.mark.parametrize(("light", "start"), [(1e-6, 0.5), (1e-6, -0.9999), (1e-8, 0.0)])
+def test_a_wall_is_approached_and_not_run_into(method, unit, light, start):
+    """Between two walls, one of a small weight: w1 / (1 - x) = w2 / (1 + x) has one solution."""
+    weights = np.array([light, 1.0])
+    problem = LogWall(unit * np.array([[1.0], [-1.0]]), np.zeros(2), weights=weights)
+    result = solve(problem, [start / unit], method=method, tol=1e-6 * unit)
+    assert result.success
+    assert not result.handovers
+    assert result.oracle_calls < 150
+    assert unit * result.x[0] == pytest.approx((1 - light) / (1 + light), abs=1e-10)
+
+
+def test_a_line_search_steps_short_of_the_shortest_step_without_a_number():
+    """A line that falls until a wall: most of the way is taken, in few trials."""
+    wall, asked = 0.0463, []
+
+    def at(step):
+        asked.append(step)
+        return Trial(step, -6e3 * step, -6e3) if step < wall else Trial(step, math.inf, math.inf)
+
+    found = search(Trial(0.0, 0.0, -6.4e3), 1.0, at, 1e-13)
+    assert found is not None
+    assert wall / 2 < found.step < wall
+    assert asked[-1] == found.step
+    assert len(asked) < 12
