@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegressionCV as NamesakeCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from ode2opt import Family, Logistic, Memory, Method, solve
+from ode2opt import Family, InputError, Logistic, Memory, Method, solve
+from ode2opt.errors import Ode2OptError
 from ode2opt.integrations.sklearn import (
     HuberRegressor,
     LinearSVC,
@@ -171,3 +172,29 @@ def test_huber_with_a_memory_is_the_one_without(rng):
     for _ in range(2):
         shared = HuberRegressor(tol=1e-6, memory=memory).fit(X, y)
     np.testing.assert_allclose(shared.coef_, alone.coef_, atol=1e-4)
+
+
+def test_the_file_of_a_memory_is_shared_by_fits_and_keeps_what_they_learn(tmp_path, rng):
+    X, y = rng.standard_normal((120, 4)), np.arange(120) % 2
+    file = tmp_path / "memory.safetensors"
+    cross_val_score(LogisticRegression(memory=str(file)), X, y, cv=3)
+    LogisticRegression(memory=file).fit(X, y)
+    assert Memory.load(file).solves == 4
+    with pytest.raises(InputError, match="This memory is of Logistic problems with 5 variables"):
+        Ridge(memory=file).fit(X, y)
+    assert Memory.load(file).solves == 4
+
+
+@pytest.mark.exhaustive
+def test_processes_share_the_file_of_a_memory_and_no_solve_is_lost(tmp_path, rng):
+    X, y = rng.standard_normal((120, 4)), np.arange(120) % 2
+    file = tmp_path / "memory.safetensors"
+    cross_val_score(LogisticRegression(memory=file), X, y, cv=8, n_jobs=2)
+    assert Memory.load(file).solves == 8
+
+
+@pytest.mark.parametrize("wrong", ["", "no/such/folder/memory", __file__])
+def test_what_is_no_file_of_a_memory_is_told_in_a_sentence(wrong, rng):
+    X, y = rng.standard_normal((20, 2)), np.arange(20) % 2
+    with pytest.raises(Ode2OptError, match=r"\.$"):
+        LogisticRegression(memory=wrong).fit(X, y)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,11 +32,11 @@ class Fitting:
     """Mixin of all estimators: ``solver``, ``memory`` and one way to minimise."""
 
     solver: str | os.PathLike[str] | Method
-    memory: Memory | None
+    memory: Memory | str | os.PathLike[str] | None
     _dask_lacks: ClassVar[str | None] = None  # why Dask's arrays are refused, where they are
     _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [str, os.PathLike, Method],
-        "memory": [Memory, None],
+        "memory": [Memory, str, os.PathLike, None],
     }
 
     def __sklearn_clone__(self) -> Any:
@@ -71,15 +72,16 @@ class Fitting:
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
         start.
         """
-        result = solve(
-            problem,
-            problem.xp.zeros(problem.n, dtype=problem.dtype) if x0 is None else x0,
-            method=_chosen(self.solver),
-            memory=self.memory,
-            start_from_memory=False,
-            tol=reachable(tol, problem),
-            max_iter=max_iter,
-        )
+        with _opened(self.memory) as memory:
+            result = solve(
+                problem,
+                problem.xp.zeros(problem.n, dtype=problem.dtype) if x0 is None else x0,
+                method=_chosen(self.solver),
+                memory=memory,
+                start_from_memory=False,
+                tol=reachable(tol, problem),
+                max_iter=max_iter,
+            )
         return self._told(result, tol, verbose)
 
     def _told(self, result: Result, tol: float, verbose: int) -> Result:
@@ -105,6 +107,20 @@ class Fitting:
                 stacklevel=5,
             )
         return result
+
+
+@contextmanager
+def _opened(memory: Memory | str | os.PathLike[str] | None) -> Iterator[Memory | None]:
+    """Give a fit the memory of a file, and add what the fit has learned to the file."""
+    if memory is None or isinstance(memory, Memory):
+        yield memory
+        return
+    file = Path(memory)
+    if not file.parent.is_dir():
+        raise InputError(f"memory={str(memory)!r}: there is no folder {file.parent}.")
+    opened = Memory.load(file) if file.exists() else Memory()
+    yield opened
+    opened.update_file(file)
 
 
 def reachable(tol: float, problem: Problem) -> float:

@@ -49,8 +49,8 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
         warm_start: whether to start from the last fit's coefficients.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
         penalty, l1_ratio, dual: refused where they ask for L1, elastic net or the dual.
         intercept_scaling, random_state, n_jobs: as in the namesake, without effect.
 
@@ -80,7 +80,7 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         verbose: int = 0,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.penalty = penalty
         self.C = C

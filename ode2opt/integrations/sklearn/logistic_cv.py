@@ -70,8 +70,8 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
             behaviour, without the warning. Without ``cv`` there are 5 folds, or as many as the
             largest class has rows where these are fewer (with a warning).
-        memory: a :class:`Memory`, whose preconditioner all fits share instead; no fit starts at a
-            solution of another fold.
+        memory: a :class:`Memory`, or the path of its file, whose preconditioner all fits share
+            instead; no fit starts at a solution of another fold.
         fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
             :class:`LogisticRegression`.
         l1_ratios, penalty, dual: refused where they ask for L1, elastic net or the dual.
@@ -109,7 +109,7 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         intercept_scaling: float = 1.0,
         random_state: Any = None,
         use_legacy_attributes: bool | str = "warn",
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.Cs = Cs
         self.l1_ratios = l1_ratios

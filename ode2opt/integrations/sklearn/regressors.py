@@ -45,8 +45,8 @@ class Ridge(Fitting, linear_model.Ridge):
         max_iter: at most this many iterations; no limit by default.
         tol: what is left of the gradient norm.
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
         positive: refused where it is True.
         copy_X, random_state: as in the namesake, without effect: rows are never written to.
     """
@@ -67,7 +67,7 @@ class Ridge(Fitting, linear_model.Ridge):
         solver: str | os.PathLike[str] | Method = "auto",
         positive: bool = False,
         random_state: Any = None,
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -134,8 +134,8 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
         warm_start: whether to start from the last fit's coefficients.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -153,7 +153,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         tol: float = 1e-4,
         warm_start: bool = False,
         verbose: int = 0,
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -208,8 +208,8 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         fit_intercept: whether there is an unpenalised intercept.
         tol: the Euclidean norm of the mean's gradient (the namesake: the sum's largest entry).
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -227,7 +227,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         fit_intercept: bool = True,
         tol: float = 1e-5,
         solver: str | os.PathLike[str] | Method = "auto",
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.max_iter = max_iter
@@ -275,8 +275,8 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         tol: what is left of the gradient norm.
         warm_start: whether to start from the last fit's coefficients.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
 
     Examples:
         >>> LpRegression(p=8).fit(X, y).predict(X)
@@ -304,7 +304,7 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         tol: float = 1e-6,
         warm_start: bool = False,
         verbose: int = 0,
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.p = p
         self.alpha = alpha

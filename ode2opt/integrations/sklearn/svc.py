@@ -43,8 +43,8 @@ class LinearSVC(Fitting, svm.LinearSVC):
         solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
         max_iter: at most this many iterations.
         verbose: whether a line says how a fit went.
-        memory: a :class:`Memory` that fits of problems like this one share, clones included: its
-            preconditioner, never a point.
+        memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
+            share, clones included: its preconditioner, never a point. Processes share a file.
         penalty, loss, multi_class: refused where they ask for L1, the hinge, Crammer and Singer.
         dual, random_state: as in the namesake, without effect: the minimiser is the same.
     """
@@ -70,7 +70,7 @@ class LinearSVC(Fitting, svm.LinearSVC):
         random_state: Any = None,
         max_iter: int = 1000,
         solver: str | os.PathLike[str] | Method = "auto",
-        memory: Memory | None = None,
+        memory: Memory | str | os.PathLike[str] | None = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
