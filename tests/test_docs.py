@@ -86,6 +86,9 @@ def parse(words):
     command, name = typer.main.get_command(app), "ode2opt"
     while hasattr(command, "commands"):
         name, *words = words
+        if name.startswith("--"):
+            assert any(name in each.opts for each in command.params), name
+            return
         command = command.commands[name]
     with command.make_context(name, [word for word in words if word != "--debug"]):
         pass
@@ -100,6 +103,37 @@ def test_a_command_that_does_not_exist_is_noticed():
 def test_every_command_is_described():
     every = typer.main.get_command(app).commands
     assert all(f"ode2opt {name}" in PAGES["docs/commands.md"] for name in every)
+
+
+def test_the_page_of_commands_has_every_option():
+    """The hook fills it from the program: a section for each command, a row for each option."""
+    hook = module_of(ROOT / "docs/command_reference.py")
+    page = hook.on_page_markdown(PAGES["docs/reference/commands.md"])
+    sections = dict(re.findall(r"^## (ode2opt[\w ]*)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    every = dict(every_command("ode2opt", typer.main.get_command(app)))
+    assert set(sections) == set(every)
+    for name, command in every.items():
+        rows = re.findall(r"^\| (`.*?`) \|", sections[name], re.M)
+        due = [
+            [each.metavar or each.name.upper()]
+            if each.param_type_name == "argument"
+            else [*each.opts, *each.secondary_opts]
+            for each in command.params
+        ]
+        assert sorted(rows) == sorted(", ".join(f"`{one}`" for one in names) for names in due)
+        assert "[bold]" not in sections[name]
+        assert ("Example: `ode2opt" in sections[name]) == (name != "ode2opt")
+    assert "| `--seed` | `whole number` | `0` |" in sections["ode2opt bench"]
+    assert "| `--target` | `flow|sequence` | `flow` |" in sections["ode2opt train"]
+
+
+def every_command(name, command):
+    yield from [(name, command)] if name == "ode2opt" else ()
+    for part, each in command.commands.items():
+        if hasattr(each, "commands"):
+            yield from every_command(f"{name} {part}", each)
+        else:
+            yield f"{name} {part}", each
 
 
 def test_every_public_name_is_in_the_reference():
