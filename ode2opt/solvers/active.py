@@ -9,15 +9,20 @@ without the matrix. At 0 all rows have curvature: solutions on some rows come fi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
+from typing import NoReturn
 
 import numpy as np
 
+from ode2opt.problems._arrays import Array
 from ode2opt.problems._numbers import norm
-from ode2opt.problems.base import Point, Problem
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
 from ode2opt.problems.gram import extent
 from ode2opt.problems.line import Line
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers.active_products import ConjugateSteps
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE
@@ -32,16 +37,26 @@ FLAT = 0.1  # of the slope where a line begins: then it has been followed far en
 FURTHER = 4.0  # times as far, where a line has no bend
 MOST_TRIALS = 30
 MOST_STEPS = 40
+MOST_CONJUGATE_STEPS = 100
 TOO_DEAR = "rows with curvature are too many for Newton's method"
 TOO_SLOW = "Newton's method took too many steps"
 
 
-def suits(problem: Problem, costs: Costs) -> bool:
-    """Whether the loss has kinks, its rows are here, and the first Hessian is affordable."""
-    if not (isinstance(problem, LinearModel) and problem.kinked):
+Direction = Callable[[Point, Array], Array]
+"""The step d at a point with its gradient."""
+
+
+def suits(problem: Problem) -> bool:
+    """Whether the loss has kinks and its rows are here."""
+    here = isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)
+    return here and problem.kinked
+
+
+def forms(problem: LinearModel, costs: Costs) -> bool:
+    """Whether the first Hessian is affordable."""
+    if problem.n > LARGEST_DENSE_HESSIAN:
         return False
-    affordable = bool(_sizes(problem)) or costs.price() <= CHEAP
-    return affordable and isinstance(problem.b, np.ndarray)
+    return bool(_sizes(problem)) or costs.price() <= CHEAP
 
 
 def by_active_rows(costs: Costs, warm: bool) -> Stage:
@@ -54,6 +69,18 @@ def by_active_rows(costs: Costs, warm: bool) -> Stage:
         run.tell("Newton's method by the rows with curvature")
         first = 0 if sizes else 1  # a Hessian of all rows, where these are few
         _newton(run, _solved(run, problem, here, sizes, costs), costs, first)
+
+    return Stage("newton", go)
+
+
+def by_products() -> Stage:
+    """Return the stage by conjugate gradients, for a Hessian that is not to be formed."""
+
+    def go(run: Run, here: Here) -> None:
+        problem = run.problem
+        assert isinstance(problem, LinearModel)
+        run.tell("Newton's method by products with the rows with curvature")
+        _steps(run, problem, here, ConjugateSteps(run, problem), MOST_CONJUGATE_STEPS)
 
     return Stage("newton", go)
 
@@ -85,22 +112,31 @@ def _solved(run: Run, problem: LinearModel, here: Here, sizes: list[int], costs:
 
 
 def _newton(run: Run, here: Here, costs: Costs, at_any_price: int) -> None:
-    """Minimise from an evaluated point; leaves by Stop or HandOver.
+    """Minimise by Hessians of the active rows; leaves by Stop or HandOver.
 
     Hessians are asked what they cost only after the first few, ``at_any_price``.
     """
-    problem = run.problem
+    problem, formed = run.problem, count()
     assert isinstance(problem, LinearModel)
-    point, g = problem.at(run.there(here.x)), run.there(here.g)
-    for count in range(MOST_STEPS):
-        run.check_time()
+
+    def direction(point: Point, g: Array) -> Array:
         bends = problem.bends_at(point)
         rows = extent(problem.A, bends)
-        if count >= at_any_price and costs.price_of(rows) > DEAR:
+        if next(formed) >= at_any_price and costs.price_of(rows) > DEAR:
             raise HandOver(TOO_DEAR, run.look(point.x))
         run.charge(rows.flops() / problem.gradient_flops())
         factor = Factor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
-        d = run.there(-factor(np.asarray(g, dtype=np.float64)))
+        return run.there(-factor(np.asarray(g, dtype=np.float64)))
+
+    _steps(run, problem, here, direction, MOST_STEPS)
+
+
+def _steps(run: Run, problem: LinearModel, here: Here, direction: Direction, most: int) -> NoReturn:
+    """Take Newton steps from an evaluated point; leaves by Stop or HandOver."""
+    point, g = problem.at(run.there(here.x)), run.there(here.g)
+    for _ in range(most):
+        run.check_time()
+        d = direction(point, g)
         line = Line(problem, point, d)
         found = _along(line, float(g @ d))
         run.charge(line.flops() / problem.gradient_flops())

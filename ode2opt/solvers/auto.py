@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
-from ode2opt.solvers.active import by_active_rows, suits
+from ode2opt.solvers.active import by_active_rows, by_products, forms, suits
 from ode2opt.solvers.by_class import by_classes
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.newton import paced_newton
@@ -37,8 +37,8 @@ def planned(run: Run, warm: bool = False, frugal: bool = False) -> Iterator[Stag
         if problem.width > 1 and problem.columns < LARGEST_DENSE_HESSIAN:
             yield by_classes(costs)
             warm = True
-        elif suits(problem, costs):
-            yield by_active_rows(costs, warm)
+        elif suits(problem):
+            yield by_active_rows(costs, warm) if forms(problem, costs) else by_products()
             warm = True
         dense = problem.n <= LARGEST_DENSE_HESSIAN and problem.N > problem.n
         yield from whitening(run, costs, warm) if dense else [paced_newton(problem)]

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import scipy.optimize
-import scipy.sparse
+import scipy.sparse.linalg
 
 from ode2opt import SquaredHinge, solve
 from ode2opt.problems.line import Line
+from ode2opt.solvers import active_products
 from ode2opt.solvers.active import TOO_DEAR
 from ode2opt.solvers.result import Status
 
 WORDS = "Newton's method by the rows with curvature"
+PRODUCTS = "Newton's method by products with the rows with curvature"
 
 
 def separated(N=400, n=5, noise=0.3, seed=0, **options):
@@ -130,3 +132,66 @@ def test_trials_along_a_line_are_counted(monkeypatch):
     monkeypatch.setattr("ode2opt.problems.line.OPERATIONS", 0)
     without, rows = solve(problem, tol=1e-9).oracle_calls, sum(tried) / 2
     assert calls - without == pytest.approx(10 * rows / problem.gradient_flops())
+
+
+def texts(N=300, n=900, seed=0, **options):
+    """Sparse rows of unit length with more columns than rows; columns are seen as words are."""
+    rng = np.random.default_rng(seed)
+    columns = np.minimum(rng.zipf(1.3, (N, 30)) - 1, n - 1)
+    A = scipy.sparse.csr_array(
+        (np.ones(columns.size), (np.repeat(np.arange(N), 30), columns.ravel())), shape=(N, n)
+    )
+    A.sum_duplicates()
+    A = scipy.sparse.csr_array(A / scipy.sparse.linalg.norm(A, axis=1)[:, None])
+    b = (A @ rng.standard_normal(n) + 0.1 * rng.standard_normal(N) > 0).astype(float)
+    return SquaredHinge(A, b, **options)
+
+
+@pytest.mark.parametrize("l2", [1e-2, 1e-4])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_wide_rows_are_solved_by_products_alone(l2, intercept):
+    """The gradient norms of Newton's method rise and fall on the way: no reason to give up."""
+    rng = np.random.default_rng(7)
+    problem = texts(l2=l2, intercept=intercept, intercept_l2=l2, weights=rng.uniform(0, 2, 300))
+    expected = by_scipy(problem)
+    for case in (problem, SquaredHinge(problem.A.toarray(), problem.b, **options_of(problem))):
+        result = solve(case, tol=1e-9)
+        assert (result.status, result.method) == (Status.CONVERGED, PRODUCTS)
+        assert result.handovers == ()
+        assert result.iterations <= 30
+        np.testing.assert_allclose(result.x, expected, atol=1e-5)
+
+
+def options_of(problem):
+    return {name: getattr(problem, name) for name in ("l2", "weights", "intercept", "intercept_l2")}
+
+
+def test_products_give_up_where_they_are_too_many(monkeypatch):
+    monkeypatch.setattr(active_products, "MOST_CALLS", 5)
+    result = solve(texts(l2=1e-5), tol=1e-9)
+    assert result.success
+    assert result.handovers[0].reason == active_products.TOO_MANY
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_active_rows_are_the_hessian(share, intercept, rng):
+    problem = texts(l2=0.3, intercept=intercept, intercept_l2=0.2)
+    for case in (problem, SquaredHinge(problem.A.toarray(), problem.b, **options_of(problem))):
+        bends = rng.uniform(1, 2, 300) * (rng.random(300) < share)
+        active, v = active_products.ActiveRows(case, bends), rng.standard_normal(case.n)
+        H = case.hessian_of(bends)
+        np.testing.assert_allclose(active.product(v), H @ v, atol=1e-10)
+        np.testing.assert_allclose(active.scaling(), 1 / np.sqrt(np.diagonal(H)), rtol=1e-10)
+        assert (active.share < 0.5) == (share < 0.5)
+
+
+def test_conjugate_gradients_reach_their_goal(rng):
+    M = rng.standard_normal((30, 30))
+    H, b = M @ M.T + 0.1 * np.eye(30), rng.standard_normal(30)
+    d, products = active_products.solve_by_cg(lambda v: H @ v, np.ones(30), b, 1e-9)
+    assert np.linalg.norm(H @ d - b) <= 2e-9
+    assert products >= 25
+    loose, fewer = active_products.solve_by_cg(lambda v: H @ v, np.ones(30), b, 0.5)
+    assert np.linalg.norm(H @ loose - b) <= 0.5
+    assert fewer < products
