@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import NoReturn
+from typing import NoReturn, TypeGuard
 
 import numpy as np
 
@@ -46,10 +46,11 @@ Direction = Callable[[Point, Array], Array]
 """The step d at a point with its gradient."""
 
 
-def suits(problem: Problem) -> bool:
+def suits(problem: Problem) -> TypeGuard[LinearModel]:
     """Whether the loss has kinks and its rows are here."""
-    here = isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)
-    return here and problem.kinked
+    if not isinstance(problem, LinearModel):
+        return False
+    return problem.kinked and isinstance(problem.b, np.ndarray)
 
 
 def forms(problem: LinearModel, costs: Costs) -> bool:
