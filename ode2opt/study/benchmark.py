@@ -20,7 +20,8 @@ import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import Family, Problem, Quadratic
-from ode2opt.problems._arrays import as_count, as_positive
+from ode2opt.problems._arrays import as_count, as_positive, epsilon
+from ode2opt.problems._numbers import norm
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
@@ -30,12 +31,16 @@ from ode2opt.threads import one_thread
 MEMORY = "memory"
 YARDSTICKS = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
 CALM = 0.8  # the share of a processor below which seconds are called disturbed
-SMALLEST_NORM = 1e-300  # a gradient that underflowed to zero still has a logarithm
+SMALLEST_NORM = 1e-300  # what a gradient of zero is taken for: it still has a logarithm
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One method on one instance."""
+    """One method on one instance.
+
+    ``measure`` is the logarithm of the last gradient norm, or of the rounding of the first one,
+    which is what ``at_rounding`` says.
+    """
 
     measure: float
     complexity: int
@@ -44,6 +49,7 @@ class Outcome:
     reached: bool
     diverged: bool
     handed_over: bool
+    at_rounding: bool = False
 
 
 @dataclass
@@ -149,8 +155,10 @@ class Benchmark:
     def statistics(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of ``bench --json`` for each method.
 
-        Standard deviations are those of the sample. Where the tolerance was not reached,
-        complexity is the cap and calls and seconds are those of the whole run. ``earned_back``
+        Standard deviations are those of the sample. A measure is not below the rounding of the
+        first gradient norm: ``measure_at_rounding`` counts where the last norm was. Where the
+        tolerance was not reached, complexity is the cap and calls and seconds are those of the
+        whole run. ``earned_back``
         says of a learned method, for each of lbfgs, auto and memory that ran too, after how many
         solves it has saved the seconds of its training; None is never.
         """
@@ -209,6 +217,7 @@ def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
         _warm_up(("auto",))
         for i in range(settings.instances):
             problem = _instance(family, settings, i)
+            rounding = _rounding(problem)
             with clock.running():
                 result = solve(
                     problem,
@@ -221,7 +230,8 @@ def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
             reached = result.reached
             found.append(
                 Outcome(
-                    measure=_log(result.grad_norm),
+                    measure=_log(max(result.grad_norm, rounding)),
+                    at_rounding=result.grad_norm < rounding,
                     complexity=reached.iteration if reached else settings.max_iter,
                     oracle_calls=result.oracle_calls,
                     seconds=result.seconds,
@@ -242,6 +252,16 @@ def _raise_interrupt(result: Result) -> None:
         raise KeyboardInterrupt
 
 
+def _rounding(problem: Problem) -> float:
+    """Return the gradient norm at the start point, times the rounding of its numbers.
+
+    Norms below it cannot be told apart: where the infimum is not attained, as on separable rows,
+    methods only differ in how far out they go.
+    """
+    g = problem.gradient(problem.start().x0)
+    return epsilon(problem.xp, problem.dtype) * norm(g)
+
+
 def _log(norm: float) -> float:
     return math.log10(max(norm, SMALLEST_NORM)) if math.isfinite(norm) else math.inf
 
@@ -253,10 +273,10 @@ def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
         _warm_up(settings.alone)
         problem = _instance(family, settings, instance)
         methods = {name: name for name in settings.alone} | dict(settings.learned)
-        handovers = settings.handovers()
+        handovers, rounding = settings.handovers(), _rounding(problem)
         with clock.running():
             found = {
-                name: _outcome(problem, each, settings, handovers[name])
+                name: _outcome(problem, each, settings, handovers[name], rounding)
                 for name, each in methods.items()
             }
     return found, clock
@@ -270,7 +290,9 @@ def _warm_up(methods: tuple[str, ...]) -> None:
         solve(problem, problem.start(), method=method, max_iter=3)
 
 
-def _outcome(problem: Any, method: str | Method, settings: Settings, handover: str) -> Outcome:
+def _outcome(
+    problem: Any, method: str | Method, settings: Settings, handover: str, rounding: float
+) -> Outcome:
     own_start = isinstance(method, Method) and method.start is not None
     result = solve(
         problem,
@@ -290,7 +312,8 @@ def _outcome(problem: Any, method: str | Method, settings: Settings, handover: s
     diverged = not math.isfinite(last) or last > first
     reached = result.reached
     return Outcome(
-        measure=_log(last),
+        measure=_log(max(last, rounding)),
+        at_rounding=last < rounding,
         complexity=reached.iteration if reached else settings.max_iter,
         oracle_calls=reached.oracle_calls if reached else result.oracle_calls,
         seconds=reached.seconds if reached else result.seconds,
@@ -308,6 +331,7 @@ def _statistics(found: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "measure_mean": _finite(np.mean(measure)),
         "measure_std": _spread(measure),
+        "measure_at_rounding": sum(o.at_rounding for o in found),
         "complexity_mean": float(np.mean(complexity)),
         "complexity_std": _spread(complexity),
         "complexity_max": int(np.max(complexity)),

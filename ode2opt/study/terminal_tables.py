@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ode2opt.dynamics.certificate import Certificate
 
 LEGEND = (
-    "measure: log10 of the gradient norm at the last iteration; complexity: first iteration at the "
+    "measure: log10 of the gradient norm at the last iteration, < where some are below the "
+    "rounding of the first norm, which stands for them; complexity: first iteration at the "
     "tolerance; calls, ms: until the tolerance, set-up included. Means (standard deviations) over "
     "the instances; > where some did not reach the tolerance."
 )
@@ -57,9 +58,10 @@ def _shown(text: str) -> Text:
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
     """Return one method's statistics as text; > where some instances missed the tolerance."""
     mark = "" if row["reached"] == total else ">"
+    least = "<" if row.get("measure_at_rounding") else ""
     return [
         method,
-        f"{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
+        f"{least}{row['measure_mean']:.2f} ({row['measure_std']:.3f})",
         f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
         f"{mark}{row['complexity_max']}",
         f"{mark}{row['oracle_calls_mean']:.0f}",

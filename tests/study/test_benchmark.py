@@ -11,6 +11,7 @@ import pytest
 
 from ode2opt import Family, InputError, Memory, Method, Quadratic, Schedule, solve
 from ode2opt.study.benchmark import Settings, run_benchmark
+from ode2opt.study.terminal_tables import benchmark_cells
 
 
 @pytest.fixture(scope="module")
@@ -200,3 +201,26 @@ def test_a_relay_is_for_tables_and_others_run_as_they_are(family):
     assert set(run_benchmark(family, Settings(names, handover="none", **given)).outcomes) == {
         *names, "instant", "table",
     }  # fmt: skip
+
+
+def test_a_measure_is_not_below_the_rounding_of_the_first_norm():
+    """Separable rows have no minimum: Newton's method and L-BFGS run away to gradients of 1e-60."""
+    A = np.repeat([1.0, -1.0], 40)[:, None]
+    family = Family.from_arrays("logistic", A, (A[:, 0] > 0).astype(float), size=20)
+    names = ("gd", "lbfgs", "auto")
+    settings = Settings(names, instances=2, max_iter=60, jobs=1)
+    found = run_benchmark(family, settings)
+    for i in range(2):
+        problem = family.sample([0, i], part="test")
+        first = np.linalg.norm(problem.gradient(problem.start().x0))
+        least = np.log10(np.finfo(float).eps * first)
+        for name in names:
+            outcome = found.outcomes[name][i]
+            assert outcome.measure >= least - 1e-9
+            assert outcome.at_rounding == (outcome.measure < least + 1e-9)
+    statistics = found.statistics()
+    assert statistics["gd"]["measure_at_rounding"] == 0
+    assert max(statistics[name]["measure_at_rounding"] for name in ("lbfgs", "auto")) == 2
+    cells = {name: benchmark_cells(name, row, 2)[1] for name, row in statistics.items()}
+    assert not cells["gd"].startswith("<")
+    assert any(cell.startswith("<-") for cell in cells.values())
