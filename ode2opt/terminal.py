@@ -77,6 +77,11 @@ def say(sentence: str) -> None:
     out.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
 
 
+def mention(sentence: str) -> None:
+    """Print a sentence on standard error, where it is in nobody's way."""
+    err.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+
+
 def facts_table(facts: dict[str, Any], title: str) -> Table:
     table = Table(title=plain(title), show_header=False)
     for name, value in facts.items():

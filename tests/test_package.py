@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,26 @@ def test_the_package_shows_its_public_names_and_nothing_else():
     assert all(hasattr(ode2opt, name) for name in dir(ode2opt))
     with pytest.raises(AttributeError, match="no attribute 'sovle'"):
         _ = ode2opt.sovle
+
+
+def lazy_packages():
+    """The packages that load some of their names when these are asked for."""
+    root = files("ode2opt")
+    for path in sorted(Path(str(root)).rglob("__init__.py")):
+        if "def __getattr__" in path.read_text(encoding="utf-8"):
+            yield ".".join(path.parent.relative_to(Path(str(root)).parent).parts)
+
+
+@pytest.mark.parametrize("name", lazy_packages())
+def test_names_that_are_loaded_later_are_listed_before(name):
+    script = f"import {name} as package; print(*dir(package))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "Error" not in done.stderr
+    package = import_module(name)
+    listed = done.stdout.splitlines()[0].split()
+    assert listed == sorted(package.__all__)
+    assert set(getattr(package, "_HOME", package._LAZY)) <= set(listed)
+    assert all(hasattr(package, each) for each in listed)
 
 
 def test_type_checkers_are_told_that_the_package_is_typed():

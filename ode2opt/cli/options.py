@@ -14,7 +14,7 @@ import typer
 from ode2opt.cli.completion import dataset_names, problem_names
 from ode2opt.errors import InputError
 from ode2opt.progress import downloads
-from ode2opt.terminal import say
+from ode2opt.terminal import mention, say
 
 
 class Split(StrEnum):
@@ -213,7 +213,7 @@ def client_of(
         return
     from ode2opt.integrations.dask import joined
 
-    with joined(cluster, workers, same=same) as client:
+    with joined(cluster, workers, same=same, tell=mention) as client:
         yield client
 
 

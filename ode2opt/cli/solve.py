@@ -48,7 +48,7 @@ from ode2opt.cli.outputs import (
 from ode2opt.errors import InputError
 from ode2opt.progress import reading, spinner
 from ode2opt.storage import write_atomically
-from ode2opt.terminal import facts_table, fail, out, say, write_json
+from ode2opt.terminal import facts_table, fail, mention, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Result
@@ -267,7 +267,9 @@ class _Rows:
         else:
             from ode2opt.integrations.dask import opened
 
-            engine = stack.enter_context(opened(self.cluster, self.workers, self.memory))
+            engine = stack.enter_context(
+                opened(self.cluster, self.workers, self.memory, tell=mention)
+            )
         labels = kind.binary or kind.counted
         return Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
 

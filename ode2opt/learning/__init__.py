@@ -47,3 +47,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ode2opt.learning' has no attribute '{name}'")
     with needing("learn"):
         return getattr(import_module(f"ode2opt.learning.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

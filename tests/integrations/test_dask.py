@@ -404,7 +404,7 @@ def test_a_pattern_is_solved_on_a_running_cluster(run_cli, cluster, folder, data
         "--scale-columns", "--cluster", cluster.scheduler_address, "--tol", 1e-10,
         "--out", tmp_path / "x.npz", "--json", "-",
     )  # fmt: skip
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"Dask's dashboard: {cluster.dashboard_link}\n")
     assert json.loads(out)["success"]
     sizes = abs(A).max(axis=0)
     due = solve(Logistic(A / sizes, b, l2=1e-2), tol=1e-10).x / sizes
@@ -439,6 +439,7 @@ def test_ctrl_c_writes_the_best_point_and_leaves_no_process(folder, tmp_path):
             os.killpg(run.pid, signal.SIGKILL)
     assert (run.returncode, "Traceback" in err) == (1, False), err
     assert "Interrupted; this is the best point so far" in err
+    assert err.startswith("Dask's dashboard: http://127.0.0.1:")
     assert np.isfinite(np.load(tmp_path / "x.npz")["x"]).all()
     assert len(workers) >= 2
     assert not psutil.wait_procs(workers, timeout=10)[1]

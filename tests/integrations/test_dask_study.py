@@ -105,7 +105,8 @@ def test_commands_share_their_work(run_cli, cluster, tmp_path, command):
     for name, more in (("alone", []), ("shared", ["--cluster", cluster.scheduler_address])):
         out = ["--out", tmp_path / name] if command[0] == "train" else ["--jobs", "1"]
         code, text, err = run_cli(*command, *out, *more, "--json", "-")
-        assert (code, err) == (0, "")
+        link = f"Dask's dashboard: {cluster.dashboard_link}\n" if more else ""
+        assert (code, err) == (0, link)
         found.append(without_seconds(json.loads(text)) | {"run": None})
     assert found[0] == found[1]
 

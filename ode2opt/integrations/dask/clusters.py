@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import dask
@@ -20,15 +21,24 @@ SAME = ("dask", "distributed", "ode2opt")  # packages of which client and worker
 
 
 @contextmanager
-def opened(where: str, workers: int | None = None, memory: int | None = None) -> Iterator[Cluster]:
+def opened(
+    where: str,
+    workers: int | None = None,
+    memory: int | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Cluster]:
     """Give the engine of a cluster; see :func:`joined`."""
-    with joined(where, workers, memory) as client:
+    with joined(where, workers, memory, tell=tell) as client:
         yield Cluster(client)
 
 
 @contextmanager
 def joined(
-    where: str, workers: int | None = None, memory: int | None = None, same: Sequence[str] = ()
+    where: str,
+    workers: int | None = None,
+    memory: int | None = None,
+    same: Sequence[str] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Client]:
     """Give the client of a cluster: "local" is started here and closed at the end.
 
@@ -37,12 +47,15 @@ def joined(
         workers: processes of a local cluster; one for each processor by default.
         memory: bytes that all of them may take together; what they hold beyond that is put on disk.
         same: packages of which the workers of a running scheduler must have our versions, too.
+        tell: called with a sentence that has the address of the cluster's dashboard, if it has one.
     """
+    tell = tell or (lambda sentence: None)
     if where != LOCAL:
         if workers is not None or memory is not None:
             raise InputError("--workers and --memory-limit are for --cluster local.")
         with _answering(where) as client:
             check_versions(client.get_versions(packages=["ode2opt", *same]), same)
+            _tell_dashboard(client, tell)
             yield client
         return
     workers = workers or dask.system.CPU_COUNT
@@ -58,7 +71,16 @@ def joined(
         ) as cluster,
         Client(cluster) as client,
     ):
+        _tell_dashboard(client, tell, here=True)
         yield client
+
+
+def _tell_dashboard(client: Client, tell: Callable[[str], None], here: bool = False) -> None:
+    """Say where a cluster's dashboard is; one of this machine shows nothing without bokeh."""
+    link = client.dashboard_link
+    if link:
+        lacking = here and find_spec("bokeh") is None
+        tell(f"Dask's dashboard: {link}{' (it needs: pip install bokeh)' * lacking}")
 
 
 @contextmanager
