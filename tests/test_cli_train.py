@@ -270,8 +270,8 @@ CONTRACT = """
     target metric reference start memory knots coefficients activation split size tol steps batch
     out resume seed blocks no-blocks optimizer lr momentum decay clip penalty penalty-growth margin
     alpha learn-alpha h t0 C kappa lam scale estimator safety horizon validate-every validation
-    patience p l2 intercept label weights missing drop columns decimal cluster workers json overwrite
-    quiet help
+    patience p l2 intercept label weights missing drop columns decimal cluster workers json
+    overwrite quiet help
 """
 
 

@@ -34,7 +34,7 @@ def lazy_packages():
             yield ".".join(path.parent.relative_to(Path(str(root)).parent).parts)
 
 
-@pytest.mark.parametrize("name", lazy_packages())
+@pytest.mark.parametrize("name", list(lazy_packages()))
 def test_names_that_are_loaded_later_are_listed_before(name):
     script = f"import {name} as package; print(*dir(package))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
