@@ -5,6 +5,7 @@ Reading a file of arrays executes nothing from it: safetensors, and JSON for the
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
@@ -31,8 +32,10 @@ def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
     path = Path(os.path.realpath(path))
     try:
         if path.exists() and not path.is_file():
+            whole = io.BytesIO()  # archives seek, which devices only pretend to
+            write(whole)
             with path.open("wb") as stream:
-                write(stream)
+                stream.write(whole.getbuffer())
         else:
             _replace(path, write)
     except OSError as error:

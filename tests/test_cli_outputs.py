@@ -1,9 +1,11 @@
 """What commands may write to: no input is replaced, and nothing that is not theirs."""
 
+import io
 import json
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -232,6 +234,16 @@ def test_the_case_of_a_name_counts_where_the_system_says_so(here, monkeypatch):
 def test_devices_may_be_named_twice(run_cli, here):
     code, *_ = run_cli("solve", "data.csv", *SOLVE, "--out", os.devnull, "--json", os.devnull)
     assert code == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_gets_the_whole_solution(run_cli, here):
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit((here / "pipe").read_bytes)
+        code, *_ = run_cli("solve", "data.csv", *SOLVE, "--out", "pipe")
+    assert code == 0
+    assert np.load(io.BytesIO(read.result()))["x"].shape == (2,)
 
 
 @pytest.mark.parametrize("option", ["--out", "--json", "--memory"])

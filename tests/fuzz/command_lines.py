@@ -38,6 +38,7 @@ TARGETS = (
     "", ".", "/", "folder", "nowhere/x", "/dev/full", "/proc/x", "empty.csv/x", "loop.csv",
     "a" * 300,
 )  # fmt: skip
+KEPT = ("good.npz", "good.csv", "noise.npz", "noise.gz", "link.npz")  # outputs leave them alone
 
 BENCH = ("bench", "logistic", "good.npz", "--instances", "1", "--max-iter", "5", "--methods", "gd",
          "--jobs", "1")  # fmt: skip
@@ -86,6 +87,7 @@ def prepare(folder: Path) -> None:
     (folder / "folder").mkdir()
     (folder / "folder.csv").mkdir()
     (folder / "loop.csv").symlink_to("loop.csv")
+    (folder / "link.npz").symlink_to("good.npz")
     (folder / "foreign").mkdir()
     (folder / "foreign" / "config.json").write_text('{"a": [null, 1e999]}')
 
@@ -135,7 +137,9 @@ def _files() -> list[tuple[str, ...]]:
         *(("data", "info", name) for name in FILES),
         *((*SOLVE, "--method", name) for name in FILES),
         *((*SOLVE, "--memory", name) for name in (*FILES, *TARGETS) if name != "/dev/null"),
-        *((*SOLVE, option, name) for option in ("--out", "--json") for name in TARGETS),
+        *((*SOLVE, option, name) for option in ("--out", "--json") for name in (*TARGETS, *KEPT)),
+        *((*SOLVE, option, name, "--overwrite") for option in ("--out", "--json")
+          for name in (*TARGETS, "good.npz", "./good.npz", "link.npz", "/dev/null", "x\x1b.json")),
         *(("data", "list", "--json", name) for name in TARGETS),
         *(("report", name) for name in (*FILES, "foreign")),
         *(("report", "foreign", "--out", name) for name in TARGETS),

@@ -43,8 +43,26 @@ def test_there_are_many_and_none_twice():
 def test_hostile_command_lines_end_in_one_sentence(folder):
     lines = [one for one in all_lines() if not one.streams]
     quick = [one for one in lines if not set(one.arguments[:1]) & set(SLOW)]
+    before = contents(folder)
     for i in np.random.default_rng(0).choice(len(quick), 80, replace=False):
         assert complaint_of(quick[i]) is None, quick[i]
+    assert before.items() <= contents(folder).items()
+
+
+def test_no_command_line_changes_a_file_that_was_there(folder):
+    lines = [one for one in all_lines() if {"--out", "--json"} & set(one.arguments)]
+    writing = [one for one in lines if one.arguments[:2] == SOLVE[:2] and not one.streams]
+    assert len(writing) > 50
+    before = contents(folder)
+    for line in writing:
+        assert complaint_of(line) is None, line
+    assert before.items() <= contents(folder).items()
+
+
+def contents(folder):
+    """The files that hold something, with it."""
+    return {path: path.read_bytes() for path in folder.rglob("*")
+            if path.is_file() and path.stat().st_size}  # fmt: skip
 
 
 NAMED = {
