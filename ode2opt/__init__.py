@@ -20,7 +20,7 @@ from ode2opt.problems import (
     SquaredHinge,
     load_dataset,
 )
-from ode2opt.solvers import Guard, Memory, Method, Relay, Result, Schedule, Status, solve
+from ode2opt.solvers import Guard, Memory, Method, Model, Relay, Result, Schedule, Status, solve
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
@@ -40,6 +40,7 @@ __all__ = [
     "Lpp",
     "Memory",
     "Method",
+    "Model",
     "Ode2OptError",
     "Parts",
     "Poisson",

@@ -11,7 +11,8 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ode2opt.errors import InputError, shown
@@ -26,9 +27,9 @@ _WORDS = {
 }  # fmt: skip
 
 
-def parse(text: str | bytes) -> dict[str, Any]:
+def parse(text: str | bytes, longest: int = LONGEST_TEXT) -> dict[str, Any]:
     """Return the JSON object that a text is; anything else is an InputError that says why."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > longest:
         raise InputError(f"it is {len(text):,} characters long, more than can be meant.")
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
@@ -90,8 +91,7 @@ def read(kind: type[Kind], document: Mapping[str, Any]) -> Kind:
 
 
 def _record(kind: type[Kind], document: Mapping[str, Any], inside: str) -> Kind:
-    hints = get_type_hints(kind)
-    own = {each.name: each for each in fields(kind) if each.init}  # type: ignore[arg-type]
+    hints, own = _fields(kind)  # type: ignore[arg-type]
     for name in document:
         if name not in own:
             raise InputError(f"its {inside}has no setting {_name(name)}." if inside
@@ -107,10 +107,18 @@ def _record(kind: type[Kind], document: Mapping[str, Any], inside: str) -> Kind:
     return kind(**values)
 
 
+@cache
+def _fields(kind: type) -> tuple[dict[str, Any], dict[str, Field[Any]]]:
+    """Return the annotations and the fields of a dataclass: looked up once, not for each record."""
+    return get_type_hints(kind), {each.name: each for each in fields(kind) if each.init}
+
+
 def _value(hint: Any, value: Any, name: str) -> Any:
     """Return a field in the kind of its annotation."""
     if hint is Any:
         return value
+    if hint in _WORDS:
+        return _of(hint, value, name)
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from ode2opt.errors import InputError, shown
 from ode2opt.schema import LONGEST_TEXT, parse
 
 LONGEST_HEADER = 4 * LONGEST_TEXT  # bytes: a description with all its characters escaped
+LARGEST_DOCUMENT = 2**28  # bytes of a JSON document that is stored as an array
+METHOD, MEMORY, MODEL = "ode2opt", "ode2opt-memory", "ode2opt-model"
+"""What the description of each kind of file is called."""
+_KINDS = {METHOD: "method", MEMORY: "memory", MODEL: "model"}
 
 UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends until it is whole
 
@@ -73,29 +77,59 @@ def _umask() -> int:
 def save_tensors(
     path: str | Path, key: str, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]
 ) -> None:
-    """Write float64 arrays and a description under ``key``, atomically."""
+    """Write arrays and a description under ``key``, atomically.
+
+    Arrays of bytes, made by :func:`as_document`, stay what they are; others become float64.
+    """
     from safetensors.numpy import save
 
     text = json.dumps(about, allow_nan=False)
     if len(text) > LONGEST_TEXT:
         raise InputError(f"The description of {path} has {len(text):,} characters: too many.")
-    blob = save(
-        {
-            name: np.ascontiguousarray(values, dtype=np.float64).reshape(np.shape(values))
-            for name, values in arrays.items()
-        },
-        metadata={key: text},
-    )
+    blob = save({name: _storable(values) for name, values in arrays.items()}, metadata={key: text})
     write_atomically(Path(path), lambda stream: stream.write(blob))
 
 
+def _storable(values: np.ndarray) -> np.ndarray:
+    kind = np.uint8 if values.dtype == np.uint8 else np.float64
+    return np.ascontiguousarray(values, dtype=kind).reshape(np.shape(values))
+
+
+def as_document(document: Mapping[str, Any]) -> np.ndarray:
+    """Return a JSON object as an array of bytes, for what is too long for a description."""
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+    if len(text) > LARGEST_DOCUMENT:
+        raise InputError(f"The names of columns take {len(text):,} bytes: too many for a file.")
+    return np.frombuffer(text, dtype=np.uint8)
+
+
+def read_document(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
+    """Return the JSON object that :func:`as_document` has made an array of."""
+    if name not in arrays:
+        raise InputError(f"it has no {name}.")
+    if arrays[name].ndim != 1:
+        raise InputError(f"its {name} has the shape {arrays[name].shape}, not of a text.")
+    try:
+        return parse(arrays[name].tobytes(), LARGEST_DOCUMENT)
+    except InputError as error:
+        raise InputError(f"its {name} is damaged: {error}") from None
+
+
 def load_tensors(
-    path: str | Path, key: str, version: int, what: str
+    path: str | Path, key: str, version: int, what: str, documents: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what :func:`save_tensors` wrote; ``what`` it should be is for the messages."""
+    """Read what :func:`save_tensors` wrote.
+
+    Args:
+        path: the file.
+        key: what its description is called.
+        version: the format version that is read.
+        what: what the file should be, for messages.
+        documents: the arrays that hold bytes.
+    """
     arrays, about = read_tensors(path, key, what)
     for name, values in arrays.items():
-        if values.dtype != np.float64:
+        if values.dtype != (np.uint8 if name in documents else np.float64):
             raise InputError(f"{path} is no valid {what}: its {name} is of {values.dtype}.")
     if about.get("version") != version:
         found = shown(about.get("version"), 20)
@@ -113,14 +147,16 @@ def read_tensors(
     _check_header(path, what)
     try:
         with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(key)
+            texts = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:  # the package and NumPy raise what they like
         raise InputError(f"{path} is damaged or no {what} file: {error!s:.100}.") from None
-    if text is None:
-        raise InputError(f"{path} is a safetensors file, but not one of a {what}.")
+    if key not in texts:
+        kinds = [kind for known, kind in _KINDS.items() if known in texts]
+        found = f" (it is one of a {kinds[0]})" if kinds else ""
+        raise InputError(f"{path} is a safetensors file, but not one of a {what}{found}.")
     try:
-        return arrays, parse(text)
+        return arrays, parse(texts[key])
     except InputError as error:
         raise InputError(f"The description in {path} is damaged: {error}") from None
 

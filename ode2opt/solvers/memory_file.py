@@ -20,9 +20,9 @@ from ode2opt.solvers.known import Known
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
-from ode2opt.storage import expect, finite, load_tensors, save_tensors
+from ode2opt.storage import MEMORY, expect, finite, load_tensors, save_tensors
 
-VERSION, KEY = 1, "ode2opt-memory"
+VERSION = 1
 ARRAYS = ("mean", "hessian", "floor")
 ASYMMETRY = 1e-8  # of the largest entry of a Hessian: more is no rounding
 WAIT = 30.0  # seconds: others have the file for the time that it takes to read and write it
@@ -39,12 +39,12 @@ def write(path: str | Path, known: Known | None) -> None:
             metric=save_metric(known.metric, arrays),
             **{name: getattr(known, name) for name in _PLAIN},
         )
-    save_tensors(path, KEY, arrays, asdict(header))
+    save_tensors(path, MEMORY, arrays, asdict(header))
 
 
 def read(path: str | Path) -> Known | None:
     """Return what the memory in a file knows; None of an empty one."""
-    arrays, about = load_tensors(path, KEY, VERSION, "memory")
+    arrays, about = load_tensors(path, MEMORY, VERSION, "memory")
     try:
         if about.get("empty") is True:
             read_fields(_Empty, about)

@@ -25,11 +25,11 @@ from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.plots import plot_method
-from ode2opt.storage import expect, finite, load_tensors, save_tensors
+from ode2opt.storage import METHOD, expect, finite, load_tensors, save_tensors
 
 VERSION = 3
 SCALES = ("instance", "family", "product")
-_KEY, _START = "ode2opt", "start"
+_START = "start"
 _SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
 _METRIC_ARRAYS = ("scale", "V", "stretch")
 
@@ -222,7 +222,7 @@ class Method(Displayed):
 
     def save(self, path: str | Path) -> None:
         """Write the file; a crash or a full disk leaves what was there."""
-        save_tensors(path, _KEY, *self.described())
+        save_tensors(path, METHOD, *self.described())
 
     def described(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays of the method's file by name, and the description beside them."""
@@ -249,7 +249,7 @@ class Method(Displayed):
     @classmethod
     def load(cls, path: str | Path) -> Method:
         """Read a file written by :meth:`save`."""
-        arrays, about = load_tensors(path, _KEY, VERSION, "method")
+        arrays, about = load_tensors(path, METHOD, VERSION, "method")
         try:
             return cls._from(arrays, read(_Header, about))
         except InputError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -186,8 +186,19 @@ class Result(Displayed):
             "handovers": [handover.summary() for handover in self.handovers],
         }
 
-    def save(self, file: Any, columns: Sequence[str] | None = None) -> None:
-        """Write x, fun, grad_norm and status to an open NPZ file, and the columns' names."""
+    def save(
+        self,
+        file: Any,
+        columns: Sequence[str] | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write x, fun, grad_norm and status to an open NPZ file.
+
+        Args:
+            file: open for writing bytes.
+            columns: the names of columns, of which 200 characters are kept.
+            beside: further arrays, numbers or texts by name, such as the classes.
+        """
         names: dict[str, Any] = {}
         if columns is not None:
             names["columns"] = np.array([name[:LONGEST_NAME] for name in columns], dtype=str)
@@ -198,4 +209,5 @@ class Result(Displayed):
             grad_norm=self.grad_norm,
             status=self.status.name.lower(),
             **names,
+            **(beside or {}),
         )

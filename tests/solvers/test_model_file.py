@@ -1,0 +1,257 @@
+"""The model file: what was fitted predicts the same after it was read, and bad files are told."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from sklearn import linear_model
+from sklearn.datasets import load_iris
+
+from ode2opt import (
+    Guard,
+    Huber,
+    InputError,
+    LeastSquares,
+    Logistic,
+    Lpp,
+    Memory,
+    Method,
+    Model,
+    Parts,
+    Poisson,
+    Softmax,
+    SquaredHinge,
+    solve,
+)
+from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
+
+X, Y = load_iris(return_X_y=True)
+WORDS = np.array(["setosa", "versicolor", "virginica"])
+KEY = "ode2opt-model"
+PROBLEMS = {
+    "logistic": lambda: Logistic(X, Y > 0, l2=0.01, intercept=True),
+    "softmax": lambda: Softmax(X, Y, l2=0.01, intercept=True),
+    "squaredhinge": lambda: SquaredHinge(X, Y > 0, l2=0.01),
+    "poisson": lambda: Poisson(X, Y, l2=0.01, intercept=True),
+    "leastsquares": lambda: LeastSquares(X, Y, l2=0.01, intercept=True),
+    "lpp": lambda: Lpp(X, Y, p=6, l2=0.01),
+    "huber": lambda: Huber(X, Y, delta=0.5, l2=0.01),
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The file of a model of three classes with names of columns."""
+    names = ("a", "b", "c", "d")
+    encoding = TableEncoding(4, tuple(map(ColumnEncoding, names)), header=(*names, "y"),
+                             named=True, label="y")  # fmt: skip
+    problem = PROBLEMS["softmax"]()
+    model = Model.of(problem, solve(problem), classes=WORDS, encoding=encoding, tol=1e-6)
+    model.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_model_predicts_the_same_after_it_was_read(name, tmp_path):
+    problem = PROBLEMS[name]()
+    model = Model.of(problem, solve(problem), tol=1e-6)
+    model.save(tmp_path / "model.safetensors")
+    again = Model.load(tmp_path / "model.safetensors")
+    assert repr(again) == repr(model)
+    assert again.problem == name
+    assert again.options == model.options
+    assert (again.fit.tol, again.fit.rows, again.fit.l2, again.fit.success) == (1e-6, 150, 0.01, 1)
+    assert again.fit.grad_norm <= 1e-6
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    scores = problem.scores(solve(problem).x)
+    np.testing.assert_allclose(again.scores(X), scores, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_predictions_are_scikit_learns(intercept):
+    l2, options = 0.01, {"fit_intercept": intercept, "tol": 1e-10, "max_iter": 10_000}
+    problem = Softmax(X, Y, l2=l2, intercept=intercept)
+    model = Model.of(problem, solve(problem, tol=1e-10), classes=WORDS)
+    theirs = linear_model.LogisticRegression(C=1 / (l2 * len(X)), **options).fit(X, WORDS[Y])
+    np.testing.assert_array_equal(model.predict(X), theirs.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    problem = Poisson(X, Y, l2=l2, intercept=intercept)
+    model = Model.of(problem, solve(problem, tol=1e-10))
+    theirs = linear_model.PoissonRegressor(alpha=l2, **options).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), theirs.predict(X), rtol=1e-5)
+
+
+def test_two_classes_have_two_probabilities():
+    problem = PROBLEMS["logistic"]()
+    model = Model.of(problem, solve(problem), classes=["no", "yes"])
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-model.scores(X))))
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(X) == "yes", p[:, 1] > 0.5)
+
+
+def test_a_margin_has_no_probabilities():
+    problem = PROBLEMS["squaredhinge"]()
+    with pytest.raises(InputError, match="squaredhinge has no probabilities"):
+        Model.of(problem, solve(problem)).predict_proba(X)
+
+
+def test_coefficients_are_those_of_columns_as_they_are():
+    sizes = np.array([10.0, 0.1, 1.0, 3.0])
+    problem = LeastSquares(X / sizes, Y, intercept=True)
+    model = Model.of(problem, solve(problem, tol=1e-10), scaling=sizes)
+    theirs = linear_model.LinearRegression().fit(X, Y)
+    found = model.coefficients()
+    assert found["columns"] == ["0", "1", "2", "3"]
+    assert found["classes"] is None
+    np.testing.assert_allclose(found["coefficients"], theirs.coef_, rtol=1e-6)
+    assert found["intercept"] == pytest.approx(theirs.intercept_, rel=1e-6)
+
+
+def test_of_several_classes_each_has_its_coefficients(file):
+    found = Model.load(file).coefficients()
+    assert found["columns"] == ["a", "b", "c", "d"]
+    assert found["classes"] == [*WORDS]
+    assert np.shape(found["coefficients"]) == (3, 4)
+    assert np.shape(found["intercept"]) == (3,)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_problem_in_parts_gives_the_same_model():
+    parts = Parts(Softmax, [(X[:70], Y[:70]), (X[70:], Y[70:])], l2=0.01, intercept=True)
+    whole = PROBLEMS["softmax"]()
+    models = [Model.of(each, solve(each, tol=1e-10)) for each in (parts, whole)]
+    np.testing.assert_allclose(models[0].predict_proba(X), models[1].predict_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array([1.5, 2.5]), np.array([-1, 1]), np.array([False, True]), np.array(["é", "no"]),
+     np.array(["a", "b"], dtype=object)],
+)  # fmt: skip
+def test_classes_stay_what_they_are(labels, tmp_path):
+    problem = PROBLEMS["logistic"]()
+    Model.of(problem, solve(problem), classes=labels).save(tmp_path / "m")
+    classes = Model.load(tmp_path / "m").classes
+    assert classes.dtype == labels.dtype
+    assert classes.tolist() == labels.tolist()
+
+
+def test_whole_numbers_that_were_read_as_floats_are_whole_again():
+    problem = PROBLEMS["logistic"]()
+    assert Model.of(problem, solve(problem), classes=[-1.0, 1.0]).predict(X).dtype == np.int64
+
+
+def test_sparse_rows_and_single_precision_are_taken():
+    from scipy.sparse import csr_array
+
+    problem = Logistic(X.astype(np.float32), Y > 0, l2=0.01, intercept=True)
+    model = Model.of(problem, solve(problem, tol=1e-3))
+    assert model.precision == "float32"
+    np.testing.assert_allclose(model.scores(csr_array(X)), model.scores(X))
+
+
+@pytest.mark.parametrize("rows", [X[:, :3], X[0], [[1, 2, 3, np.nan]]])
+def test_rows_that_do_not_fit_are_told(rows, file):
+    with pytest.raises(InputError, match=r"columns|matrix|finite"):
+        Model.load(file).predict(rows)
+
+
+def test_a_loss_of_ones_own_has_no_model_file():
+    class Mine(LeastSquares):
+        pass
+
+    with pytest.raises(InputError, match="mine"):
+        Model.of(Mine(X, Y), solve(Mine(X, Y)))
+
+
+def changed(file, change, arrays=None):
+    """Write the file with another description or other arrays."""
+    with safe_open(file, framework="numpy") as opened:
+        about = json.loads(opened.metadata()[KEY])
+    change(about)
+    save_file(arrays or load_file(file), file, metadata={KEY: json.dumps(about)})
+
+
+def test_other_kinds_of_files_are_told(file, tmp_path):
+    memory, method = tmp_path / "memory.safetensors", tmp_path / "method.safetensors"
+    Memory().save(memory)
+    Method(None, "lpp", 1e-3, "family", 1.0, guard=Guard(fallback="lbfgs")).save(method)
+    for other, kind in ((memory, "memory"), (method, "method")):
+        with pytest.raises(InputError, match=f"not one of a model .it is one of a {kind}"):
+            Model.load(other)
+    for reader, kind in ((Memory, "memory"), (Method, "method")):
+        with pytest.raises(InputError, match=f"not one of a {kind} .it is one of a model"):
+            reader.load(file)
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    np.savez(tmp_path / "x.npz", x=X)
+    for other in ("data.csv", "x.npz", "nowhere"):
+        with pytest.raises(InputError, match=r"no model file|There is no"):
+            Model.load(tmp_path / other)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("version", 2, "format version 2; this ode2opt reads 1"),
+        ("problem", "logitsic", "did you mean 'logistic'"),
+        ("problem", "lpp", "classes, but lpp predicts numbers"),
+        ("problem", "logistic", "3 classes and 3 rows"),
+        ("options", {"p": 4}, "softmax has no option 'p'"),
+        ("classes", ["a", "b"], "2 classes and 3 rows"),
+        ("classes", ["a", "b", "a"], "a class twice"),
+        ("classes", ["a", "b", 3], "3 is none of words"),
+        ("class_form", "colours", "Unknown form of classes"),
+        ("precision", "float16", "its precision"),
+        ("precision", 64, "not a text"),
+        ("fit", {"rows": 0}, "rows"),
+        ("fit", {"tol": -1.0}, "its tol is -1"),
+        ("fit", {"quality": {"fit": {"rows": -2}}}, "quality is of -2 rows"),
+        ("fit", {"l3": 1}, "no setting l3"),
+        ("surprise", 1, "surprise that nothing reads"),
+    ],
+)
+def test_a_description_that_is_wrong_is_told(file, field, value, words):
+    changed(file, lambda about: about.update({field: value}))
+    with pytest.raises(InputError, match=words):
+        Model.load(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"coefficients": np.zeros((3, 5))}, "5 coefficients for 4 columns"),
+        ({"coefficients": np.zeros(12)}, "shape"),
+        ({"coefficients": np.full((3, 4), np.nan)}, "finite"),
+        ({"coefficients": np.zeros((3, 4), np.float32)}, "float32"),
+        ({"intercept": np.zeros(2)}, "its intercept"),
+        ({"scaling": np.array([1.0, 0, 1, 1])}, "scaling"),
+        ({"more": np.zeros(1)}, "nothing reads"),
+        ({"table": np.frombuffer(b'{"width": 4', np.uint8)}, "table is damaged"),
+        ({"table": np.frombuffer(b'{"width": "4"}', np.uint8)}, "width"),
+        ({"table": np.zeros(3)}, "table is of float64"),
+    ],
+)
+def test_arrays_that_are_wrong_are_told(file, change, words):
+    changed(file, lambda about: None, load_file(file) | change)
+    with pytest.raises(InputError, match=words):
+        Model.load(file)
+
+
+def test_a_file_that_is_cut_off_is_told(file):
+    whole = file.read_bytes()
+    for length in (0, 5, 100, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"damaged|no model file"):
+            Model.load(file)
+
+
+def test_names_of_very_many_columns_are_kept(tmp_path, rng):
+    names = [f"{j} {'a column with a long name ' * 20}" for j in range(9_000)]  # 4.7 MB of text
+    encoding = TableEncoding(len(names), tuple(map(ColumnEncoding, names)), header=tuple(names),
+                             named=True)  # fmt: skip
+    model = Model("leastsquares", rng.standard_normal((1, len(names))), np.zeros(1), encoding)
+    model.save(tmp_path / "wide.safetensors")
+    assert Model.load(tmp_path / "wide.safetensors").encoding.names == names
