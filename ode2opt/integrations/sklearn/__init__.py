@@ -6,6 +6,9 @@ Each is a subclass of its namesake with the same parameters, attributes and meth
 parameters more: ``solver`` and ``memory`` (docs/how-to/other-libraries.md).
 """
 
+from pathlib import Path
+from typing import Any
+
 from ode2opt.errors import needing
 from ode2opt.integrations.sklearn._version import require
 
@@ -13,6 +16,7 @@ with needing("sklearn"):
     import sklearn as _theirs
 
     require(_theirs.__version__)
+    from ode2opt.integrations.sklearn._saving import load_as
     from ode2opt.integrations.sklearn.logistic import LogisticRegression
     from ode2opt.integrations.sklearn.logistic_cv import LogisticRegressionCV
     from ode2opt.integrations.sklearn.regressors import (
@@ -23,6 +27,30 @@ with needing("sklearn"):
     )
     from ode2opt.integrations.sklearn.svc import LinearSVC
 
+_ESTIMATORS = [
+    HuberRegressor,
+    LinearSVC,
+    LogisticRegression,
+    LogisticRegressionCV,
+    LpRegression,
+    PoissonRegressor,
+    Ridge,
+]
+
+
+def load(path: str | Path) -> Any:
+    """Return the fitted estimator that ``estimator.save(path)`` wrote, of whichever class it is.
+
+    Args:
+        path: the model file. One of ``ode2opt solve`` is read by ``ode2opt.Model.load``.
+
+    Examples:
+        >>> Ridge().fit(X, y).save("model.safetensors")
+        >>> load("model.safetensors").predict(X)
+    """
+    return load_as(path, _ESTIMATORS)
+
+
 __all__ = [
     "HuberRegressor",
     "LinearSVC",
@@ -31,4 +59,5 @@ __all__ = [
     "LpRegression",
     "PoissonRegressor",
     "Ridge",
+    "load",
 ]

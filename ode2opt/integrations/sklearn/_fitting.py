@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.integrations.sklearn._in_parts import lazily
+from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
@@ -28,7 +29,7 @@ MOST = float(np.finfo(np.float32).max) ** 0.75
 FLOATS = (np.float64, np.float32)
 
 
-class Fitting:
+class Fitting(Saving):
     """Mixin of all estimators: ``solver``, ``memory`` and one way to minimise."""
 
     solver: str | os.PathLike[str] | Method
