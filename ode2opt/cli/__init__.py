@@ -9,13 +9,27 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ode2opt import __version__
-from ode2opt.cli import bench, certify, data, demo, methods, report, reproduce, solve, train
+from ode2opt.cli import (
+    bench,
+    certify,
+    coefficients,
+    data,
+    demo,
+    methods,
+    predict,
+    report,
+    reproduce,
+    solve,
+    train,
+)
 from ode2opt.cli.app import app
 from ode2opt.errors import Ode2OptError
 from ode2opt.terminal import close_streams, err, fail, open_streams, out, show_warning
 
 # Importing one registers it.
-COMMANDS = (train, bench, solve, certify, reproduce, report, demo, data, methods)
+COMMANDS = (
+    solve, predict, coefficients, train, bench, certify, reproduce, report, demo, data, methods,
+)  # fmt: skip
 INTERRUPTED = 130  # typer's code for Ctrl-C
 USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry in itself
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,15 @@ import typer
 
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names, problem_names
+from ode2opt.cli.fit_rows import FitRows
+from ode2opt.cli.fitted import (
+    SOLUTION,
+    check_ending,
+    measured,
+    quality_facts,
+    with_quality,
+    write_solution,
+)
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
     ClusterOption,
@@ -42,26 +50,23 @@ from ode2opt.cli.outputs import (
     check_outputs,
     json_with,
     method_file,
-    npz_with,
     read_before,
 )
 from ode2opt.errors import InputError
 from ode2opt.progress import reading, spinner
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import facts_table, fail, mention, out, say, write_json
+from ode2opt.terminal import facts_table, fail, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Result
 
 RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
-SOLUTION = npz_with("x", "fun", "grad_norm", "status")
 
 
 @app.command(
-    epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --out x.npz "
-    "--memory nightly.safetensors[/bold]. Larger than memory, or than one machine: [bold]ode2opt "
-    "solve 'data/part-*.parquet' --problem logistic --label y --cluster tcp://10.0.0.1:8786 --out "
-    "x.npz --resume[/bold]"
+    epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --holdout 0.2 "
+    "--out model.safetensors[/bold], then [bold]ode2opt predict model.safetensors new.csv[/bold]. "
+    "Larger than memory, or than one machine: [bold]ode2opt solve 'data/part-*.parquet' --problem "
+    "logistic --label y --cluster tcp://10.0.0.1:8786 --out model.safetensors --resume[/bold]"
 )
 def solve(
     file: Annotated[
@@ -115,14 +120,39 @@ def solve(
     memory_limit: MemoryLimitOption = None,
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", metavar="SOLUTION.npz", help="Write x and its facts.", parser=named),
+        typer.Option(
+            "--out",
+            metavar="MODEL.safetensors",
+            help="Write the model, for predict and coefficients; a name that ends in .npz gets "
+            "plain arrays.",
+            parser=named,
+        ),
     ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tell how well the rows of this file are predicted, too.",
+            show_default=False,
+            parser=named,
+        ),
+    ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Hold back this share of the rows (of each class), such as 0.2: they are not "
+            "fitted to, and it is told how well they are predicted.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Drives which rows --holdout takes.", min=0)] = 0,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
             help="Go on from the point of a solve that was broken off, if there is one: it is "
-            "kept in SOLUTION.npz.partial.",
+            "kept beside --out, in a file that ends in .partial.",
         ),
     ] = False,
     json_file: JsonOption = None,
@@ -130,15 +160,14 @@ def solve(
     quiet: QuietOption = False,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
-    import numpy as np
-
-    from ode2opt import Memory
+    from ode2opt import Memory, Model
     from ode2opt import solve as minimise
     from ode2opt.cli.kept_point import KEPT, KeptPoint, kept_file
-    from ode2opt.problems import categories
     from ode2opt.problems.family import kind_of
+    from ode2opt.problems.holding_out import check_share
 
     kind, chosen = kind_of(problem), load_method(method)
+    held_back = None if holdout is None else (check_share(holdout), seed)
     options = model_options(problem, p, l2, intercept)
     if str(out_file) == "-":
         raise InputError("--out - must name a file: --json - prints the result.")
@@ -148,19 +177,24 @@ def solve(
         Output("--memory", memory, read_before),
         Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
     ]
-    check_outputs(outputs, [file, method_file(method)], overwrite)
+    check_outputs(outputs, [file, test, method_file(method)], overwrite)
+    check_ending(out_file)
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
-        table = reading_of(missing, drop, columns, decimal)
-        rows = _Rows(file, label, weights, table, scale_columns, cluster, workers, limit)
+        table = {"label": label, "weights": weights}
+        table |= reading_of(missing, drop, columns, decimal)
+        rows = FitRows(file, table, scale_columns, cluster, workers, limit, held_back)
         with reading(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
             model, beside = rows.model(kind, options, stack)
+            if test is not None:
+                rows.read_test(test)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
         about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
+        about |= {} if held_back is None else {"holdout": held_back}
         kept = KeptPoint(out_file, about | {"N": model.N})
         callback = kept.watching(stack.enter_context(spinner(shown, beside, quiet)))
-        result = minimise(
+        found = minimise(
             model,
             kept.start(model.n, resume),
             method=chosen,
@@ -170,28 +204,29 @@ def solve(
             max_seconds=max_seconds,
             callback=callback,
         )
-        found = result
-        if rows.sizes is not None:
-            each = np.repeat(np.append(rows.sizes, [1.0] * intercept), model.width)
-            result = replace(result, x=result.x / each)
+        fitted = Model.of(
+            model,
+            found,
+            classes=rows.classes,
+            encoding=rows.encoding,
+            scaling=rows.sizes,
+            tol=tol,
+            options={name: value for name, value in options.items() if name == "p"},
+        )
+        quality = measured(fitted, model, found, rows.others)
+        result = _for_columns_as_they_are(found, model, rows.sizes)
         if out_file is not None:
-            write_atomically(out_file, partial(result.save, columns=rows.names))
+            write_solution(out_file, with_quality(fitted, quality), result)
         kept.ended(found)
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
     if json_file != "-":
-        out.print(facts_table(_told(result), f"{method} on {file.name}"))
-        say_words(rows.words, rows.notes)
-        if rows.categories:
-            say(categories.told(rows.categories))
-        if model.width > 1:
-            say(f"x holds {model.width} numbers a column, one for each class.")
-        if unscaled:
-            say(
-                "A method that train made of a file knows columns of largest entry 1, and these "
-                "have others: see --scale-columns."
-            )
-    write_json(result.summary(), json_file)
+        facts = _told(result) | quality_facts(quality, rows.others)
+        out.print(facts_table(facts, f"{method} on {file.name}"))
+        _say_about(rows, unscaled)
+    document = result.summary()
+    document["quality"] = {name: each.summary() for name, each in quality.items()}
+    write_json(document, json_file)
     if memory is not None and known is not None and result.success:
         known.update_file(memory)
     if not result.success:
@@ -199,79 +234,28 @@ def solve(
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)
 
 
-@dataclass
-class _Rows:
-    """Where the rows are and who holds them.
+def _for_columns_as_they_are(result: Result, model: Any, sizes: Any) -> Result:
+    """Return the solution for columns that were not divided by their sizes."""
+    import numpy as np
 
-    ``sizes`` are what columns were divided by, ``words`` labels that were no numbers, ``names``
-    those of columns, ``categories`` the words that have become columns, ``notes`` sentences about
-    what was done to the file, ``table`` how it is read. ``watcher`` is told how
-    many parts are read.
-    """
+    if sizes is None:
+        return result
+    each = np.repeat(np.append(sizes, [1.0] * model.intercept), model.width)
+    return replace(result, x=result.x / each)
 
-    where: Path
-    label: str | None
-    weights: str | None
-    table: dict[str, Any]
-    scale: bool
-    cluster: str | None
-    workers: int | None
-    memory: int | None
-    sizes: Any = None
-    words: tuple[str, ...] = ()
-    names: Any = None
-    categories: Any = None
-    notes: tuple[str, ...] = ()
-    watcher: Any = None
 
-    def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
-        """Return the problem, and what tells about its parts; the stack ends what was started."""
-        import numpy as np
+def _say_about(rows: FitRows, unscaled: bool) -> None:
+    """Say what was done to the rows, and what a user should know."""
+    from ode2opt.problems import categories
 
-        from ode2opt.problems.parts.files import are_parts
-        from ode2opt.problems.preparing import label_words
-
-        if self.cluster is None and not are_parts(self.where):
-            return self._whole(kind, options), None
-        model = self._in_parts(kind, options, stack)
-        self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
-        self.names, self.categories, self.notes = model.names, model.words, model.notes
-        engine = model.engine
-        return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
-
-    def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
-        from ode2opt.problems.datasets import rows_of
-        from ode2opt.problems.files import read_table
-        from ode2opt.problems.preparing import largest_entries, scaled
-
-        if self.workers is not None or self.memory is not None:
-            raise InputError(
-                "--workers and --memory-limit are for a folder, a pattern or --cluster."
-            )
-        table = read_table(self.where, label=self.label, weights=self.weights, **self.table)
-        rows = rows_of(table, str(self.where), kind.binary, kind.counted)
-        self.words, options = rows.words, options | {"weights": rows.weights}
-        self.names, self.categories, self.notes = table.columns, table.words, table.notes
-        if not self.scale:
-            return kind(rows.A, rows.b, **options)
-        self.sizes = largest_entries(rows.A)
-        return kind(scaled(rows.A, self.sizes), rows.b, **options)
-
-    def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
-        from ode2opt.problems.parts import Parts, Threads, files_in_parts
-
-        files = files_in_parts(self.where, self.label, self.weights, **self.table)
-        if self.cluster is None:
-            engine: Any = Threads(self.memory, self.workers)
-            engine.watcher = self.watcher
-        else:
-            from ode2opt.integrations.dask import opened
-
-            engine = stack.enter_context(
-                opened(self.cluster, self.workers, self.memory, tell=mention)
-            )
-        labels = kind.binary or kind.counted
-        return Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
+    say_words(rows.words, rows.notes)
+    if rows.categories:
+        say(categories.told(rows.categories))
+    if unscaled:
+        say(
+            "A method that train made of a file knows columns of largest entry 1, and these have "
+            "others: see --scale-columns."
+        )
 
 
 def _unscaled(model: Any) -> bool:

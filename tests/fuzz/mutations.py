@@ -20,16 +20,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt import Guard, Memory, Method, Ode2OptError, solve
+from ode2opt import Guard, Memory, Method, Model, Ode2OptError, solve
 from ode2opt.dynamics import DefaultCoefficients
-from ode2opt.problems import Logistic, Quadratic, read_table
+from ode2opt.problems import Logistic, Lpp, Quadratic, Softmax, read_table
+from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
+from ode2opt.problems.quality import quality_of_fit
 from ode2opt.solvers.method_file import Formula
 from ode2opt.solvers.metric import Metric
 
 LONGEST = 300  # characters of an error
 N = 6  # variables of methods and memories
 Rng = np.random.Generator
-STATE = ("method", "memory", "config", "checkpoint")
+STATE = ("method", "memory", "model", "config", "checkpoint")
 
 
 class File(NamedTuple):
@@ -48,6 +50,7 @@ def originals(folder: Path) -> list[File]:
     rng = np.random.default_rng(0)
     found = [File("method", f"m{i}.safetensors", _saved(m, folder)) for i, m in _methods(rng)]
     found += [File("memory", f"k{i}.safetensors", _saved(m, folder)) for i, m in _memories(rng)]
+    found += [File("model", f"f{i}.safetensors", _saved(m, folder)) for i, m in _models(rng)]
     found += [
         File("config", "config.json", json.dumps(_config(), indent=1).encode()),
         File("checkpoint", "step-000010.safetensors", _checkpoint()),
@@ -94,6 +97,25 @@ def _memories(rng: Rng) -> Iterator[tuple[int, Memory]]:
         A = rng.standard_normal((60, N))
         solve(Logistic(A, (A[:, 0] > 0) * 1.0, l2=0.1), memory=memory, tol=1e-6)
     yield 1, memory
+
+
+def _models(rng: Rng) -> Iterator[tuple[int, Any]]:
+    from ode2opt.integrations.sklearn import LogisticRegression, Ridge
+
+    A = rng.standard_normal((40, N))
+    problem = Softmax(A, np.arange(40) % 3, l2=0.1, intercept=True)
+    names = [f"x{j}" for j in range(N - 2)]
+    columns = (*map(ColumnEncoding, names), ColumnEncoding("w", "words", ("a", "b")))
+    encoding = TableEncoding(N, columns, header=(*names, "w", "y"), named=True, label="y")
+    quality = {"fit": quality_of_fit(problem, np.zeros(problem.n))}
+    yield 0, Model.of(
+        problem, solve(problem), classes=["u", "v", "w"], encoding=encoding, quality=quality,
+        scaling=np.ones(N), tol=1e-6,
+    )  # fmt: skip
+    problem = Lpp(A, A[:, 0], p=6)
+    yield 1, Model.of(problem, solve(problem))
+    yield 2, LogisticRegression(class_weight={0: 1.0, 1: 2.0}).fit(A, A[:, 0] > 0)
+    yield 3, Ridge([1.0, 2.0]).fit(A, A[:, :2])
 
 
 def _config() -> dict[str, Any]:
@@ -531,6 +553,19 @@ def _use_memory(path: Path) -> None:
     solve(problem, memory=memory, max_iter=3)
 
 
+def _use_model(path: Path) -> None:
+    from ode2opt.integrations import sklearn
+
+    model = Model.load(path)
+    if model.encoding.width > 2 * N:
+        return
+    rows = np.ones((2, model.encoding.width))
+    repr(model), model.predict(rows), model.coefficients()
+    json.dumps(model.fit.quality and next(iter(model.fit.quality.values())).summary())
+    if model.estimator is not None:
+        sklearn.load(path).predict(rows)
+
+
 def _use_config(path: Path) -> None:
     from ode2opt.learning.registry import make_options
     from ode2opt.learning.run_directory import read_config
@@ -556,7 +591,7 @@ def _use_data(path: Path) -> None:
 
 
 USES: dict[str, Callable[[Path], None]] = {
-    "method": _use_method, "memory": _use_memory, "config": _use_config,
+    "method": _use_method, "memory": _use_memory, "model": _use_model, "config": _use_config,
     "checkpoint": _use_checkpoint, "data": _use_data,
 }  # fmt: skip
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from fuzz.mutations import Planted, faults, mutated, originals, use
 
-COUNT = {"method": 250, "memory": 150, "config": 250, "checkpoint": 150, "data": 500}
+COUNT = {
+    "method": 250, "memory": 150, "model": 250, "config": 250, "checkpoint": 150, "data": 500,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ class Saving:
             path: the file, such as ``model.safetensors``.
 
         Examples:
-            >>> estimator = LogisticRegression().fit(X, y)
-            >>> estimator.save("model.safetensors")
+            >>> from ode2opt.integrations.sklearn import LogisticRegression
+            >>> LogisticRegression().fit(X, y).save("model.safetensors")
             >>> LogisticRegression.load("model.safetensors").predict(X)
         """
         model_of(self).save(path)
@@ -48,6 +48,8 @@ class Saving:
             path: the file, of an estimator of this class.
 
         Examples:
+            >>> from ode2opt.integrations.sklearn import Ridge
+            >>> Ridge().fit(X, y).save("model.safetensors")
             >>> Ridge.load("model.safetensors").predict(X)
         """
         model = Model.load(path)

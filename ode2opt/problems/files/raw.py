@@ -69,6 +69,12 @@ class RawTable:
             rows=rows,
         )
 
+    def with_own_words(self) -> RawTable:
+        """Return the table without words that none of its rows has."""
+        return replace(
+            self, categories={name: _own(column) for name, column in self.categories.items()}
+        )
+
     def column(self, j: int) -> str:
         """Return what errors call a column of numbers."""
         return f"column {j} (counted from 0)" if self.names is None else f"column '{self.names[j]}'"
@@ -77,3 +83,10 @@ class RawTable:
 def _place_of(place: Place, rows: np.ndarray, row: int) -> str:
     """Return what errors call a row of those that were taken."""
     return place(int(rows[row]))
+
+
+def _own(column: Category) -> Category:
+    used = np.unique(column.codes[column.codes >= 0])
+    places = np.full(len(column.words) + 1, -1, dtype=np.int32)  # the last is that of code -1
+    places[used] = np.arange(len(used))
+    return Category(places[column.codes], tuple(column.words[k] for k in used.tolist()))

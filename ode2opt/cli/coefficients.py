@@ -1,0 +1,102 @@
+"""ode2opt coefficients."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ode2opt.cli.app import app
+from ode2opt.cli.options import JsonOption, named
+from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.errors import InputError
+from ode2opt.storage import write_atomically
+from ode2opt.terminal import out, plain, say, write_json
+
+if TYPE_CHECKING:
+    from ode2opt import Model
+
+DOCUMENT = json_with("columns", "intercept", "coefficients", "classes")
+NAME, VALUE, INTERCEPT = "column", "coefficient", "(intercept)"
+MOST_SHOWN = 50  # coefficients on a terminal
+
+
+@app.command(
+    epilog="Example: [bold]ode2opt coefficients model.safetensors --out coefficients.csv[/bold]"
+)
+def coefficients(
+    model_file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="a file of 'ode2opt solve --out MODEL.safetensors'", parser=named
+        ),
+    ],
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.csv", help="Write all of them as CSV.", parser=named),
+    ] = None,
+    json_file: JsonOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Show the coefficients of a model by the names of columns, the largest first."""
+    from ode2opt import Model
+
+    outputs = [
+        Output("--out", out_file, _is_coefficients),
+        Output("--json", json_file, DOCUMENT),
+    ]
+    check_outputs(outputs, [model_file], overwrite)
+    if out_file is not None and out_file.suffix.lower() != ".csv":
+        raise InputError(f"--out {out_file} does not end in .csv: coefficients are written as CSV.")
+    model = Model.load(model_file)
+    header, rows = _sorted(model)
+    if out_file is not None:
+        _write(out_file, header, rows)
+    if json_file != "-":
+        _show(model, header, rows)
+    write_json(model.coefficients(), json_file)
+
+
+def _is_coefficients(path: Path) -> bool:
+    """Whether a file was written by this command."""
+    mark = f"{NAME},{VALUE}".encode()
+    with path.open("rb") as stream:
+        return stream.read(len(mark)) == mark
+
+
+def _sorted(model: Model) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of the table's columns, and its rows: the intercept, then by size."""
+    import numpy as np
+
+    single = len(model.coef) == 1
+    labels = range(len(model.coef)) if model.classes is None else model.classes.tolist()
+    header = [NAME, VALUE] if single else [NAME, *(f"{VALUE}_{label}" for label in labels)]
+    names, order = model.encoding.names, np.argsort(-np.abs(model.coef).max(axis=0), kind="stable")
+    rows = [[names[j], *model.coef[:, j].tolist()] for j in order.tolist()]
+    return header, [[INTERCEPT, *model.intercept.tolist()], *rows]
+
+
+def _show(model: Model, header: list[str], rows: list[list[Any]]) -> None:
+    table = Table()
+    for k, name in enumerate(header):
+        table.add_column(plain(name), justify="right" if k else "left")
+    for name, *values in rows[: MOST_SHOWN + 1]:
+        table.add_row(plain(name), *(f"{value:.6g}" for value in values))
+    out.print(table)
+    if len(rows) > MOST_SHOWN + 1:
+        say(f"The {MOST_SHOWN} largest of {len(rows) - 1:,} are shown; --out FILE.csv has all.")
+    if model.classes is not None and len(model.coef) == 1:
+        first, second = model.classes.tolist()
+        say(f"Positive scores predict {second!r}, others {first!r}.")
+
+
+def _write(path: Path, header: list[str], rows: list[list[Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([header, *rows])
+    content = text.getvalue().encode()
+    write_atomically(path, lambda stream: stream.write(content))

@@ -1,0 +1,146 @@
+"""The rows that ode2opt solve fits to: one file, or many in parts, and rows held back from it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ode2opt.cli.fitted import Others
+from ode2opt.errors import InputError, many
+from ode2opt.terminal import mention
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ode2opt.problems.encoding import TableEncoding
+    from ode2opt.problems.files import DataTable
+
+
+@dataclass
+class FitRows:
+    """Where the rows are and who holds them.
+
+    Attributes:
+        where: a file, a folder or a pattern.
+        reading: how the file is read: the options of ``read_table``, such as ``label``.
+        scale: whether columns are divided by their largest entries.
+        cluster, workers, memory: who holds rows in parts.
+        held_back: the share of rows to hold back, and the seed that chooses them.
+        watcher: is told of parts that are read.
+        sizes: what columns were divided by.
+        classes: the labels in order, where the problem has classes.
+        words: labels that were no numbers.
+        categories: the words that have become columns.
+        encoding: how columns of the file became those of the matrix.
+        others: rows that are not fitted to.
+        notes: sentences about what was done.
+    """
+
+    where: Path
+    reading: dict[str, Any]
+    scale: bool = False
+    cluster: str | None = None
+    workers: int | None = None
+    memory: int | None = None
+    held_back: tuple[float, int] | None = None
+    watcher: Any = None
+    sizes: np.ndarray | None = None
+    classes: Any = None
+    words: tuple[str, ...] = ()
+    categories: Any = None
+    encoding: TableEncoding | None = None
+    others: list[Others] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
+        """Return the problem, and what tells about its parts; the stack ends what was started."""
+        from ode2opt.problems.parts.files import are_parts
+
+        if self.cluster is None and not are_parts(self.where):
+            return self._whole(kind, options), None
+        if self.held_back is not None:
+            raise InputError(
+                "--holdout is for one file: rows in parts stay where they are. Name other rows "
+                "with --test FILE."
+            )
+        model = self._in_parts(kind, options, stack)
+        engine = model.engine
+        return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
+
+    def read_test(self, file: Path) -> None:
+        """Read rows that are not fitted to, and check that their labels are known."""
+        from ode2opt.problems.files import read_encoded
+
+        assert self.encoding is not None
+        self.others.append(
+            Others("test", file.name, read_encoded(file, self.encoding, unknown="zero"))
+        )
+        self.check_others()
+
+    def check_others(self) -> None:
+        """Refuse rows to measure on whose labels cannot be."""
+        for other in self.others:
+            other.check(self.classes)
+
+    def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
+        import numpy as np
+
+        from ode2opt.problems.datasets import rows_of
+        from ode2opt.problems.preparing import largest_entries, scaled
+
+        if self.workers is not None or self.memory is not None:
+            raise InputError(
+                "--workers and --memory-limit are for a folder, a pattern or --cluster."
+            )
+        table = self._table(kind)
+        rows = rows_of(table, str(self.where), kind.binary, kind.counted)
+        self.words, options = rows.words, options | {"weights": rows.weights}
+        self.categories, self.encoding, self.notes = table.words, table.encoding, table.notes
+        if kind.prediction.classes:
+            self.classes = np.unique(table.labels)
+        self.check_others()
+        if not self.scale:
+            return kind(rows.A, rows.b, **options)
+        self.sizes = largest_entries(rows.A)
+        return kind(scaled(rows.A, self.sizes), rows.b, **options)
+
+    def _table(self, kind: Any) -> DataTable:
+        """Return the rows to fit to; others are held back from them."""
+        from ode2opt.problems.files import read_table
+        from ode2opt.problems.files.splitting import read_split
+        from ode2opt.problems.holding_out import held_out
+
+        if self.held_back is None:
+            return read_table(self.where, **self.reading)
+        share, seed = self.held_back
+        choose = partial(held_out, share=share, seed=seed, classes=kind.prediction.classes)
+        table, others = read_split(self.where, choose, **self.reading)
+        where = f"{many(len(others.rows), 'row')} held back"
+        self.others.append(Others("holdout", where, others))
+        return table
+
+    def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
+        import numpy as np
+
+        from ode2opt.problems.parts import Parts, Threads, files_in_parts
+        from ode2opt.problems.preparing import label_words
+
+        files = files_in_parts(self.where, **self.reading)
+        if self.cluster is None:
+            engine: Any = Threads(self.memory, self.workers)
+            engine.watcher = self.watcher
+        else:
+            from ode2opt.integrations.dask import opened
+
+            engine = stack.enter_context(
+                opened(self.cluster, self.workers, self.memory, tell=mention)
+            )
+        labels = kind.binary or kind.counted
+        model = Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
+        self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
+        self.categories, self.encoding, self.notes = model.words, model.encoding, model.notes
+        self.classes = np.array(model.label_values) if labels else None
+        return model

@@ -1,0 +1,125 @@
+"""What a solve leaves: how well its solution fits, and a file with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ode2opt.cli.outputs import any_of, npz_with, tensors_of
+from ode2opt.errors import InputError, WorkersLostError, many
+from ode2opt.storage import MODEL, write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ode2opt import Model, Result
+    from ode2opt.problems.files import EncodedRows
+    from ode2opt.problems.quality import Quality
+
+SOLUTION = any_of(tensors_of(MODEL), npz_with("x", "fun", "grad_norm", "status"))
+MODEL_ENDING, ARRAYS_ENDING = ".safetensors", ".npz"
+
+
+def check_ending(out_file: Path | None) -> None:
+    """Refuse a name that tells neither a model file nor NPZ; pipes and devices get NPZ."""
+    if out_file is None or (out_file.exists() and not out_file.is_file()):
+        return
+    if out_file.suffix.lower() not in (MODEL_ENDING, ARRAYS_ENDING):
+        raise InputError(
+            f"--out {out_file} ends in neither {MODEL_ENDING} (a model, for ode2opt predict) nor "
+            f"{ARRAYS_ENDING} (plain arrays): name one of these."
+        )
+
+
+@dataclass(frozen=True)
+class Others:
+    """Rows that a model was not fitted to.
+
+    Attributes:
+        name: "holdout" or "test".
+        where: what they are called in sentences.
+        rows: as the model's encoding has them.
+    """
+
+    name: str
+    where: str
+    rows: EncodedRows
+
+    def check(self, classes: np.ndarray | None) -> None:
+        """Refuse rows without labels, and labels that are no classes of the model."""
+        from ode2opt.solvers.class_labels import as_targets
+
+        if self.rows.labels is None:
+            raise InputError(f"{self.where} has no labels, so nothing can be measured on it.")
+        try:
+            as_targets(self.rows.labels, classes)
+        except InputError as error:
+            raise InputError(f"{self.where}: {error}") from None
+
+
+def measured(model: Model, problem: Any, found: Result, others: list[Others]) -> dict[str, Quality]:
+    """Return how well a model fits: the rows of its problem, and others.
+
+    Args:
+        model: the model.
+        problem: what was solved; its rows may be in parts.
+        found: the solution, in the problem's own variables.
+        others: rows that were not fitted to.
+    """
+    own = _of_fit(problem, found)
+    quality = {} if own is None else {"fit": own}
+    return quality | {each.name: model.quality(each.rows.A, each.rows.labels) for each in others}
+
+
+def _of_fit(problem: Any, found: Result) -> Quality | None:
+    """Return how well the rows are fitted; None where those who hold them are gone."""
+    from ode2opt import Parts, Status
+    from ode2opt.problems.quality import quality_of_fit
+
+    if isinstance(problem, Parts) and found.status in (Status.INTERRUPTED, Status.WORKERS_LOST):
+        return None  # it would be another pass over all parts
+    try:
+        return quality_of_fit(problem, found.x)
+    except WorkersLostError:
+        return None
+
+
+def quality_facts(quality: dict[str, Quality], others: list[Others]) -> dict[str, str]:
+    """Return lines for the table of a solve's facts."""
+    where = {"fit": "the rows"} | {each.name: each.where for each in others}
+    return {f"on {where[name]}": _with_rows(one) for name, one in quality.items()}
+
+
+def _with_rows(quality: Quality) -> str:
+    return f"{quality} ({many(quality.rows, 'row')})"
+
+
+def write_solution(out_file: Path, model: Model, result: Result) -> None:
+    """Write the model, or by the ending .npz (and to a pipe or a device) its arrays."""
+    if out_file.suffix.lower() == MODEL_ENDING:
+        model.save(out_file)
+        return
+    names = model.encoding.names if model.encoding.columns else None
+    write_atomically(out_file, lambda stream: result.save(stream, names, _arrays(model)))
+
+
+def _arrays(model: Model) -> dict[str, Any]:
+    """Return what an NPZ file holds beside x: what makes predictions of it."""
+    import numpy as np
+
+    facts = model.coefficients()
+    found = {
+        "problem": model.problem,
+        "coefficients": np.array(facts["coefficients"]),
+        "intercept": np.array(facts["intercept"]),
+        "label": model.encoding.label,
+        "scaling": model.scaling,
+        "classes": None if model.classes is None else np.array(facts["classes"]),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def with_quality(model: Model, quality: dict[str, Quality]) -> Model:
+    """Return a model that knows how well it fits."""
+    return replace(model, fit=replace(model.fit, quality=quality))

@@ -1,0 +1,39 @@
+"""Reading a file of which some rows are held back from a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ode2opt.problems.files import DataTable, EncodedRows, asked_for, naming, raw_table, table_of
+from ode2opt.problems.files.encoded import encoded_rows
+from ode2opt.problems.files.missing import settled
+
+
+def read_split(
+    path: str | Path, held_back: Callable[[np.ndarray], np.ndarray], **reading: Any
+) -> tuple[DataTable, EncodedRows]:
+    """Read a file and hold rows back.
+
+    What is learned of rows, words and means for missing cells, is learned of the others alone.
+    Words that only rows held back have count as none.
+
+    Args:
+        path: a file of any kind.
+        held_back: gives a mask of the rows to hold back, for their labels.
+        reading: the options of :func:`ode2opt.problems.read_table`.
+
+    Returns:
+        The rows to fit to, and those held back as the encoding of the first ones has them.
+    """
+    asked = asked_for(**reading)
+    with naming(path):
+        raw = settled(raw_table(path, asked), asked.missing)
+        assert raw.labels is not None
+        held = held_back(raw.labels)
+        table = table_of(raw.take(~held).with_own_words(), asked.missing).in_numbers()
+        assert table.encoding is not None
+        return table, encoded_rows(raw.take(held), table.encoding, "zero", str(path))

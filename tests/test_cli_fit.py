@@ -1,0 +1,254 @@
+"""What solve leaves: how well it fits, on other rows too, and a file with the model."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ode2opt import Model
+
+L2 = 0.01
+CONTRACT = {
+    "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds", "handovers",
+}  # fmt: skip
+
+
+def one_sentence(text):
+    return text.startswith("Error: ") and "Traceback" not in text and text.count("\n") == 1
+
+
+@pytest.fixture
+def cancer(tmp_path):
+    """A file of 300 rows, and one of others."""
+    frame = load_breast_cancer(as_frame=True).frame.iloc[:, [0, 1, 4, 8, -1]]
+    frame = frame.sample(frac=1, random_state=0)
+    frame[:300].to_csv(tmp_path / "train.csv", index=False)
+    frame[300:].to_csv(tmp_path / "test.csv", index=False)
+    return frame
+
+
+def solve(run_cli, file, *more, problem="logistic"):
+    code, out, err = run_cli(
+        "solve", file, "--problem", problem, "--l2", L2, "--intercept", "--json", "-", *more
+    )
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def theirs(train):
+    model = LogisticRegression(C=1 / (L2 * len(train)), solver="newton-cholesky", tol=1e-9)
+    return model.fit(train.iloc[:, :-1], train.iloc[:, -1])
+
+
+def assert_measures(found, model, rows):
+    X, y = rows.iloc[:, :-1], rows.iloc[:, -1]
+    assert found["rows"] == len(rows)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(y, model.predict(X)))
+    due = metrics.log_loss(y, model.predict_proba(X))
+    assert found["log_loss"] == pytest.approx(due, rel=1e-4)
+
+
+def test_quality_is_told_on_the_rows_and_on_a_test_file(run_cli, tmp_path, cancer):
+    document = solve(run_cli, tmp_path / "train.csv", "--test", tmp_path / "test.csv")
+    assert set(document) == CONTRACT | {"quality"}
+    model = theirs(cancer[:300])
+    assert set(document["quality"]) == {"fit", "test"}
+    assert_measures(document["quality"]["fit"], model, cancer[:300])
+    assert_measures(document["quality"]["test"], model, cancer[300:])
+    code, out, _ = run_cli(
+        "solve", tmp_path / "train.csv", "--problem", "logistic", "--l2", L2, "--test",
+        tmp_path / "test.csv",
+    )  # fmt: skip
+    assert code == 0
+    assert "on the rows" in out
+    assert "on test.csv" in out
+    assert out.count("accuracy") == out.count("log-loss") == 2
+
+
+def test_rows_held_back_are_not_fitted_to(run_cli, tmp_path, cancer):
+    """Their cells may be anything: the model is the same, so nothing was learned of them."""
+    file, model = tmp_path / "train.csv", tmp_path / "m.safetensors"
+    more = ("--holdout", 0.2, "--seed", 3, "--missing", "mean", "--scale-columns", "--out", model)
+    document = solve(run_cli, file, *more)
+    one = Model.load(model)
+    assert document["quality"]["fit"]["rows"] == one.fit.rows == 240
+    assert document["quality"]["holdout"]["rows"] == 60
+    held = held_rows(file)
+    scaled = cancer[:300] / cancer[:300][~held].max()
+    assert_measures(document["quality"]["holdout"], theirs(scaled[~held]), scaled[held])
+    other = cancer[:300].copy()
+    other.iloc[held, 0] = 1e6
+    other.iloc[np.flatnonzero(held)[:3], 1] = np.nan
+    other.to_csv(file, index=False)
+    solve(run_cli, file, *more)
+    two = Model.load(model)
+    np.testing.assert_array_equal(one.coef, two.coef)
+    assert one.encoding == two.encoding
+    np.testing.assert_array_equal(one.scaling, two.scaling)
+
+
+def held_rows(file):
+    """The rows that --holdout 0.2 --seed 3 takes of 300: a fifth of each class."""
+    from ode2opt.problems.holding_out import held_out
+
+    labels = pd.read_csv(file)["target"].to_numpy()
+    held = held_out(labels.astype(float), 0.2, 3, classes=True)
+    assert abs(labels[held].mean() - labels.mean()) < 0.01
+    return held
+
+
+def test_words_that_only_rows_held_back_have_count_as_none(run_cli, tmp_path):
+    words = [f"w{i}" for i in range(15)] + ["a", "b"] * 30
+    frame = pd.DataFrame({"word": words, "x": np.arange(75.0), "y": np.arange(75) % 7})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    model = tmp_path / "m.safetensors"
+    document = solve(run_cli, tmp_path / "data.csv", "--holdout", 0.4, "--out", model,
+                     problem="leastsquares")  # fmt: skip
+    assert document["quality"]["holdout"]["rows"] == 30
+    assert len(Model.load(model).encoding.names) < 18
+
+
+@pytest.mark.parametrize("share", ["1", "0", "-0.2", "nan", "inf", "1.5"])
+def test_what_is_no_share_is_refused(run_cli, tmp_path, cancer, share):
+    code, _, err = run_cli(
+        "solve", tmp_path / "train.csv", "--problem", "logistic", "--holdout", share
+    )
+    assert code == 2
+    assert one_sentence(err)
+    assert "more than 0 and less than 1" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.iloc[:, :-1], "no labels"),
+        (lambda frame: frame.assign(target=7), "7.0 is none of the model's classes"),
+        (lambda frame: frame.iloc[:, 1:], "no column 'mean radius'"),
+        (lambda frame: frame.head(0), "no rows"),
+    ],
+    ids=["no label", "another class", "a column less", "empty"],
+)
+def test_a_test_file_that_cannot_be_measured_is_told_before_the_fit(
+    run_cli, tmp_path, cancer, change, words, monkeypatch
+):
+    monkeypatch.setattr("ode2opt.solve", None)
+    change(cancer).to_csv(tmp_path / "test.csv", index=False)
+    code, _, err = run_cli(
+        "solve", tmp_path / "train.csv", "--problem", "logistic", "--test", tmp_path / "test.csv"
+    )
+    assert code == 2
+    assert one_sentence(err)
+    assert words in err
+
+
+def test_weights_count_in_the_quality_of_the_fit(run_cli, tmp_path, cancer, rng):
+    weighted = cancer[:300].assign(w=rng.integers(1, 4, 300))
+    weighted.to_csv(tmp_path / "weighted.csv", index=False)
+    weighted.loc[weighted.index.repeat(weighted["w"])].drop(columns="w").to_csv(
+        tmp_path / "repeated.csv", index=False
+    )
+    one = solve(run_cli, tmp_path / "weighted.csv", "--weights", "w")["quality"]["fit"]
+    other = solve(run_cli, tmp_path / "repeated.csv")["quality"]["fit"]
+    assert one["accuracy"] == pytest.approx(other["accuracy"])
+    assert one["log_loss"] == pytest.approx(other["log_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s", "s.npz.txt", "s.json", "s.safetensor"])
+def test_an_ending_that_is_no_form_is_refused(run_cli, tmp_path, cancer, name):
+    code, _, err = run_cli(
+        "solve", tmp_path / "train.csv", "--problem", "logistic", "--out", tmp_path / name
+    )
+    assert code == 2
+    assert one_sentence(err)
+    assert ".safetensors" in err
+    assert ".npz" in err
+    assert not (tmp_path / name).exists()
+
+
+def test_an_archive_has_all_that_a_prediction_needs(run_cli, tmp_path):
+    bunch = load_wine(as_frame=True)
+    frame = bunch.data.iloc[:, :4].assign(kind=bunch.target_names[bunch.target])
+    frame.to_csv(tmp_path / "wine.csv", index=False)
+    solve(run_cli, tmp_path / "wine.csv", "--label", "kind", "--scale-columns", "--out",
+          tmp_path / "x.npz", problem="softmax")  # fmt: skip
+    found = np.load(tmp_path / "x.npz")  # without pickle
+    assert str(found["problem"]) == "softmax"
+    assert found["classes"].tolist() == list(bunch.target_names)
+    assert str(found["label"]) == "kind"
+    assert found["columns"].tolist() == list(frame.columns[:4])
+    np.testing.assert_allclose(found["scaling"], np.abs(bunch.data.iloc[:, :4]).max())
+    assert found["coefficients"].shape == (3, 4)
+    both = np.column_stack([found["coefficients"], found["intercept"]])
+    np.testing.assert_array_equal(both, found["x"].reshape(5, 3).T)
+    scores = frame.iloc[:, :4] @ found["coefficients"].T + found["intercept"]
+    chosen = found["classes"][np.argmax(scores, axis=1)]
+    assert np.mean(chosen == frame["kind"]) > 0.6
+
+
+def test_a_fit_that_does_not_converge_leaves_its_model_and_predict_says_so(
+    run_cli, tmp_path, cancer
+):
+    model = tmp_path / "m.safetensors"
+    code, _, _ = run_cli(
+        "solve", tmp_path / "train.csv", "--problem", "logistic", "--l2", L2, "--max-iter", 1,
+        "--out", model,
+    )  # fmt: skip
+    assert code == 1
+    assert Model.load(model).fit.success is False
+    code, out, _ = run_cli("predict", model, tmp_path / "test.csv")
+    assert code == 0
+    assert "did not reach its tolerance" in out
+
+
+@pytest.mark.parametrize(
+    "more",
+    [[], pytest.param(["--cluster", "local", "--workers", 1], marks=pytest.mark.exhaustive)],
+)
+def test_rows_in_parts_give_the_same_model(run_cli, tmp_path, cancer, more):
+    (tmp_path / "parts").mkdir()
+    for i in range(3):
+        frame = cancer[100 * i : 100 * (i + 1)].assign(word=["a", "b", "bc"[i % 2]] * 33 + ["a"])
+        frame.to_csv(tmp_path / "parts" / f"{i}.csv", index=False)
+    pd.concat(pd.read_csv(tmp_path / "parts" / f"{i}.csv") for i in range(3)).to_csv(
+        tmp_path / "whole.csv", index=False
+    )
+    tol = ("--tol", 1e-9, "--label", "target")
+    solve(run_cli, tmp_path / "whole.csv", *tol, "--out", tmp_path / "one.safetensors")
+    document = solve(
+        run_cli, tmp_path / "parts", *tol, "--out", tmp_path / "two.safetensors", "--test",
+        tmp_path / "whole.csv", *more,
+    )  # fmt: skip
+    one, two = (Model.load(tmp_path / f"{name}.safetensors") for name in ("one", "two"))
+    assert one.encoding.names == two.encoding.names
+    assert one.classes.tolist() == two.classes.tolist()
+    np.testing.assert_allclose(one.coef, two.coef, rtol=1e-5, atol=1e-8)
+    assert document["quality"]["fit"] == pytest.approx(document["quality"]["test"], rel=1e-9)
+    for key in ("accuracy", "log_loss"):
+        due = getattr(one.fit.quality["fit"], key)
+        assert document["quality"]["fit"][key] == pytest.approx(due, rel=1e-6)
+
+
+def test_rows_in_parts_cannot_be_held_back(run_cli, tmp_path, cancer):
+    code, _, err = run_cli("solve", tmp_path / "t*.csv", "--problem", "logistic", "--holdout", 0.2)
+    assert code == 2
+    assert one_sentence(err)
+    assert "--test FILE" in err
+
+
+def test_numbers_are_held_back_and_measured_by_r2(run_cli, tmp_path, rng):
+    A = rng.standard_normal((50, 3))
+    b = A @ [1.0, 2, 3] + rng.standard_normal(50)
+    np.savez(tmp_path / "data.npz", A=A, b=b)
+    document = solve(run_cli, tmp_path / "data.npz", "--holdout", 0.3, problem="leastsquares")
+    from ode2opt.problems.holding_out import held_out
+
+    held = held_out(b, 0.3, 0, classes=False)
+    due = Ridge(L2 * 35).fit(A[~held], b[~held])
+    for name, rows in (("fit", ~held), ("holdout", held)):
+        assert document["quality"][name]["r2"] == pytest.approx(
+            due.score(A[rows], b[rows]), rel=1e-6
+        )
