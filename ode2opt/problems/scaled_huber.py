@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -11,8 +12,6 @@ from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_number, epsilon
 from ode2opt.problems.linear_model import LinearModel
 
-SMALLEST = 10  # scale, in the distance from 1 to the next number
-
 
 class ScaledHuber(LinearModel):
     """Mean of s + s h(r/s) over rows, r = z - b, minimised over the scale s > 0.
@@ -21,6 +20,10 @@ class ScaledHuber(LinearModel):
     scale is jointly convex (Huber 1981), so that what is left after the best scale is put in is a
     convex function of the coefficients; its gradient is that at the best scale, and its Hessian the
     one for a fixed scale less a matrix of rank one.
+
+    Where rows can be fitted exactly the best scale is 0 and the function has a kink there. So the
+    scale is at least ``least_scale``: eps^(2/3) times the largest target, far above the rounding
+    of residuals and far below what matters of them.
 
     Args:
         delta: residuals in scales from which on a row is an outlier; at least 1.
@@ -53,6 +56,15 @@ class ScaledHuber(LinearModel):
     def _set(self, A: Array, b: Array) -> None:
         super()._set(A, b)
         self._last_curved: tuple[Any, ...] | None = None
+        target = self.b if self.offset is None else self.b - self.offset
+        largest = float(self.xp.max(self.xp.abs(target))) if self.N else 0.0
+        self.least_scale = epsilon(self.xp, self.dtype) ** (2 / 3) * (largest or 1.0)
+
+    def with_least_scale(self, scale: float) -> ScaledHuber:
+        """Return the problem with another lower bound of the scale; the arrays are shared."""
+        other = copy.copy(self)
+        other.least_scale, other._last_bend, other._last_curved = scale, None, None
+        return other
 
     def best_scale(self, r: Array) -> float:
         """Return the scale for which the mean of min(r^2/s^2, delta^2) is one.
@@ -60,8 +72,7 @@ class ScaledHuber(LinearModel):
         As a function of 1/s^2 that mean is concave and made of lines: Newton's method goes up to
         the root in finitely many steps.
         """
-        squares, xp = r * r, self.xp
-        smallest = SMALLEST * epsilon(xp, self.dtype)
+        squares, xp, smallest = r * r, self.xp, self.least_scale
         mean = float(xp.sum(self._weighted(squares))) / self.N
         inverse, most = 1 / max(mean, smallest**2), smallest**-2
         if not math.isfinite(mean):
@@ -113,10 +124,11 @@ class ScaledHuber(LinearModel):
         known = self._last_curved
         if known is not None and isinstance(x, np.ndarray) and np.array_equal(known[0], x):
             return known[1]
-        u = self._scaled(self.scores(x))[0]
+        u, _, scale = self._scaled(self.scores(x))
         bent = self._bent(x) * u
         total = float(self.xp.sum(bent * u))
-        q = self._pull(bent) / math.sqrt(total) if total > 0 else 0 * x
+        follows = total > 0 and scale > self.least_scale
+        q = self._pull(bent) / math.sqrt(total) if follows else 0 * x
         self._last_curved = (self.xp.asarray(x, copy=True), q)
         return q
 

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 import scipy.sparse
 import sklearn.linear_model
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +23,7 @@ from ode2opt.integrations.sklearn import (
     PoissonRegressor,
     Ridge,
 )
+from ode2opt.problems.scaled_huber import ScaledHuber
 
 ROWS = 60
 
@@ -156,3 +158,42 @@ def test_weights_and_repeated_rows_are_the_same_to_ridge(rng):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
     theirs = sklearn.linear_model.Ridge().fit(X, y, weight)
     np.testing.assert_allclose(one.coef_, theirs.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1.35, 1.0000001])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_huber_fits_exactly_what_can_be(epsilon, size, rng):
+    """Around an exact fit its function is all but a kink: a norm of the residuals."""
+    X = rng.standard_normal((ROWS, 4))
+    constant = HuberRegressor(epsilon=epsilon).fit(X, np.full(ROWS, 7.0 * size))
+    np.testing.assert_allclose(constant.predict(X), 7.0 * size, rtol=1e-6)
+    y = size * (X @ [1, 2, 3, 4] + 7)
+    linear = HuberRegressor(epsilon=epsilon, alpha=0.0).fit(X, y)
+    np.testing.assert_allclose(linear.predict(X), y, rtol=1e-6, atol=1e-8 * size)
+    assert linear.scale_ < 1e-8 * size
+
+
+def test_huber_with_the_smallest_epsilon_is_the_least_absolute_deviation(rng):
+    X = rng.standard_normal((ROWS, 3))
+    y = X @ [1, 2, 3] + 7 + rng.standard_normal(ROWS)
+    fitted = HuberRegressor(epsilon=1.0, alpha=0.0, max_iter=1000).fit(X, y)
+    ones, eye = np.ones((ROWS, 1)), np.eye(ROWS)
+    program = scipy.optimize.linprog(
+        np.r_[np.zeros(4), np.ones(2 * ROWS)],
+        A_eq=np.hstack([X, ones, eye, -eye]),
+        b_eq=y,
+        bounds=[(None, None)] * 4 + [(0, None)] * (2 * ROWS),
+    )
+    assert np.abs(fitted.predict(X) - y).sum() == pytest.approx(program.fun, rel=1e-6)
+
+
+def test_hubers_function_has_its_derivatives_at_the_least_scale(rng):
+    X = rng.standard_normal((ROWS, 3))
+    problem = ScaledHuber(X, X @ [1, 2, 3.0]).with_least_scale(5.0)
+    x, v = rng.standard_normal((2, 3))
+    assert problem.best_scale(problem.scores(x) - problem.b) == 5.0
+    change = problem.gradient(x + 1e-6 * v) - problem.gradient(x - 1e-6 * v)
+    np.testing.assert_allclose(problem.hvp(x, v), change / 2e-6, rtol=1e-6)
+    np.testing.assert_allclose(problem.hessian(x) @ v, problem.hvp(x, v))
+    rise = problem.value(x + 1e-6 * v) - problem.value(x - 1e-6 * v)
+    assert problem.gradient(x) @ v == pytest.approx(rise / 2e-6, rel=1e-6)

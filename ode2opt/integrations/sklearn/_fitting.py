@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,10 +67,18 @@ class Fitting(Saving):
         )
 
     def _minimise(
-        self, problem: Problem, x0: Array = None, *, tol: float, max_iter: int, verbose: int = 0
+        self,
+        problem: Problem,
+        x0: Array = None,
+        *,
+        tol: float,
+        max_iter: int,
+        verbose: int = 0,
+        spent: int = 0,
     ) -> Result:
         """Solve from ``x0``, by default 0, and warn where the tolerance was not met.
 
+        ``spent`` of the iterations are gone already, and are told with those that follow.
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
         start.
         """
@@ -81,9 +90,16 @@ class Fitting(Saving):
                 memory=memory,
                 start_from_memory=False,
                 tol=reachable(tol, problem),
-                max_iter=max_iter,
+                max_iter=max_iter - spent,
             )
+        if spent:
+            result = replace(result, iterations=spent + result.iterations)
         return self._told(result, tol, verbose)
+
+    def _on_the_way(self, problem: Problem, x0: Array, *, tol: float, max_iter: int) -> Result:
+        """Solve a problem that leads to another: nothing is remembered or warned of."""
+        tol = reachable(tol, problem)
+        return solve(problem, x0, method=_chosen(self.solver), tol=tol, max_iter=max_iter)
 
     def _told(self, result: Result, tol: float, verbose: int) -> Result:
         """Say how a fit went, and warn where the tolerance was not met."""

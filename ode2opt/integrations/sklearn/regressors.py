@@ -31,6 +31,7 @@ from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.solvers import Memory, Method, Result
 
 MANY = 100_000  # iterations of a solver without a limit
+ROUGHLY = 1e-2  # of the gradient norm at zero: enough on the way to a solution
 
 
 class Ridge(Fitting, linear_model.Ridge):
@@ -252,12 +253,36 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
             weights=weights,
             intercept=self.fit_intercept,
         )
-        result = self._minimise(problem, last_fit(self), tol=self.tol, max_iter=self.max_iter)
-        keep(self, result, X)
-        residuals = problem.scores(np.asarray(result.x, dtype=X.dtype)) - problem.b
+        x, spent = last_fit(self), 0
+        if x is None:
+            x, spent = self._approach(problem)
+        limits: Any = {"tol": self.tol, "max_iter": self.max_iter}
+        keep(self, self._minimise(problem, x, **limits, spent=spent), X)
+        found = np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_
+        residuals = problem.scores(found) - problem.b
         self.scale_ = problem.best_scale(residuals)
         self.outliers_ = np.abs(residuals) > self.epsilon * self.scale_
         return self
+
+    def _approach(self, problem: ScaledHuber) -> tuple[np.ndarray, int]:
+        """Return where to begin, and the iterations that it took to come there.
+
+        Rows that are fitted exactly, or an epsilon near 1, have a best scale near 0, around which
+        the function is all but a kink. So the scale is bounded from below, first by the size of
+        the residuals and then by a third of that each time, until the bound does not matter.
+        """
+        x: Any = np.zeros(problem.n, dtype=problem.dtype)
+        spent = 0
+        tol = max(self.tol, relative(ROUGHLY, problem))
+        scale = float(np.sqrt(np.mean(np.square(problem.b))))
+        while scale > problem.least_scale and spent < self.max_iter:
+            scale = max(problem.least_scale, scale / 3)
+            bounded = problem.with_least_scale(scale)
+            result = self._on_the_way(bounded, x, tol=tol, max_iter=self.max_iter - spent)
+            x, spent = np.asarray(result.x), spent + result.iterations
+            if result.success and problem.best_scale(problem.scores(x) - problem.b) > scale:
+                break
+        return x, spent
 
 
 class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
