@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,13 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
+from ode2opt.problems.frames import (
+    counted_labels,
+    frame_rows,
+    has_words,
+    is_frame,
+    taken_out,
+)
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
@@ -37,16 +44,23 @@ class LinearModel(RowModel):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
 
     Args:
-        A: N x n matrix, dense or sparse. A sparse matrix stays sparse. A Dask array or DataFrame
-            makes a problem in parts, see ``ode2opt.integrations.dask``.
-        b: N targets.
+        A: N x n matrix, dense or sparse. A sparse matrix stays sparse. Words in a pandas DataFrame
+            become columns of 0 and 1, after those of numbers. A Dask array or DataFrame makes a
+            problem in parts, see ``ode2opt.integrations.dask``.
+        b: N targets, or the name of a DataFrame's column. Losses of classes take words.
         l2: weight of l2/2 |x|^2.
         weights: of the rows in the mean; one each by default.
         intercept: whether the last variable is added to every score; l2 leaves it alone, and no
             column is made for it.
         offset: what is added to each row's score.
+
+    Attributes:
+        names: those of a DataFrame's columns, each word's included; else None.
+        label_values: labels that were words, in the order of the numbers they have become.
     """
 
+    names: Sequence[str] | None = None
+    label_values: tuple[Any, ...] = ()
     arrays: tuple[str, ...] = ("A", "b", "weights", "offset")
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
@@ -75,6 +89,11 @@ class LinearModel(RowModel):
         intercept: bool = False,
         offset: Array = None,
     ) -> None:
+        if is_frame(A):
+            A, (b, weights, offset) = taken_out(A, b=b, weights=weights, offset=offset)
+            A, self.names = frame_rows(A).in_numbers()
+        if has_words(b):
+            b, self.label_values = counted_labels(b, type(self))
         A = as_matrix(A)
         self.l2, self.intercept = as_ridge(l2), bool(intercept)
         self.weights = None if weights is None else as_weights(weights, A)

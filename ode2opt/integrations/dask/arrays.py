@@ -14,7 +14,7 @@ from dask.delayed import Delayed, delayed
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, is_dask
-from ode2opt.problems.categories import Category
+from ode2opt.problems.frames import frame_rows, has_words, taken_out
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts import Block, Engine, Parts
 
@@ -48,15 +48,31 @@ def problem_of(
 
     Args:
         kind: the class of the loss.
-        X: a Dask array of rows x columns, or a Dask DataFrame of numbers.
+        X: a Dask array of rows x columns, or a Dask DataFrame of numbers and words.
         b: targets: a Dask array or Series in the same blocks, an array, or the name of a column.
+            Losses of classes take words, which are ``label_values`` then.
         weights, offset: of the rows, like b.
         engine: by default the workers of the Dask client at hand, else threads of this process.
         options: of the loss.
     """
     if engine is None:
         engine = _at_hand()
-    return Parts(kind, chunks(X, b, weights, offset), engine=engine, **options)
+    labels = _are_words(X[b] if isinstance(b, str) and b in _names(X) else b)
+    if labels and not (kind.binary or kind.counted):
+        raise InputError(f"{kind.__name__} needs numbers as targets, but the labels are words.")
+    return Parts(kind, chunks(X, b, weights, offset), engine=engine, labels=labels, **options)
+
+
+def _names(X: Any) -> list[Any]:
+    return list(getattr(X, "columns", []))
+
+
+def _are_words(labels: Any) -> bool:
+    """Whether labels are words, as far as can be told before they are computed."""
+    if not is_dask(labels):
+        return has_words(labels)
+    kind = getattr(labels.dtype, "kind", "O")
+    return kind in "OSU"
 
 
 def _at_hand() -> Engine | None:
@@ -69,21 +85,24 @@ def _at_hand() -> Engine | None:
 
 
 def chunks(X: Any, b: Any, weights: Any = None, offset: Any = None) -> list[Chunk]:
-    """Return the parts of an array or a DataFrame with what belongs to its rows."""
-    if isinstance(b, str):
-        X, b = _without(X, b)
-    blocks, sizes = _rows(X)
+    """Return the parts of an array or a DataFrame with what belongs to its rows.
+
+    Columns of the DataFrame that are given by name are taken from each block where it is read.
+    """
     given = {"b": b, "weights": weights, "offset": offset}
+    named = {name: values for name, values in given.items() if isinstance(values, str)}
+    taken_out(X, **named)  # which tells of names that there are not
+    blocks, sizes = _rows(X)
     beside = {
         name: _beside(values, X, name, len(blocks))
         for name, values in given.items()
-        if values is not None
+        if values is not None and name not in named
     }
     return [
         Chunk(
             f"Block {i + 1} of {len(blocks)}",
             delayed(_block, pure=False)(
-                rows, **{name: values[i] for name, values in beside.items()}
+                rows, **named, **{name: values[i] for name, values in beside.items()}
             ),
             sizes[i],
         )
@@ -91,18 +110,20 @@ def chunks(X: Any, b: Any, weights: Any = None, offset: Any = None) -> list[Chun
     ]
 
 
-def _without(X: Any, label: str) -> tuple[Any, Any]:
-    """Return a DataFrame without its label column, and that column."""
-    names = list(getattr(X, "columns", []))
-    if label not in names:
-        raise InputError(f"There is no column '{label}': the columns are {names!s:.100}.")
-    return X.drop(columns=[label]), X[label]
+def partitions(frame: Any) -> Sequence[Delayed]:
+    """Return the partitions of a DataFrame or Series, as many as it says that it has.
+
+    Dask makes fewer of a file's partitions where few of its columns are read: then these would not
+    be those of other columns of the same file.
+    """
+    found = frame.to_delayed()
+    return found if len(found) == frame.npartitions else frame.to_delayed(optimize_graph=False)
 
 
 def _rows(X: Any) -> tuple[Sequence[Delayed], Sequence[int]]:
     """Return the blocks of rows, and about how many bytes each has."""
     if not isinstance(X, dask.array.Array):
-        return X.to_delayed(), [UNKNOWN] * X.npartitions
+        return partitions(X), [UNKNOWN] * X.npartitions
     if X.ndim != 2:
         raise InputError(f"A must be a matrix (rows x columns), not of shape {X.shape}.")
     if X.numblocks[1] > 1:
@@ -125,7 +146,9 @@ def _beside(values: Any, X: Any, name: str, count: int) -> Sequence[Delayed]:
         if values.shape[0] != X.shape[0]:
             raise InputError(f"{name} has {values.shape[0]} numbers, but A has {X.shape[0]} rows.")
         values = values.rechunk((X.chunks[0],))
-    blocks = np.ravel(np.asarray(values.to_delayed(), dtype=object)).tolist()
+    whole = hasattr(values, "npartitions") and not isinstance(values, dask.array.Array)
+    made = partitions(values) if whole else values.to_delayed()
+    blocks = np.ravel(np.asarray(made, dtype=object)).tolist()
     if len(blocks) != count:
         raise InputError(f"{name} comes in {len(blocks)} blocks, but the rows of A in {count}.")
     return blocks
@@ -137,40 +160,12 @@ def _counted(*arrays: Any) -> bool:
 
 
 def _block(rows: Any, b: Any, weights: Any = None, offset: Any = None) -> Block:
-    beside = _vector(b), _vector(weights), _vector(offset)
     if not hasattr(rows, "columns"):
-        return Block(rows, *beside)
-    worded = [name for name in rows.columns if _has_words(rows[name])]
-    numbers = rows.drop(columns=worded)
-    names = list(map(str, numbers.columns))
-    categories = {str(name): _category(rows[name]) for name in worded}
-    return Block(_numbers(numbers), *beside, names, categories=categories)
-
-
-def _has_words(column: Any) -> bool:
-    """Whether a column is of strings, or of a category of strings."""
-    from pandas.api import types
-
-    kind = column.dtype
-    inside = column.cat.categories if isinstance(kind, types.CategoricalDtype) else column
-    return bool(types.is_string_dtype(inside.dtype))
-
-
-def _category(column: Any) -> Category:
-    missing = int(column.isna().sum())
-    if missing:
-        raise InputError(f"{missing} cells of column '{column.name}' are missing.")
-    codes, words = column.factorize()
-    if not all(isinstance(word, str) for word in words):
-        raise InputError(f"Column '{column.name}' has numbers among its words, or other things.")
-    return Category(codes.astype(np.int32), tuple(words))
-
-
-def _numbers(frame: Any) -> np.ndarray:
-    for name, kind in frame.dtypes.items():
-        if getattr(kind, "kind", "O") not in "fiub":
-            raise InputError(f"Column '{name}' is {kind}: neither numbers nor words.")
-    return frame.to_numpy(dtype=np.float64)
+        return Block(rows, _vector(b), _vector(weights), _vector(offset))
+    rows, beside = taken_out(rows, b=b, weights=weights, offset=offset)
+    found = frame_rows(rows)
+    b, weights, offset = map(_vector, beside)
+    return Block(found.A, b, weights, offset, found.names, categories=found.categories)
 
 
 def _vector(values: Any) -> Array:

@@ -69,10 +69,29 @@ def _as_array(values: Any) -> Any:
     if values is None or not is_dask(values):
         return values
     if hasattr(values, "to_dask_array"):
-        return values.to_dask_array(lengths=True)
+        return _of_partitions(values)
     if any(math.isnan(size) for size in values.shape):
         return values.compute_chunk_sizes()
     return values
+
+
+def _of_partitions(frame: Any) -> Any:
+    """Return the array of a frame or series, a block for each partition, whose rows are counted."""
+    with needing("dask"):
+        import dask.array
+        from dask.delayed import delayed
+
+        from ode2opt.integrations.dask.arrays import partitions
+
+    parts, like = partitions(frame), frame._meta.to_numpy()
+    sizes = dask.compute(*(delayed(len)(part) for part in parts))
+    blocks = [
+        dask.array.from_delayed(
+            delayed(np.asarray)(part), shape=(size, *like.shape[1:]), dtype=like.dtype
+        )
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return dask.array.concatenate(blocks)
 
 
 def lazily(estimator: Any, name: str, X: Any) -> Array:
@@ -81,16 +100,18 @@ def lazily(estimator: Any, name: str, X: Any) -> Array:
         import dask.array
         from dask.delayed import delayed
 
+        from ode2opt.integrations.dask.arrays import partitions
+
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1})
-        sizes = X.chunks[0]
+        parts, sizes = X.to_delayed(), X.chunks[0]
     else:
-        sizes = (math.nan,) * X.npartitions
+        parts, sizes = partitions(X), (math.nan,) * X.npartitions
     two = _answer_of_two_rows(estimator, name)
     method = delayed(getattr(estimator, name), pure=False)
     blocks = [
         dask.array.from_delayed(method(rows), shape=(size, *two.shape[1:]), dtype=two.dtype)
-        for rows, size in zip(np.ravel(X.to_delayed()), sizes, strict=True)
+        for rows, size in zip(np.ravel(parts), sizes, strict=True)
     ]
     return dask.array.concatenate(blocks)
 
