@@ -168,7 +168,9 @@ def test_after_ctrl_c_train_names_the_command_that_goes_on(run_cli, tmp_path, mo
         def run(self, callback):
             raise KeyboardInterrupt
 
-    train = ("train", "logistic", "digits", "--target", "sequence", "--out", tmp_path / "run")
+    (tmp_path / "rows.csv").write_text(8 * ROWS)
+    rows = tmp_path / "rows.csv"
+    train = ("train", "logistic", rows, "--target", "sequence", "--out", tmp_path / "run")
     for resume in ([], ["--resume"]):
         monkeypatch.setattr("ode2opt.learning.begin.begun", lambda *args: Broken())
         monkeypatch.setattr("ode2opt.learning.begin.options_for", lambda *a: Broken())

@@ -16,7 +16,7 @@ from ode2opt.cli import outputs
 from ode2opt.cli.app import app
 from ode2opt.errors import InputError
 
-ROWS = "1,2,0\n3,1,1\n2,2,0\n4,1,1\n1,1,1\n2,3,0\n"
+ROWS = 2 * "1,2,0\n3,1,1\n2,2,0\n4,1,1\n1,1,1\n2,3,0\n"
 SOLVE = ("--problem", "logistic", "--l2", "0.1")
 
 
@@ -125,12 +125,12 @@ NOT_OURS = {
     "solve --out": ["solve", "data.csv", *SOLVE, "--out", "notes.txt"],
     "solve --json": ["solve", "data.csv", *SOLVE, "--json", "notes.txt"],
     "solve's kept point": ["solve", "data.csv", *SOLVE, "--out", "x.npz"],
-    "bench": ["bench", "logistic", "digits", "--json", "notes.txt"],
-    "certify": ["certify", "nag", "logistic", "digits", "--json", "notes.txt"],
-    "figure": ["certify", "nag", "logistic", "digits", "--figure", "notes.png"],
-    "train": ["train", "logistic", "digits", "--json", "notes.txt"],
+    "bench": ["bench", "logistic", "data.csv", "--json", "notes.txt"],
+    "certify": ["certify", "nag", "logistic", "data.csv", "--json", "notes.txt"],
+    "figure": ["certify", "nag", "logistic", "data.csv", "--figure", "notes.png"],
+    "train": ["train", "logistic", "data.csv", "--json", "notes.txt"],
     "list": ["data", "list", "--json", "notes.txt"],
-    "info": ["data", "info", "digits", "--json", "notes.txt"],
+    "info": ["data", "info", "data.csv", "--json", "notes.txt"],
     "methods": ["methods", "list", "--json", "notes.txt"],
     "show": ["methods", "show", "mine.safetensors", "--json", "notes.txt"],
     "export": ["methods", "export", "mine.safetensors", "--format", "json", "--out", "notes.txt"],
@@ -164,16 +164,16 @@ def test_a_study_is_not_made_in_a_folder_with_other_results(run_cli, here):
 AGAIN = {
     "solve": ["solve", "data.csv", *SOLVE, "--out", "x.npz", "--json", "x.json", "--memory", "m.s"],
     "list": ["data", "list", "--json", "x.json"],
-    "info": ["data", "info", "digits", "--json", "x.json"],
+    "info": ["data", "info", "data.csv", "--json", "x.json"],
     "methods": ["methods", "list", "--json", "x.json"],
     "show": ["methods", "show", "mine.safetensors", "--json", "x.json"],
     "export c": ["methods", "export", "mine.safetensors", "--format", "c"],
     "export json": ["methods", "export", "mine.safetensors", "--format", "json"],
     "export csv": ["methods", "export", "mine.safetensors", "--format", "csv"],
-    "bench": ["bench", "logistic", "digits", "--methods", "gd", "--instances", "1", "--jobs", "1",
+    "bench": ["bench", "logistic", "data.csv", "--methods", "gd", "--instances", "1", "--jobs", "1",
               "--max-iter", "2", "--json", "x.json"],
-    "certify": ["certify", "eigac-c1", "logistic", "digits", "--instances", "1", "--max-iter", "3",
-                "--json", "x.json"],
+    "certify": ["certify", "eigac-c1", "logistic", "data.csv", "--instances", "1", "--max-iter",
+                "3", "--json", "x.json"],
 }  # fmt: skip
 
 
