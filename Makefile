@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-all lint docs bench dist methods soak peers browser clean
+.PHONY: demo test test-all lint docs notebooks bench dist methods soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,12 @@ lint: $(VENV)/.lint
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+# The notebooks of the documentation, run anew: what they print and draw is kept in them.
+notebooks: $(VENV)/.study $(VENV)/.lint
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[notebooks,sklearn]'
+	$(BIN)/python tools/notebooks.py
+	$(BIN)/ruff format docs/notebooks
 
 bench: $(VENV)/.study
 	$(BIN)/python benchmarks/run.py

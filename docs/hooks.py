@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from ode2opt.learning.options import About, declared
 from ode2opt.learning.registry import TARGETS
 
-ROLE = re.compile(r":(?:class|func|meth):<code>(?:[\w.]*\.)?(\w+)</code>")
+ROLE = re.compile(r":(?:class|func|meth):<code>(?:ode2opt\.(?:\w+\.)*)?([\w.]+)</code>")
 OPTIONS = "{{ options of training }}"
 STARRED = re.compile(r"(?<![\w*])[fx]\\?\*(?!\*)")  # f* and x*, escaped or not
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

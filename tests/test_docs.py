@@ -1,13 +1,17 @@
 """The documentation: its programs run, its commands are understood, what it points to is there."""
 
+import ast
+import base64
 import importlib.util
 import inspect
+import json
 import re
 import shlex
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 import typer
 
@@ -19,6 +23,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+}
+NOTEBOOKS = {
+    str(path.relative_to(ROOT)): json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 }
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
@@ -66,6 +74,73 @@ def test_the_programs_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
             printed = stream.getvalue()
         elif language == "text":
             assert shape(printed) == shape(content)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_and_prints_what_is_kept_in_it(name, tmp_path, monkeypatch):
+    """Cell after cell in one folder, as a kernel would: the last expression is shown."""
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    names = {"__name__": "__main__"}
+    for cell in NOTEBOOKS[name]["cells"]:
+        if cell["cell_type"] == "code":
+            with redirect_stdout(StringIO()) as stream:
+                last = run_cell("".join(cell["source"]), names)
+            kept = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+            text = "".join(line for output in kept for line in output["text"])
+            assert shape(stream.getvalue()) == shape(text)
+            table = any("text/html" in output.get("data", {}) for output in cell["outputs"])
+            assert table == hasattr(last, "_repr_html_")
+            assert last is None or read_html(last._repr_html_())
+    mpl.pyplot.close("all")
+
+
+def run_cell(source, names):
+    """Run a cell; returns what its last line shows, None where that ends in a semicolon."""
+    body = ast.parse(STEPS.sub("steps=2", source)).body
+    last = body.pop() if isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)
+    if last is None:
+        return None
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    return None if source.rstrip().endswith(";") else value
+
+
+def read_html(html):
+    return html.startswith("<table") and html.endswith("</table>")
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_small_and_holds_no_error(name):
+    assert (ROOT / name).stat().st_size < 200_000
+    outputs = [output for cell in NOTEBOOKS[name]["cells"] for output in cell.get("outputs", ())]
+    assert outputs
+    assert {output["output_type"] for output in outputs} <= {
+        "stream", "display_data", "execute_result",
+    }  # fmt: skip
+    assert all(output.get("name") != "stderr" for output in outputs)
+
+
+def test_a_notebook_becomes_a_page_with_its_output():
+    pages = module_of(ROOT / "docs/notebook_pages.py")
+    picture = base64.b64encode(b"png").decode()
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "Words."]},
+        {"cell_type": "code", "source": ["1 + 1"], "outputs": [
+            {"output_type": "stream", "text": ["said\n"]},
+            {"output_type": "display_data", "data": {"image/png": picture, "text/plain": "p"}},
+            {"output_type": "execute_result", "data": {"text/html": ["<table/>"]}},
+        ]},
+    ]  # fmt: skip
+    page, pictures = pages.as_markdown({"cells": cells}, "mine")
+    assert page == (
+        "# Title\n\n*This page is a notebook: [download it](mine.ipynb).*\n\nWords.\n\n"
+        "```python\n1 + 1\n```\n\n```text\nsaid\n```\n\n"
+        "![What the code above draws](mine-1.png)\n\n<table/>\n"
+    )
+    assert pictures == {"mine-1.png": b"png"}
+    link = "[a](../notebooks/mine.ipynb), [b](mine.ipynb)"
+    assert pages.on_page_markdown(link) == "[a](../notebooks/mine.md), [b](mine.ipynb)"
 
 
 @pytest.mark.parametrize("page", [name for name, text in PAGES.items() if commands(text)])
@@ -185,6 +260,7 @@ def module_of(path):
 def test_every_page_has_its_place_in_the_site():
     placed = re.findall(r"- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = [name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")]
+    pages += [re.sub(r"^docs/(.*)\.ipynb$", r"\1.md", name) for name in NOTEBOOKS]
     assert sorted(placed) == sorted(pages)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ode2opt.solvers.result import Result
 
 FEW = 60  # points of a curve that are marked one by one
-WIDTH, HEIGHT = 6.0, 3.8  # inches of one panel
+WIDTHS, HEIGHT = (6.0, 4.6), 3.8  # inches of one panel: alone, and beside others
 # Okabe and Ito's colours, which most colour-blind readers can tell apart, and a dash for each.
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "linestyle": "-"},
@@ -44,7 +44,7 @@ def new_panels(count: int, ax: Any = None) -> list[Any]:
     with needing("study"):
         from matplotlib import pyplot
     _, panels = pyplot.subplots(
-        1, count, figsize=(WIDTH * count, HEIGHT), layout="constrained", squeeze=False
+        1, count, figsize=(count * WIDTHS[count > 1], HEIGHT), layout="constrained", squeeze=False
     )
     return list(panels.ravel())
 

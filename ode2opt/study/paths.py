@@ -86,9 +86,9 @@ class Ground:
     def path(
         self,
         coefficients: Coefficients,
-        times: np.ndarray,
         found: Convergence | None,
         minimum: Minimum | None,
+        times: np.ndarray,
         states: State,
     ) -> Path:
         """Return states in the problem's coordinates, with what is found there."""

@@ -26,19 +26,19 @@ from ode2opt.solvers.plots import draw, finish, new_panels
 from ode2opt.study.paths import Ground, Path
 
 LONGEST = 500  # iterations that are followed where none are asked for
-FINER = 4  # times an iteration at which the conditions of the Lyapunov function are checked
+FINER = 4  # times an iteration at which the flow is followed and its conditions are checked
 ROUNDING = 1e-9  # of the fall of f: a minimiser's value may lie so much above another
 Described = str | Method | Coefficients | DefaultCoefficients
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectories(Displayed):
-    """What :func:`ode2opt.trajectories` returns; times of flow and sequence are the same.
+    """What :func:`ode2opt.trajectories` returns.
 
     Attributes:
         method: the method's name.
-        flow: the trajectory of the inertial system.
-        sequence: the iterates of EIGAC.
+        flow: the trajectory of the inertial system, at four times an iteration.
+        sequence: the iterates of EIGAC, at times t0, t0 + h, ...
         h: the step between two times.
         scale: the curvature that the coefficients were divided by.
         convergence: the conditions of Theorem 1 for the pair (kappa, lam) of the Lyapunov function,
@@ -54,7 +54,7 @@ class Trajectories(Displayed):
     convergence: Convergence | None = None
 
     def __repr__(self) -> str:
-        t = self.flow.t
+        t = self.sequence.t
         return (
             f"Trajectories({self.method}, {many(len(t) - 1, 'iteration')}, "
             f"t from {t[0]:g} to {t[-1]:g})"
@@ -62,8 +62,8 @@ class Trajectories(Displayed):
 
     @property
     def distance(self) -> np.ndarray:
-        """How far the sequence is from the flow, at each time."""
-        return np.asarray(np.linalg.norm(self.flow.x - self.sequence.x, axis=1))
+        """How far the sequence is from the flow, at each of its times."""
+        return np.asarray(np.linalg.norm(self.flow.x[::FINER] - self.sequence.x, axis=1))
 
     def _listing(self) -> Listing:
         ends = f"flow {self.flow.grad_norm[-1]:.3g}, sequence {self.sequence.grad_norm[-1]:.3g}"
@@ -147,16 +147,16 @@ def trajectories(
         scale = _scale(subject, problem, x0)
     host = Ground(subject.learned, problem, x0, as_positive(scale, "scale"))
     schedule = subject.coefficients.schedule(step, first, K)  # refuses h and t0 that do not fit
-    times = first + step * np.arange(K + 1)
+    fine = first + step / FINER * np.arange(FINER * K + 1)
     found, minimum = None, None
     if minimiser is not None:
         best = np.asarray(as_vector(minimiser, np.empty(0), "minimiser", problem.n))
-        found = _conditions(subject.coefficients, times, pair)
+        found = _conditions(subject.coefficients, fine, pair)
         minimum = host.minimum(best)
-    flowing = host.flow(subject.coefficients, times)
-    stepping = host.sequence((schedule.a, schedule.c, schedule.d), step)
-    measure = partial(host.path, subject.coefficients, times, found, minimum)
-    paths = measure(flowing), measure(stepping)
+    measure = partial(host.path, subject.coefficients, found, minimum)
+    flowing = measure(fine, host.flow(subject.coefficients, fine))
+    numbers = (schedule.a, schedule.c, schedule.d)
+    paths = flowing, measure(fine[::FINER], host.sequence(numbers, step))
     if minimum is not None:
         _check_minimum(float(minimum.value), paths)
     return Trajectories(subject.name, *paths, step, host.scale, found)
@@ -210,10 +210,9 @@ def _scale(subject: _Subject, problem: Problem, x0: np.ndarray) -> float:
 def _conditions(
     coefficients: Coefficients, times: np.ndarray, pair: tuple[float, float] | None
 ) -> Convergence:
-    fine = np.linspace(times[0], times[-1], FINER * (len(times) - 1) + 1)
     if pair is None:
-        return best_convergence(coefficients, fine)
-    return convergence(coefficients, fine, *pair)
+        return best_convergence(coefficients, times)
+    return convergence(coefficients, times, *pair)
 
 
 def _check_minimum(lowest: float, paths: tuple[Path, Path]) -> None:
