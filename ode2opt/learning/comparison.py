@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from ode2opt.threads import one_thread
 
 RIVALS: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
+MOST_POINTS = 100  # of a course
 ALIKE = 1.05  # a ratio up to which numbers count as the same
 
 
@@ -67,6 +69,23 @@ def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
         "seconds": {
             name: float(np.median([*map(_seconds_of, each)])) for name, each in found.items()
         },
+    }
+
+
+def courses(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+    """Return how the gradient norm fell on the first problem, over oracle calls, by each method."""
+    return {name: _course(each[0]) for name, each in found.items()}
+
+
+def _course(result: Result) -> dict[str, list[float]]:
+    """Return the finite gradient norms of a solve at few of its iterations, ends included."""
+    assert result.history is not None
+    seen = zip(result.history.oracle_calls, result.history.grad_norm, strict=True)
+    finite = [pair for pair in seen if math.isfinite(pair[1])]
+    kept = np.unique(np.linspace(0, len(finite) - 1, MOST_POINTS).round().astype(int))
+    return {
+        "calls": [float(f"{finite[i][0]:.6g}") for i in kept],
+        "norms": [float(f"{finite[i][1]:.6g}") for i in kept],
     }
 
 

@@ -142,7 +142,11 @@ class Run(ABC, Generic[Own]):
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(
             statistics=dict(method.statistics)
-            | {"test": tested, "fresh": comparison.summary(found)}
+            | {
+                "test": tested,
+                "fresh": comparison.summary(found),
+                "courses": comparison.courses(found),
+            }
         )
 
     def _finished(self, method: Method, certificate: Mapping[str, Any]) -> Method:

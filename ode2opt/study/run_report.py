@@ -18,6 +18,7 @@ from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.solvers.method_file import Formula, Method
 from ode2opt.solvers.metric import Metric
+from ode2opt.study.convergence import add_convergence
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.run_files import (
@@ -51,7 +52,8 @@ def run_report(
         run_dir: the folder; its run may still be going on.
         benchmark: a comparison to show: the document of ``ode2opt bench --json``, of which
             ``methods`` and ``instances`` are read.
-        curves: gradient norms by iteration, from 0 on, for each method's name.
+        curves: gradient norms by iteration, from 0 on, for each method's name; by default those
+            that the method file has, over oracle calls.
 
     Examples:
         >>> run_report(Path("runs/logistic-a5a")).save("report.html")
@@ -65,6 +67,8 @@ def run_report(
     page = _begun_page(directory.method, method)
     _add_learned(page, method, options, metrics)
     _add_statistics(page, directory.method, method)
+    if curves is None:
+        add_convergence(page, directory.method, method, RIVALS)
     if benchmark is not None or curves is not None:
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)

@@ -88,6 +88,35 @@ def test_a_report_needs_no_jax(run, tmp_path):
     assert "pip install" in text
 
 
+def test_every_report_shows_how_gradient_norms_fell_over_calls(run):
+    """The last points are those of solves made here anew."""
+    (figure,) = [
+        one for one in figures_of(run_report(run).html()) if one["x"]["title"] == "oracle calls"
+    ]
+    method = Method.load(run / "method.safetensors")
+    curves = {curve["name"]: curve for curve in figure["curves"]}
+    assert list(curves)[:2] == ["learned", "L-BFGS"]
+    assert figure["threshold"] == TOL
+    fresh = {"learned": "method", "L-BFGS": "lbfgs", "auto": "auto"}
+    for name, key in fresh.items():
+        found = method.statistics["courses"][key]
+        np.testing.assert_allclose(curves[name]["x"], found["calls"], rtol=1e-5)
+        np.testing.assert_allclose(curves[name]["y"], found["norms"], rtol=1e-5)
+        assert curves[name]["y"][-1] <= TOL < curves[name]["y"][0]
+        assert np.all(np.diff(curves[name]["x"]) >= 0)
+    firsts = [curve["y"][0] for curve in figure["curves"]]
+    np.testing.assert_allclose(firsts, firsts[0], rtol=1e-5)  # all begin at one point
+
+
+def test_damaged_courses_are_told(copied):
+    method = Method.load(copied / "method.safetensors")
+    for wrong in (3, {"lbfgs": {"calls": [1.0], "norms": []}}, {"lbfgs": {"calls": "x"}}):
+        spoiled = method.replace(statistics={**method.statistics, "courses": wrong})
+        spoiled.save(copied / "method.safetensors")
+        with pytest.raises(InputError, match=r"courses|course of lbfgs"):
+            run_report(copied)
+
+
 def test_the_plots_show_the_schedule_and_the_metrics(run):
     figures = figures_of(run_report(run).html())
     method = Method.load(run / "method.safetensors")
@@ -192,7 +221,7 @@ def test_an_instant_method_is_not_reported_as_what_it_is_not(instant):
     for promise in ("EIGAC", "spline coef", "linearly stable", "smallest margin", "Training found"):
         assert promise not in text
     labels = [figure["y"]["title"] for figure in figures_of(text)]
-    assert labels == ["length"]
+    assert labels == ["gradient norm", "length"]
     assert "No step is done yet" not in text
 
 

@@ -1,0 +1,62 @@
+"""How gradient norms fell on one fresh problem, as a method file keeps it, for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ode2opt.errors import InputError
+from ode2opt.schema import read
+from ode2opt.solvers.method_file import Method
+from ode2opt.study.curves import Curve
+from ode2opt.study.page import Page
+from ode2opt.study.run_files import part_of
+
+
+@dataclass(frozen=True)
+class Course:
+    """The gradient norms of a solve, and the oracle calls after which they were met."""
+
+    calls: tuple[float, ...]
+    norms: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.calls) != len(self.norms):
+            raise InputError(f"there are {len(self.calls)} calls and {len(self.norms)} norms.")
+
+
+def add_convergence(page: Page, file: Path, method: Method, names: Mapping[str, str]) -> None:
+    """Add a plot of gradient norms over oracle calls, where the method file has them.
+
+    Args:
+        page: the report.
+        file: the method's file, for what is said of a damaged one.
+        method: the method.
+        names: what the plot calls the method and those beside it.
+    """
+    if method.statistics.get("courses") is None:
+        return
+    found = part_of(file, method.statistics, "courses")
+    courses = {name: _course(file, name, found) for name in found}
+    known = [name for name in names if name in courses]
+    page.add_plot(
+        "Gradient norm on a fresh problem",
+        [
+            Curve(names.get(name, name), courses[name].calls, courses[name].norms)
+            for name in (*known, *(name for name in courses if name not in names))
+        ],
+        x="oracle calls",
+        y="gradient norm",
+        log_y=True,
+        threshold=method.tol,
+        caption="The first of the fresh test problems, by each method from the same start; the "
+        "dashed line is the tolerance.",
+    )
+
+
+def _course(file: Path, name: str, found: Mapping[str, object]) -> Course:
+    try:
+        return read(Course, part_of(file, found, name))
+    except InputError as error:
+        raise InputError(f"{file} is no valid method: its course of {name}: {error}") from None
