@@ -121,6 +121,32 @@ def test_a_named_dataset_or_method_is_an_input_too(run_cli, here, real_data, mon
         assert contents(here) == before
 
 
+def test_predictions_replace_neither_the_model_nor_the_rows(run_cli, here):
+    model, predict = "model.safetensors", ["predict", "model.safetensors", "data.csv"]
+    assert run_cli("solve", "data.csv", *SOLVE, "--out", model)[0] == 0
+    shutil.copy("data.csv", "test.csv")
+    before = contents(here)
+    for arguments in (
+        [*predict, "--out", "data.csv"],
+        [*predict, "--json", model],
+        ["coefficients", model, "--json", model],
+        ["coefficients", model, "--out", f"./{model}"],
+        ["solve", "data.csv", *SOLVE, "--test", "test.csv", "--out", "test.csv"],
+    ):
+        code, out, err = run_cli(*arguments, "--overwrite")
+        assert (code, out, "is the input" in " ".join(err.split())) == (2, "", True)
+    for arguments in (
+        [*predict, "--out", "mine.csv"],
+        ["coefficients", model, "--out", "mine.csv"],
+    ):
+        (here / "mine.csv").write_text("mine\n")
+        assert "or add --overwrite" in " ".join(run_cli(*arguments)[2].split())
+        assert run_cli(*arguments, "--overwrite")[0] == 0
+        assert run_cli(*arguments)[0] == 0  # now it is an earlier output
+    (here / "mine.csv").unlink()
+    assert contents(here) == before
+
+
 NOT_OURS = {
     "solve --out": ["solve", "data.csv", *SOLVE, "--out", "notes.txt"],
     "solve --json": ["solve", "data.csv", *SOLVE, "--json", "notes.txt"],
