@@ -113,14 +113,55 @@ def test_the_means_of_a_data_set_are_those_of_its_train_rows(tmp_path):
     assert data.train.A[3, 0] == pytest.approx(np.nanmean(p[:60]) / 59)
 
 
-def test_parts_drop_rows_file_by_file(tmp_path, holes):
-    for i, rows in enumerate(np.array_split(np.arange(N), 3)):
+@pytest.mark.parametrize("missing", ["drop", "mean"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_parts_treat_missing_cells_as_one_file_does(tmp_path, holes, missing, scale):
+    holes["p"] += np.linspace(0, 5, N)  # each part has a mean of its own
+    for i, rows in enumerate(np.array_split(np.arange(N), 7)):
         write(holes.iloc[rows], tmp_path / f"{i}.csv")
-    problem = Parts(Logistic, files_in_parts(tmp_path, "y", missing="drop"), labels=True, l2=0.1)
-    kept = holes.dropna()
-    whole = pd.get_dummies(kept.drop(columns="y"), prefix_sep="=", dtype=float)
-    x = solve(Logistic(whole.to_numpy(), kept["y"], l2=0.1), tol=1e-10).x
+    files = files_in_parts(tmp_path, "y", missing=missing)
+    problem = Parts(Logistic, files, labels=True, l2=0.1, scale=scale)
+    kept = holes.dropna() if missing == "drop" else holes
+    A = pd.get_dummies(kept.drop(columns="y"), prefix_sep="=", dtype=float)
+    A = A.fillna(A.mean()).to_numpy()
+    sizes = abs(A).max(axis=0) if scale else 1.0
+    x = solve(Logistic(A / sizes, kept["y"], l2=0.1), tol=1e-10).x
     np.testing.assert_allclose(solve(problem, tol=1e-10).x, x, atol=1e-8)
+    whole = read_table(write(holes, tmp_path / "whole.csv"), label="y", missing=missing)
+    assert problem.encoding.names == whole.encoding.names
+    if missing == "mean":
+        fills = [[c.fill for c in e.numbers] for e in (problem.encoding, whole.encoding)]
+        np.testing.assert_allclose(*fills)
+    assert len(problem.notes) <= 5
+    assert "0.csv: " in problem.notes[0]
+
+
+def test_parts_of_archives_are_filled_too(tmp_path):
+    A = np.random.default_rng(0).standard_normal((30, 3))
+    A[abs(A) < 0.4] = 0
+    A[[1, 5, 20], [0, 1, 2]] = np.nan
+    b = np.arange(30.0) % 2
+    for i, rows in enumerate(np.array_split(np.arange(30), 2)):
+        S = sp.csr_array(A[rows])
+        parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
+        np.savez(tmp_path / f"{i}.npz", y=b[rows], **parts)
+    problem = Parts(Logistic, files_in_parts(tmp_path, missing="mean"), labels=True)
+    whole = Logistic(np.where(np.isnan(A), np.nanmean(A, axis=0), A), b)
+    x = np.array([1.0, -2, 3])
+    np.testing.assert_allclose(problem.gradient(x), whole.gradient(x), rtol=1e-12)
+    np.testing.assert_allclose(problem.encoding.fills, np.nanmean(A, axis=0))
+
+
+def test_files_that_count_indices_from_0_and_from_1_do_not_go_together(tmp_path):
+    (tmp_path / "a.svm").write_text("1 0:2 1:1\n0 1:1\n")
+    (tmp_path / "b.svm").write_text("1 1:2\n0 1:1\n")
+    with pytest.raises(InputError, match=r"b.svm has indices from 1, but .*a.svm has .* from 0"):
+        Parts(Logistic, files_in_parts(tmp_path), labels=True)
+
+
+def test_words_of_dropped_rows_are_no_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("p,q,y\n1,a,0\n2,b,1\n,rare,1\n")
+    assert read_table(tmp_path / "t.csv", missing="drop").columns == ["p", "q=a", "q=b"]
 
 
 # Decimal commas --------------------------------------------------------------------------------

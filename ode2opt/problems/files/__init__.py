@@ -10,7 +10,7 @@ from ode2opt.errors import InputError
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.arrays import read_npz
 from ode2opt.problems.files.columns import Asked, Wanted
-from ode2opt.problems.files.data_table import DataTable, table_of
+from ode2opt.problems.files.data_table import DataTable, part_of, table_of
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.encoded import EncodedRows, encoded_rows
 from ode2opt.problems.files.libsvm import read_libsvm
@@ -136,9 +136,9 @@ def _texts(names: Names) -> tuple[str, ...]:
 
 
 def as_written(path: Path, asked: Asked) -> DataTable:
-    """Read a file by its ending; columns of words stay what they are."""
+    """Read a file by its ending as a part: words and missing cells stay what they are."""
     check_file(path)
-    return table_of(reader_of(path)(path, asked), asked.missing)
+    return part_of(reader_of(path)(path, asked), asked.missing)
 
 
 def reader_of(path: Path) -> Callable[[Path, Wanted], RawTable]:
@@ -166,6 +166,7 @@ __all__ = [
     "asked_for",
     "check_file",
     "naming",
+    "part_of",
     "raw_table",
     "read_csv",
     "read_encoded",

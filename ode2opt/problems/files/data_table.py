@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import many
-from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.problems._arrays import Array
 from ode2opt.problems.categories import Category, Words, all_words, column_names, one_hot
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
-from ode2opt.problems.files.missing import column_means, filled, settled
+from ode2opt.problems.files.missing import Holes, holes_of, means, settled
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.preparing import Place, row_place
 
@@ -30,6 +30,7 @@ class DataTable:
         notes: sentences about what was done.
         place: the names of rows in errors: "line 17" of text, counting every line of the file, or
             "row 16", counting rows of data from 1.
+        holes: where missing cells are that are to be filled, see :func:`part_of`.
     """
 
     A: Array
@@ -42,6 +43,7 @@ class DataTable:
     rows: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     place: Place = row_place
+    holes: Holes | None = None
 
     def in_numbers(self) -> DataTable:
         """Return the table with columns of 0 and 1 for the words."""
@@ -67,14 +69,29 @@ def table_of(raw: RawTable, missing: str, among: np.ndarray | None = None) -> Da
         missing: what happens to missing cells: "error", "drop" or "mean".
         among: which rows means are taken over, as a mask; by default all.
     """
+    table = part_of(raw, missing)
+    if table.holes is None:
+        return table
+    rows, holes = (table.A, table.holes) if among is None else holes_of(raw.A[among])
+    fills = means(*holes.totals(rows), raw.column)
+    return replace(
+        table,
+        A=table.holes.filled(table.A, fills),
+        encoding=_encoding(raw, missing, fills),
+        holes=None,
+    )
+
+
+def part_of(raw: RawTable, missing: str) -> DataTable:
+    """Return a part of a table: cells that are to be filled with means are zeros and ``holes``."""
     raw = settled(raw, missing)
-    A, fills, notes = raw.A, None, raw.notes
+    A, notes, holes, fills = raw.A, raw.notes, None, None
     if missing == "mean":
-        fills = column_means(raw if among is None else raw.take(among))
-        A = filled(raw.A, fills)
-        if A is not raw.A:
-            count = many(_count_missing(raw.A), "missing cell")
-            notes = (*notes, f"{count} have become the means of their columns.")
+        A, holes = holes_of(raw.A)
+        fills = np.zeros(A.shape[1])
+        if len(holes):
+            filled = many(len(holes), "missing cell")
+            notes = (*notes, f"{filled} replaced by the means of their columns.")
     assert raw.labels is not None
     return DataTable(
         A,
@@ -86,11 +103,8 @@ def table_of(raw: RawTable, missing: str, among: np.ndarray | None = None) -> Da
         rows=np.arange(len(raw)) if raw.rows is None else raw.rows,
         notes=notes,
         place=raw.place,
+        holes=holes,
     )
-
-
-def _count_missing(A: Array) -> int:
-    return int(np.isnan(A.data if is_sparse(A) else A).sum())
 
 
 def _encoding(raw: RawTable, missing: str, fills: np.ndarray | None) -> TableEncoding:
@@ -113,6 +127,15 @@ def _encoding(raw: RawTable, missing: str, fills: np.ndarray | None) -> TableEnc
     width = len(numbers) + sum(len(column.words) for column in worded)
     columns, header = (*numbers, *worded), tuple(raw.header)
     return TableEncoding(width, columns, header=header, named=raw.named, **common)
+
+
+def with_fills(encoding: TableEncoding, fills: np.ndarray) -> TableEncoding:
+    """Return an encoding with what missing cells of the columns of numbers are replaced by."""
+    if not encoding.columns:
+        return replace(encoding, width=len(fills), fills=tuple(fills.tolist()))
+    each = zip(encoding.numbers, fills.tolist(), strict=True)
+    numbers = (replace(column, fill=fill) for column, fill in each)
+    return replace(encoding, columns=(*numbers, *encoding.worded))
 
 
 def with_words(encoding: TableEncoding, words: Words, width: int | None = None) -> TableEncoding:

@@ -12,7 +12,7 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.categories import Category, one_hot
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.files.cells import MISSING_WORD
-from ode2opt.problems.files.missing import filled, missing_values, settled
+from ode2opt.problems.files.missing import holes_of, missing_values, settled
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.preparing import check_finite
 
@@ -55,7 +55,10 @@ def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: st
     words_count_as_unknown = encoding.missing == "mean" and unknown == "zero"
     kept = raw if words_count_as_unknown else _settled(raw, encoding)
     fills = np.array([c.fill for c in encoding.numbers] if encoding.columns else encoding.fills)
-    A = filled(kept.A, fills) if encoding.missing == "mean" else kept.A
+    A = kept.A
+    if encoding.missing == "mean":
+        A, holes = holes_of(A)
+        A = holes.filled(A, fills)
     check_finite(A, where, kept.names, kept.place)
     notes = list(kept.notes)
     if encoding.worded:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,8 +22,7 @@ def settled(raw: RawTable, missing: str) -> RawTable:
 
     Args:
         raw: the table.
-        missing: "error", "drop" or "mean"; with "mean" numbers stay NaN, see :func:`column_means`
-            and :func:`filled`.
+        missing: "error", "drop" or "mean"; with "mean" numbers stay NaN, see :func:`holes_of`.
     """
     rows = rows_with_missing(raw, numbers=missing != "mean")
     if not rows.any():
@@ -32,7 +32,7 @@ def settled(raw: RawTable, missing: str) -> RawTable:
     if rows.all():
         raise InputError("every row has a missing cell: --missing drop leaves none.")
     left_out = f"{many(int(rows.sum()), 'row')} of {len(raw):,} with missing cells are left out."
-    return replace(raw.take(~rows), notes=(*raw.notes, left_out))
+    return replace(raw.take(~rows).with_own_words(), notes=(*raw.notes, left_out))
 
 
 def rows_with_missing(raw: RawTable, numbers: bool = True) -> np.ndarray:
@@ -83,37 +83,54 @@ def _first_missing(raw: RawTable, row: int, missing: str) -> str:
     return f"the {what} in {where} is missing, and {ONLY_DROP}."
 
 
-def column_means(raw: RawTable) -> np.ndarray:
-    """Return the mean of each column of numbers over the cells that are not missing."""
-    A = raw.A
+@dataclass(frozen=True)
+class Holes:
+    """Where the missing cells of a matrix are, which has zeros there.
+
+    Attributes:
+        at: their places in a dense matrix (rows and columns), or in the entries of a sparse one.
+        columns: the column of each.
+    """
+
+    at: tuple[np.ndarray, ...]
+    columns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def totals(self, A: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of each column of the matrix, and how many cells are not missing."""
+        rows, columns = A.shape
+        sums = np.asarray(A.sum(axis=0), dtype=np.float64).reshape(-1)
+        return sums, rows - np.bincount(self.columns, minlength=columns)
+
+    def filled(self, A: Array, fills: np.ndarray) -> Array:
+        """Return the matrix with each missing cell replaced by what its column is filled with."""
+        if not len(self):
+            return A
+        A = A.copy()
+        (A.data if is_sparse(A) else A)[self.at] = fills[self.columns]
+        return A
+
+
+def holes_of(A: Array) -> tuple[Array, Holes]:
+    """Return a matrix with zeros where it is NaN, and where that is."""
     if is_sparse(A):
-        gone = np.isnan(A.data)
-        shape = A.shape[1]
-        sums = np.bincount(A.indices, np.where(gone, 0.0, A.data), minlength=shape)
-        counts = A.shape[0] - np.bincount(A.indices[gone], minlength=shape)
+        at: tuple[np.ndarray, ...] = (np.flatnonzero(np.isnan(A.data)),)
+        holes = Holes(at, A.indices[at[0]])
     else:
-        gone = np.isnan(A)
-        sums, counts = np.where(gone, 0.0, A).sum(axis=0), A.shape[0] - gone.sum(axis=0)
+        at = np.nonzero(np.isnan(A))
+        holes = Holes(at, at[1])
+    return holes.filled(A, np.zeros(A.shape[1])), holes
+
+
+def means(sums: np.ndarray, counts: np.ndarray, called: Callable[[int], str]) -> np.ndarray:
+    """Return the means of columns; ``called`` is what errors call a column."""
     if not np.all(counts):
-        column = raw.column(int(np.argmin(counts)))
+        column = called(int(np.argmin(counts)))
         raise InputError(f"{column} has no value in any row: leave it out with --drop.")
-    means = np.asarray(sums, dtype=np.float64) / counts
-    if not np.all(np.isfinite(means)):
-        column = raw.column(int(np.argmin(np.isfinite(means))))
+    found = sums / counts
+    if not np.all(np.isfinite(found)):
+        column = called(int(np.argmin(np.isfinite(found))))
         raise InputError(f"{column} has no finite mean: it holds infinite or very large numbers.")
-    return means
-
-
-def filled(A: Array, fills: np.ndarray) -> Array:
-    """Return the numbers with missing cells replaced by what their columns are filled with."""
-    if is_sparse(A):
-        data = np.where(np.isnan(A.data), fills[A.indices], A.data)
-        return type(A)((data, A.indices, A.indptr), shape=A.shape)
-    if A.dtype.kind != "f":
-        return A
-    rows, columns = np.nonzero(np.isnan(A))
-    if not len(rows):
-        return A
-    A = A.copy()
-    A[rows, columns] = fills[columns]
-    return A
+    return found

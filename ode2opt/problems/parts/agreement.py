@@ -10,9 +10,12 @@ import numpy as np
 from ode2opt.errors import InputError, shown
 from ode2opt.problems.categories import Words, all_words, width
 from ode2opt.problems.encoding import TableEncoding
-from ode2opt.problems.files.data_table import with_words
+from ode2opt.problems.files.data_table import with_fills, with_words
+from ode2opt.problems.files.missing import means
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Facts, Terms
+
+FEW = 4  # notes that are said of single parts
 
 
 def agreed(
@@ -25,10 +28,12 @@ def agreed(
     _alike(full, lambda part: ", ".join(map(shown, sorted(part.words))) or "none", "words in {}")
     columns = _columns(facts)
     words = all_words([part.words for part in full], sum(part.rows for part in full))
+    _alike(full, _first_index, "indices from {}")
     _alike(full, lambda part: part.dtype, "numbers of {}")
     _alike(full, lambda part: "dense" if part.pairs is None else "sparse", "a {} matrix")
     _alike(full, lambda part: "weights" if part.weighted else "no weights", "{}")
     _alike(full, lambda part: "offsets" if part.shifted else "no offsets", "{}")
+    fills = _fills(full, columns)
     values = _label_values(full, two=kind.binary) if labels else ()
     top = len(values) - 1 if labels else max(part.top for part in full)
     weight = sum(part.weight for part in full)
@@ -43,16 +48,49 @@ def agreed(
         weight=sum(part.rows for part in full) / weight,
         names=full[0].names,
         words=words,
-        encoding=_encoding(full, columns, words),
+        encoding=_encoding(full, columns, words, fills),
+        fills=fills,
     )
 
 
-def _encoding(facts: Sequence[Facts], columns: int, words: Words) -> TableEncoding | None:
+def _first_index(part: Facts) -> str:
+    """Return what a LIBSVM file counts columns from; of other parts that does not matter."""
+    return "0" if part.encoding is not None and part.encoding.zero_based else "1"
+
+
+def noted(facts: Sequence[Facts]) -> tuple[str, ...]:
+    """Return sentences about parts: one that is true of all once, else the first few."""
+    notes = [note for part in facts for note in part.notes]
+    common = [note for note in dict.fromkeys(notes) if notes.count(note) == len(facts)]
+    own = [f"{part.name}: {note}" for part in facts for note in part.notes if note not in common]
+    more = [f"And {len(own) - FEW:,} more such notes on other parts."] * (len(own) > FEW)
+    return (*common, *own[:FEW], *more)
+
+
+def _fills(facts: Sequence[Facts], columns: int) -> np.ndarray | None:
+    """Return the means of columns over all parts; None where missing cells are not filled."""
+    if any(part.totals is None for part in facts):
+        return None
+    sums, counts = np.zeros((2, columns))
+    for part in facts:
+        assert part.totals is not None
+        sums[: part.columns] += part.totals[0]
+        counts[: part.columns] += part.totals[1]
+        counts[part.columns :] += part.rows  # zeros that nobody wrote down
+    names = facts[0].names
+    return means(sums, counts, lambda j: f"column {j}" if names is None else f"column '{names[j]}'")
+
+
+def _encoding(
+    facts: Sequence[Facts], columns: int, words: Words, fills: np.ndarray | None
+) -> TableEncoding | None:
     """Return how the columns of files became those of the matrix; None where rows are no files'."""
     if any(part.encoding is None for part in facts):
         return None
     first = facts[0].encoding
     assert first is not None
+    if fills is not None:
+        first = with_fills(first, fills)
     return with_words(first, words, width(columns, words))
 
 

@@ -13,6 +13,7 @@ from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
 from ode2opt.problems.categories import Category, Words, one_hot, stays_dense, width
 from ode2opt.problems.encoding import TableEncoding
+from ode2opt.problems.files.missing import Holes
 from ode2opt.problems.gram import extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.preparing import Place, check_finite, largest_entries, scaled
@@ -32,6 +33,7 @@ class Block:
         place: what errors call a row, by its number from 0.
         encoding: how the columns of a file became these.
         notes: sentences about what was done to a file.
+        holes: cells of A that are to be replaced by the means of their columns over all parts.
     """
 
     A: Array
@@ -44,6 +46,7 @@ class Block:
     place: Place | None = None
     encoding: TableEncoding | None = None
     notes: tuple[str, ...] = ()
+    holes: Holes | None = None
 
     def __len__(self) -> int:
         return int(self.A.shape[0])
@@ -92,7 +95,8 @@ class Given:
 class Facts:
     """What has to be known of a part before its problem can be made.
 
-    Columns, sizes and entries are those of numbers; ``words`` come beside them.
+    Columns, sizes and entries are those of numbers; ``words`` come beside them. ``totals`` are the
+    sums of columns and how many cells are not missing, where means are to replace those that are.
     """
 
     name: str
@@ -113,6 +117,7 @@ class Facts:
     words: Words = field(default_factory=dict)
     encoding: TableEncoding | None = None
     notes: tuple[str, ...] = ()
+    totals: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ class Look:
                 words={name: column.words for name, column in block.categories.items()},
                 encoding=block.encoding,
                 notes=block.notes,
+                totals=None if block.holes is None else block.holes.totals(A),
             )
 
     def _values(self, labels: np.ndarray) -> tuple[Any, ...]:
@@ -212,6 +218,7 @@ class Terms:
         names: those of the columns of numbers, where they have some.
         words: those in columns of words; each is a column, after those of numbers.
         encoding: how the columns of files became those of the matrix, where rows are of files.
+        fills: what missing cells of each column are replaced by.
     """
 
     kind: type[LinearModel]
@@ -223,6 +230,7 @@ class Terms:
     names: tuple[str, ...] | None = None
     words: Words = field(default_factory=dict)
     encoding: TableEncoding | None = None
+    fills: np.ndarray | None = None
 
     def made(self, part: Facts) -> Facts:
         """Return a part's facts as they are when words have become columns."""
@@ -253,6 +261,8 @@ class Terms:
 
     def _matrix(self, block: Block) -> Array:
         A = block.A
+        if self.fills is not None and block.holes is not None:
+            A = block.holes.filled(A, self.fills)
         if self.words:
             A = one_hot(A, block.categories, self.words)
         elif A.shape[1] < self.columns:

@@ -13,10 +13,10 @@ from ode2opt.problems.files import (
     as_written,
     asked_for,
     check_file,
+    part_of,
     read_libsvm,
     read_parquet,
     reader_of,
-    table_of,
 )
 from ode2opt.problems.files.parquet import row_groups
 from ode2opt.problems.parts.blocks import Block
@@ -40,7 +40,7 @@ class FilePart:
     def read(self) -> Block:
         if self.group is not None:
             raw = read_parquet(self.path, self.asked, self.group)
-            table = table_of(raw, self.asked.missing)
+            table = part_of(raw, self.asked.missing)
         else:
             table = as_written(self.path, self.asked)
         return Block(
@@ -53,6 +53,7 @@ class FilePart:
             place=table.place,
             encoding=table.encoding,
             notes=table.notes,
+            holes=table.holes,
         )
 
 
@@ -81,8 +82,6 @@ def files_in_parts(
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
     asked = asked_for(label, weights, **table)
-    if asked.missing == "mean":
-        raise InputError("--missing mean is for one file: of many files choose --missing drop.")
     return [part for path in paths for part in _parts(path, asked)]
 
 

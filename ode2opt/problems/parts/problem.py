@@ -18,7 +18,7 @@ from ode2opt.problems.categories import column_names
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.parts.agreement import agreed
+from ode2opt.problems.parts.agreement import agreed, noted
 from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source, Terms
 from ode2opt.problems.parts.engines import Engine, Threads
 from ode2opt.problems.row_model import RowModel
@@ -81,7 +81,7 @@ class Parts(RowModel):
         self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
         self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
         self.encoding = terms.encoding
-        self.notes = tuple(dict.fromkeys(note for part in facts.values() for note in part.notes))
+        self.notes = noted([*facts.values()])
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)
