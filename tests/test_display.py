@@ -14,6 +14,7 @@ from ode2opt import (
     Lpp,
     Memory,
     Method,
+    Model,
     Parts,
     Poisson,
     Problem,
@@ -24,8 +25,11 @@ from ode2opt import (
 )
 from ode2opt.display import Listing, html_table, vector_words
 from ode2opt.dynamics.certificate import Certificate, Condition
+from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.parts import Block
+from ode2opt.problems.quality import Quality
 from ode2opt.problems.transformed import Transformed
+from ode2opt.solvers.model_file import Fit
 
 HOSTILE = "</td></table><script>alert('1')</script><img src=x onerror=\"y\"> & \x1b[2J"
 RNG = np.random.default_rng(0)
@@ -78,6 +82,15 @@ class FromFile:
         return Block(A, B)
 
 
+def fitted(name="age", label="y", classes=("no", "yes"), **options):
+    """A model of five columns, one of them called ``name``."""
+    columns = [ColumnEncoding(each) for each in ("a", "b", "c", "d", name)]
+    header = (*(column.name for column in columns), label)
+    encoding = TableEncoding(5, tuple(columns), header=header, named=True, label=label)
+    coef = np.array([[0.1, -3.0, 0.2, 0.4, 2.0]])
+    return Model("logistic", coef, np.array([0.5]), encoding, np.array(classes), **options)
+
+
 def certificate(method):
     conditions = {
         "stability": Condition(0.25, 1.5, 3, 4, 5),
@@ -96,6 +109,9 @@ def certificate(method):
         Parts(Logistic, [FromFile()]),
         Family(HOSTILE, lambda rng, part: None),
         certificate(HOSTILE),
+        fitted(name=HOSTILE),
+        fitted(label=HOSTILE),
+        fitted(classes=("no", HOSTILE)),
     ],
     ids=lambda shown: type(shown).__name__,
 )  # fmt: skip
@@ -238,6 +254,16 @@ def test_a_method_shows_what_it_was_learned_for():
     text = read(Method(Schedule([0.5], [0.5], [1]), "logistic a5a", 3e-4))
     assert "logistic a5a" in text
     assert "0.0003" in text
+
+
+def test_a_model_shows_its_fit_and_its_largest_coefficients():
+    fit = Fit(rows=60, l2=0.01, success=True, quality={"holdout": Quality(20, 0.75, 0.5)})
+    text = read(fitted(fit=fit))
+    assert "b -3, age 2, d 0.4, c 0.2, a 0.1" in text
+    assert "no yes" in text
+    assert "accuracy 0.75" in text
+    several = Model("softmax", np.ones((3, 5)), np.zeros(3), TableEncoding(5), np.arange(3))
+    assert "softmax" in read(several)
 
 
 def test_a_certificate_shows_levels_and_margins_but_no_traces():

@@ -8,6 +8,7 @@ import base64
 import io
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbclient import NotebookClient
@@ -21,7 +22,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 def run(path: Path) -> None:
     """Execute one notebook in place."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    with TemporaryDirectory() as folder:  # what a notebook writes
+        settings = {"timeout": 600, "kernel_name": "python3"}
+        NotebookClient(notebook, resources={"metadata": {"path": folder}}, **settings).execute()
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in notebook.cells:
         cell.metadata = {}

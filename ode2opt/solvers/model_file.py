@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.display import Displayed, Listing, brief
 from ode2opt.errors import InputError, many, shown
 from ode2opt.problems._arrays import Array, as_count, as_matrix, as_ridge
 from ode2opt.problems.encoding import TableEncoding
@@ -36,6 +37,7 @@ from ode2opt.storage import (
 
 VERSION = 1
 PRECISIONS = ("float64", "float32")
+LARGEST = 5  # coefficients that a notebook shows
 _COEF, _INTERCEPT, _SCALING, _TABLE = "coefficients", "intercept", "scaling", "table"
 _NO_OPTIONS = {"A", "b", "l2", "weights", "intercept", "offset", "classes"}
 
@@ -71,7 +73,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Displayed):
     """A fitted linear model: predicts for rows of the columns that it was fitted to.
 
     Attributes:
@@ -139,6 +141,26 @@ class Model:
             words.append(f"classes {shown(self.classes.tolist())}")
         words += [f"{on}: {quality}" for on, quality in self.fit.quality.items()]
         return f"Model({', '.join(words)})"
+
+    def _listing(self) -> Listing:
+        rows = [("problem", self.problem), ("columns", f"{self.coef.shape[1]:,}")]
+        if self.encoding.label is not None:
+            rows.append(("predicts", str(self.encoding.label)))
+        if self.classes is not None:
+            rows.append(("classes", brief(self.classes.tolist())))
+        rows += [(name, brief(value)) for name, value in self.options.items()]
+        told = {"rows": self.fit.rows, "l2": self.fit.l2, "tolerance reached": self.fit.success}
+        rows += [(name, brief(value)) for name, value in told.items() if value is not None]
+        rows += [(f"quality on {on}", str(quality)) for on, quality in self.fit.quality.items()]
+        if len(self.coef) == 1:
+            rows += [("intercept", f"{self.intercept[0]:.4g}"), ("largest", self._largest())]
+        return Listing("Model", rows)
+
+    def _largest(self) -> str:
+        """Return the largest coefficients with the names of their columns."""
+        names, coef = self.encoding.names, self.coef[0]
+        first = np.argsort(-np.abs(coef), kind="stable")[:LARGEST]
+        return ", ".join(f"{names[i]} {coef[i]:.4g}" for i in first)
 
     @classmethod
     def of(
