@@ -164,7 +164,7 @@ def test_unseen_words_are_zeros_on_request(tmp_path):
     np.testing.assert_array_equal(dense(found.A), [[3, 1, 0, 0], [4, 0, 0, 1]])
     said = " ".join(found.notes)
     assert "ignored: 'extra'" in said
-    assert "In column 'q' 'c' count as no word" in said
+    assert "does not know are zeros: 'c' in column 'q'." in said
     with pytest.raises(InputError, match="unknown is 'ones'"):
         read_encoded(tmp_path / "new.csv", encoding, unknown="ones")
 

@@ -47,7 +47,7 @@ def test_missing_cells_are_told_dropped_or_filled_as_pandas_does(tmp_path, holes
     np.testing.assert_array_equal(dropped.A, dummies.loc[kept])
     np.testing.assert_array_equal(dropped.labels, holes["y"][kept])
     np.testing.assert_array_equal(dropped.rows, kept)
-    assert f"{N - len(kept)} rows of {N}" in " ".join(dropped.notes)
+    assert f"{N - len(kept)} rows of {N} left out" in " ".join(dropped.notes)
     filled = read_table(path, missing="mean")
     np.testing.assert_allclose(filled.A, dummies.fillna(holes[["p", "q"]].mean()), rtol=1e-13)
     fills = [column.fill for column in filled.encoding.numbers]
@@ -320,7 +320,7 @@ def test_the_options_of_the_commands(tmp_path, holes, run_cli):
     code, told, _ = run_cli("solve", path, *model, *options, "--out", tmp_path / "x.npz")
     assert code == 0
     assert "decimal commas" in told
-    assert "means of their columns" in " ".join(told.split())
+    assert "40 missing cells filled with column means." in " ".join(told.split())
     A = pd.get_dummies(holes[["p", "q", "kind"]], prefix_sep="=", dtype=float)
     A = A.fillna(A.mean()).to_numpy()
     with np.load(tmp_path / "x.npz") as found:
@@ -330,7 +330,7 @@ def test_the_options_of_the_commands(tmp_path, holes, run_cli):
     options = ["--missing", "drop", "--columns", "p,q"]
     code, told, _ = run_cli("bench", "logistic", path, *few, *options)
     assert code == 0
-    assert "with missing cells are left out" in " ".join(told.split())
+    assert "left out: cells are missing." in " ".join(told.split())
     code, _, told = run_cli("bench", "logistic", "digits", *few, *options)
     assert code == 2
     assert "for files of your own" in told

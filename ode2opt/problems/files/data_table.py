@@ -90,8 +90,7 @@ def part_of(raw: RawTable, missing: str) -> DataTable:
         A, holes = holes_of(raw.A)
         fills = np.zeros(A.shape[1])
         if len(holes):
-            filled = many(len(holes), "missing cell")
-            notes = (*notes, f"{filled} replaced by the means of their columns.")
+            notes = (*notes, f"{many(len(holes), 'missing cell')} filled with column means.")
     assert raw.labels is not None
     return DataTable(
         A,

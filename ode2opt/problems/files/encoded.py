@@ -102,8 +102,11 @@ def _known(column: ColumnEncoding, category: Category, unknown: str, notes: list
             f"--unknown zero counts such words as none of those it knows."
         )
     if unseen or missing:
-        told = [_listed(unseen)] * bool(unseen) + ["missing words"] * missing
-        notes.append(f"In column '{column.name}' {' and '.join(told)} count as no word.")
+        told = ["missing words"] * missing + [_listed(unseen)] * bool(unseen)
+        notes.append(
+            f"Words that the model does not know are zeros: {' and '.join(told)} in column "
+            f"'{column.name}'."
+        )
     codes = {word: k for k, word in enumerate(column.words)}
     places = np.array([*(codes.get(word, MISSING_WORD) for word in category.words), MISSING_WORD])
     return Category(places[category.codes].astype(np.int32), column.words)

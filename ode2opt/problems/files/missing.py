@@ -31,7 +31,7 @@ def settled(raw: RawTable, missing: str) -> RawTable:
         raise InputError(_first_missing(raw, int(np.argmax(rows)), missing))
     if rows.all():
         raise InputError("every row has a missing cell: --missing drop leaves none.")
-    left_out = f"{many(int(rows.sum()), 'row')} of {len(raw):,} with missing cells are left out."
+    left_out = f"{many(int(rows.sum()), 'row')} of {len(raw):,} left out: cells are missing."
     return replace(raw.take(~rows).with_own_words(), notes=(*raw.notes, left_out))
 
 
