@@ -227,7 +227,7 @@ def test_code_that_computes_nothing_is_no_part_of_the_key(tmp_path):
     assert len(seen) == len(NUMERICS) + 1
 
 
-HARMLESS = {f"ode2opt.{name}" for name in ("errors", "schema", "storage", "locking")}
+HARMLESS = {f"ode2opt.{name}" for name in ("display", "errors", "schema", "storage", "locking")}
 HARMLESS |= {"ode2opt", "ode2opt.study", "ode2opt.study.reproduction.cache", "ode2opt.study.pool"}
 DASK = "ode2opt.integrations.dask"  # loaded where rows are Dask's, which those of a study are not
 
