@@ -260,7 +260,7 @@ def test_a_model_shows_its_fit_and_its_largest_coefficients():
     fit = Fit(rows=60, l2=0.01, success=True, quality={"holdout": Quality(20, 0.75, 0.5)})
     text = read(fitted(fit=fit))
     assert "b -3, age 2, d 0.4, c 0.2, a 0.1" in text
-    assert "no yes" in text
+    assert "no, yes" in text
     assert "accuracy 0.75" in text
     several = Model("softmax", np.ones((3, 5)), np.zeros(3), TableEncoding(5), np.arange(3))
     assert "softmax" in read(several)

@@ -23,7 +23,7 @@ def run(path: Path) -> None:
     """Execute one notebook in place."""
     notebook = nbformat.read(path, as_version=4)
     with TemporaryDirectory() as folder:  # what a notebook writes
-        settings = {"timeout": 600, "kernel_name": "python3"}
+        settings = {"timeout": 600, "kernel_name": "python3", "coalesce_streams": True}
         NotebookClient(notebook, resources={"metadata": {"path": folder}}, **settings).execute()
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in notebook.cells:

@@ -147,13 +147,14 @@ class Model(Displayed):
         if self.encoding.label is not None:
             rows.append(("predicts", str(self.encoding.label)))
         if self.classes is not None:
-            rows.append(("classes", brief(self.classes.tolist())))
+            rows.append(("classes", ", ".join(map(brief, self.classes.tolist()))))
         rows += [(name, brief(value)) for name, value in self.options.items()]
         told = {"rows": self.fit.rows, "l2": self.fit.l2, "tolerance reached": self.fit.success}
         rows += [(name, brief(value)) for name, value in told.items() if value is not None]
         rows += [(f"quality on {on}", str(quality)) for on, quality in self.fit.quality.items()]
         if len(self.coef) == 1:
-            rows += [("intercept", f"{self.intercept[0]:.4g}"), ("largest", self._largest())]
+            rows.append(("intercept", f"{self.intercept[0]:.4g}"))
+            rows.append(("largest coefficients", self._largest()))
         return Listing("Model", rows)
 
     def _largest(self) -> str:
