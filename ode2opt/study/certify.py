@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ode2opt.dynamics.certificate import Certificate, certificate_of
@@ -18,10 +19,11 @@ from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
 from ode2opt.solvers import Method
-from ode2opt.solvers.built_in import METHODS, built_in
+from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
+from ode2opt.solvers.library import method_of
 
 ESTIMATORS = ("power", "l0l1")
-Certifiable = str | Method | Coefficients | Schedule
+Certifiable = str | Path | Method | Coefficients | Schedule
 
 
 def certify(
@@ -35,7 +37,8 @@ def certify(
     """Say what theory and instances promise about a method.
 
     Args:
-        method: a built-in name, a learned method, coefficients, or a schedule for curvature 1.
+        method: a name, a learned method, the ``Path`` of its file, coefficients, or a schedule for
+            curvature 1.
         problems: instances of one kind and shape.
         K: iterations to follow on each; a learned method is followed to its horizon at most. An
             instant method has nothing to follow.
@@ -47,6 +50,7 @@ def certify(
         >>> certificate = certify("eigac-c4", [problem])
         >>> print(*certificate.words(), sep="\\n")
     """
+    method = _loaded(method)
     if isinstance(method, Method) and method.instant:
         return no_table(method, len(problems))
     name, subject, K = _subject(method, K)
@@ -82,12 +86,22 @@ def certify_family(
     as_count(instances, "instances")
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)
+    method = _loaded(method)
     _subject(method, K)
     if worst_case is not None:
         check_worst_case(worst_case, K)
     problems = [family.sample([seed, i], part="test") for i in range(instances)]
     fitted = fit_l0l1(family) if estimator == "l0l1" else None
     return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
+
+
+def _loaded(method: Certifiable) -> str | Method | Coefficients | Schedule:
+    """Return a built-in name or coefficients as they are, and anything else as ``solve`` does."""
+    if isinstance(method, Coefficients) or (isinstance(method, str) and method in METHODS):
+        return method
+    found = method_of(method)
+    assert not isinstance(found, BuiltIn)
+    return found
 
 
 def _as_learned(
@@ -103,7 +117,7 @@ def _as_learned(
     return subjects.problems, options
 
 
-def _subject(method: Certifiable, K: int) -> tuple[str, Any, int]:
+def _subject(method: str | Method | Coefficients | Schedule, K: int) -> tuple[str, Any, int]:
     """Return a method's name, what there is to certify about it, and how many iterations of it."""
     as_count(K, "max_iter")
     if isinstance(method, Method):

@@ -118,11 +118,16 @@ def test_a_bare_schedule_says_nothing_of_a_flow():
     assert "nothing is said of a flow" in found.words()[0]
 
 
-def test_what_cannot_be_followed_has_the_guard_alone():
+def test_what_cannot_be_followed_has_the_guard_alone(tmp_path):
     method = ode2opt.Method(
         None, "test", 1e-3, "family", 1.0, guard=ode2opt.Guard(fallback="metric-lbfgs")
     )
-    found = ode2opt.certify(method, [TIGHT] * 3)
+    method.save(tmp_path / "mine.safetensors")
+    found, by_path = (
+        ode2opt.certify(m, [TIGHT] * 3) for m in (method, tmp_path / "mine.safetensors")
+    )
+    assert by_path.summary() == found.summary()
+    assert ode2opt.certify("logistic-phishing", [TIGHT] * 3).summary() == found.summary()
     assert found.levels == {"flow": False, "sequence": False, "guarded": True}
     assert found.margins == {"convergence": None, "stability": None, "linear": None}
     assert found.refused
@@ -181,6 +186,8 @@ def test_the_worst_case_can_be_added():
         ),
         (lambda: ode2opt.certify("lbfgs", [TIGHT]), "no schedule of three numbers"),
         (lambda: ode2opt.certify("eigac-c3", [TIGHT]), "Unknown method"),
+        (lambda: ode2opt.certify("mine.safetensors", [TIGHT]), "pathlib.Path"),
+        (lambda: ode2opt.certify(3, [TIGHT]), "not int"),
         (lambda: certificate_of(Default(), [TIGHT], t0=0.2), "must exceed alpha h"),
         (
             lambda: certificate_of(
