@@ -64,31 +64,41 @@ def test_quality_is_told_on_the_rows_and_on_a_test_file(run_cli, tmp_path, cance
         tmp_path / "test.csv",
     )  # fmt: skip
     assert code == 0
-    assert "on the rows" in out
-    assert "on test.csv" in out
+    assert "on rows of the fit" in out
+    assert "on rows of test.csv" in out
     assert out.count("accuracy") == out.count("log-loss") == 2
 
 
-def test_rows_held_back_are_not_fitted_to(run_cli, tmp_path, cancer):
-    """Their cells may be anything: the model is the same, so nothing was learned of them."""
-    file, model = tmp_path / "train.csv", tmp_path / "m.safetensors"
-    more = ("--holdout", 0.2, "--seed", 3, "--missing", "mean", "--scale-columns", "--out", model)
-    document = solve(run_cli, file, *more)
-    one = Model.load(model)
-    assert document["quality"]["fit"]["rows"] == one.fit.rows == 240
-    assert document["quality"]["holdout"]["rows"] == 60
-    held = held_rows(file)
+MORE = ("--holdout", 0.2, "--seed", 3, "--scale-columns")
+
+
+def test_rows_held_back_are_measured_on_and_not_fitted_to(run_cli, tmp_path, cancer):
+    document = solve(run_cli, tmp_path / "train.csv", *MORE)
+    held = held_rows(tmp_path / "train.csv")
     scaled = cancer[:300] / cancer[:300][~held].max()
-    assert_measures(document["quality"]["holdout"], theirs(scaled[~held]), scaled[held])
-    other = cancer[:300].copy()
-    other.iloc[held, 0] = 1e6
-    other.iloc[np.flatnonzero(held)[:3], 1] = np.nan
-    other.to_csv(file, index=False)
-    solve(run_cli, file, *more)
-    two = Model.load(model)
+    model = theirs(scaled[~held])
+    assert (document["quality"]["fit"]["rows"], held.sum()) == (240, 60)
+    assert_measures(document["quality"]["fit"], model, scaled[~held])
+    assert_measures(document["quality"]["holdout"], model, scaled[held])
+
+
+def test_nothing_is_learned_of_rows_held_back(run_cli, tmp_path, cancer):
+    """Whatever their cells are, the model, its means for missing cells and scales are the same."""
+    file, model = tmp_path / "train.csv", tmp_path / "m.safetensors"
+    held, frame, models = np.flatnonzero(held_rows(file)), cancer[:300].copy(), []
+    fitted = np.setdiff1d(np.arange(300), held)
+    frame.iloc[fitted[:9], 0] = np.nan
+    for value in (3.0, 1e6):
+        frame.iloc[held, 0] = value
+        frame.iloc[held[:3], 1] = np.nan
+        frame.to_csv(file, index=False)
+        solve(run_cli, file, *MORE, "--missing", "mean", "--out", model)
+        models.append(Model.load(model))
+    one, two = models
     np.testing.assert_array_equal(one.coef, two.coef)
-    assert one.encoding == two.encoding
     np.testing.assert_array_equal(one.scaling, two.scaling)
+    assert one.encoding == two.encoding
+    assert one.encoding.numbers[0].fill == pytest.approx(frame.iloc[fitted, 0].mean())
 
 
 def held_rows(file):

@@ -268,6 +268,29 @@ def test_classes_are_written_as_they_stood_in_the_file(run_cli, tmp_path, churn,
     assert set(lines[1:]) == set(shown)
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet", "npz", "parts"])
+def test_true_and_false_are_predicted_as_such(run_cli, tmp_path, churn, form):
+    churn = churn.drop(columns="plan").assign(left=churn["left"] == "yes")
+    file, model = tmp_path / f"data.{form}", tmp_path / "m.safetensors"
+    if form == "npz":
+        np.savez(file, A=churn[["age", "spent"]], b=churn["left"])
+    elif form == "parquet":
+        churn.to_parquet(file)
+    else:
+        file.mkdir() if form == "parts" else None
+        churn.to_csv(file / "0.csv" if form == "parts" else file, index=False)
+    label = [] if form == "npz" else ["--label", "left"]
+    run_cli("solve", file, "--problem", "logistic", "--l2", L2, "--out", model, *label)
+    new = file / "0.csv" if form == "parts" else file
+    run_cli("predict", model, new, "--out", tmp_path / "p.csv", "--proba")
+    found = pd.read_csv(tmp_path / "p.csv", dtype=str)
+    assert list(found.columns) == ["prediction", "proba_False", "proba_True"]
+    assert set(found["prediction"]) == {"False", "True"}
+    document = json.loads(run_cli("predict", model, new, "--json", "-")[1])
+    right = np.mean(np.array(document["predictions"]) == churn["left"])
+    assert document["quality"]["accuracy"] == pytest.approx(right)
+
+
 @pytest.mark.parametrize("problem", ["leastsquares", "poisson", "lpp", "huber"])
 def test_numbers_are_predicted_as_scikit_learn_has_them(run_cli, tmp_path, problem):
     X, y = load_diabetes(return_X_y=True, as_frame=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.cli.fitted import Others
-from ode2opt.errors import InputError, many
+from ode2opt.errors import InputError
 from ode2opt.terminal import mention
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ class FitRows:
 
         assert self.encoding is not None
         self.others.append(
-            Others("test", file.name, read_encoded(file, self.encoding, unknown="zero"))
+            Others(
+                "test", f"rows of {file.name}", read_encoded(file, self.encoding, unknown="zero")
+            )
         )
         self.check_others()
 
@@ -100,7 +102,7 @@ class FitRows:
         self.words, options = rows.words, options | {"weights": rows.weights}
         self.categories, self.encoding, self.notes = table.words, table.encoding, table.notes
         if kind.prediction.classes:
-            self.classes = np.unique(table.labels)
+            self._set_classes(np.unique(table.labels))
         self.check_others()
         if not self.scale:
             return kind(rows.A, rows.b, **options)
@@ -118,8 +120,7 @@ class FitRows:
         share, seed = self.held_back
         choose = partial(held_out, share=share, seed=seed, classes=kind.prediction.classes)
         table, others = read_split(self.where, choose, **self.reading)
-        where = f"{many(len(others.rows), 'row')} held back"
-        self.others.append(Others("holdout", where, others))
+        self.others.append(Others("holdout", "rows held back", others))
         return table
 
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
@@ -142,5 +143,11 @@ class FitRows:
         model = Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
         self.categories, self.encoding, self.notes = model.words, model.encoding, model.notes
-        self.classes = np.array(model.label_values) if labels else None
+        if labels:
+            self._set_classes(np.array(model.label_values))
         return model
+
+    def _set_classes(self, labels: np.ndarray) -> None:
+        """Keep the labels in their order; true and false are read as 1 and 0."""
+        truths = self.encoding is not None and self.encoding.truths
+        self.classes = labels.astype(bool) if truths else labels

@@ -51,11 +51,11 @@ class Others:
         from ode2opt.solvers.class_labels import as_targets
 
         if self.rows.labels is None:
-            raise InputError(f"{self.where} has no labels, so nothing can be measured on it.")
+            raise InputError(f"The {self.where} have no labels, so nothing can be measured there.")
         try:
             as_targets(self.rows.labels, classes)
         except InputError as error:
-            raise InputError(f"{self.where}: {error}") from None
+            raise InputError(f"In the {self.where}: {error}") from None
 
 
 def measured(model: Model, problem: Any, found: Result, others: list[Others]) -> dict[str, Quality]:
@@ -87,7 +87,7 @@ def _of_fit(problem: Any, found: Result) -> Quality | None:
 
 def quality_facts(quality: dict[str, Quality], others: list[Others]) -> dict[str, str]:
     """Return lines for the table of a solve's facts."""
-    where = {"fit": "the rows"} | {each.name: each.where for each in others}
+    where = {"fit": "rows of the fit"} | {each.name: each.where for each in others}
     return {f"on {where[name]}": _with_rows(one) for name, one in quality.items()}
 
 

@@ -249,6 +249,9 @@ def _say_about(rows: FitRows, unscaled: bool) -> None:
     from ode2opt.problems import categories
 
     say_words(rows.words, rows.notes)
+    for other in rows.others:
+        for note in other.rows.notes:
+            say(f"Of the {other.where}: {note}")
     if rows.categories:
         say(categories.told(rows.categories))
     if unscaled:

@@ -62,6 +62,7 @@ class TableEncoding:
         header: all columns of the file in its order, those that were not used included.
         named: whether the file had a header; columns without one are matched by position.
         label, weights: the names of these columns (arrays of an NPZ file), None where not known.
+        truths: whether the labels were true and false, which are 1 and 0 for a problem.
         decimal: the decimal sign of text.
         missing: what happens to missing cells: "error", "drop" (leave the row out) or "mean".
         zero_based: whether the indices of a LIBSVM file count from 0; None of other files.
@@ -83,6 +84,7 @@ class TableEncoding:
     named: bool = False
     label: str | None = None
     weights: str | None = None
+    truths: bool = False
     decimal: str = "."
     missing: str = "error"
     zero_based: bool | None = None

@@ -6,7 +6,7 @@ from ode2opt.solvers.built_in import METHODS
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.model_file import Model
+from ode2opt.solvers.model import Model
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
 from ode2opt.solvers.run import Progress

@@ -1,30 +1,23 @@
-"""The model file: a fitted linear model that predicts, in one safetensors file.
+"""The model file: a fitted linear model in one safetensors file.
 
 Reading it needs NumPy only, validates every field, and executes nothing from the file.
 """
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, brief
-from ode2opt.errors import InputError, many, shown
-from ode2opt.problems._arrays import Array, as_count, as_matrix, as_ridge
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import as_count, as_ridge
 from ode2opt.problems.encoding import TableEncoding
-from ode2opt.problems.family import KINDS, kind_of
-from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.predicting import Prediction
-from ode2opt.problems.quality import Quality, tally
-from ode2opt.problems.row_model import RowModel
-from ode2opt.schema import read
-from ode2opt.solvers.class_labels import as_classes, as_targets, restored, stored
+from ode2opt.problems.quality import Quality
+from ode2opt.schema import read as read_fields
+from ode2opt.solvers.class_labels import restored, stored
 from ode2opt.storage import (
     MODEL,
     as_document,
@@ -36,10 +29,9 @@ from ode2opt.storage import (
 )
 
 VERSION = 1
-PRECISIONS = ("float64", "float32")
-LARGEST = 5  # coefficients that a notebook shows
 _COEF, _INTERCEPT, _SCALING, _TABLE = "coefficients", "intercept", "scaling", "table"
-_NO_OPTIONS = {"A", "b", "l2", "weights", "intercept", "offset", "classes"}
+_PLAIN = ("problem", "fit", "precision")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -72,254 +64,6 @@ class Fit:
                 raise InputError(f"its {name} is {value}.")
 
 
-@dataclass(frozen=True, eq=False)
-class Model(Displayed):
-    """A fitted linear model: predicts for rows of the columns that it was fitted to.
-
-    Attributes:
-        problem: the loss by its name: "logistic", "softmax", "squaredhinge", "poisson",
-            "leastsquares", "lpp" or "huber".
-        coef: coefficients by class (or target) and column, for columns as they are in the file.
-        intercept: one for each class (or target), zero where none was fitted.
-        encoding: the columns: their names, words and means for missing cells, the label's name.
-        classes: the labels, in the order of ``coef``; None where numbers are predicted.
-        options: those of the loss, such as ``p`` and ``delta``.
-        scaling: what columns were divided by in the fit; ``coef`` is without it.
-        fit: how it was fitted, and how well it fits.
-        precision: "float32" where the fit was in single precision.
-        estimator: what a scikit-learn estimator needs to be made again.
-
-    Examples:
-        >>> model = Model.of(problem, solve(problem))
-        >>> model.save("model.safetensors")
-        >>> Model.load("model.safetensors").predict(A)
-    """
-
-    problem: str
-    coef: np.ndarray
-    intercept: np.ndarray
-    encoding: TableEncoding
-    classes: np.ndarray | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    scaling: np.ndarray | None = None
-    fit: Fit = field(default_factory=Fit)
-    precision: str = "float64"
-    estimator: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        _check_options(self.problem, self.options)
-        if self.precision not in PRECISIONS:
-            raise InputError(f"its precision is {shown(self.precision)}.")
-        if self.coef.ndim != 2 or self.intercept.shape != self.coef.shape[:1]:
-            raise InputError(
-                f"its coefficients have the shape {self.coef.shape}, its intercept "
-                f"{self.intercept.shape}."
-            )
-        self._check_classes()
-        n = self.coef.shape[1]
-        if self.encoding.width != n:
-            raise InputError(f"it has {n} coefficients for {self.encoding.width} columns.")
-        if self.scaling is not None and not (
-            self.scaling.shape == (n,) and np.all(self.scaling > 0)
-        ):
-            raise InputError("its scaling is not one positive number a column.")
-
-    def _check_classes(self) -> None:
-        width = len(self.coef)
-        if not self.prediction.classes:
-            if self.classes is not None:
-                raise InputError(f"it has classes, but {self.problem} predicts numbers.")
-            return
-        known = 0 if self.classes is None else len(self.classes)
-        one, each = self.problem != "softmax", self.problem != "logistic"
-        if not ((one and width == 1 and known == 2) or (each and width == known >= 2)):
-            raise InputError(f"it has {known} classes and {width} rows of coefficients.")
-
-    def __repr__(self) -> str:
-        words = [self.problem, many(self.coef.shape[1], "column")]
-        if self.classes is not None:
-            words.append(f"classes {shown(self.classes.tolist())}")
-        words += [f"{on}: {quality}" for on, quality in self.fit.quality.items()]
-        return f"Model({', '.join(words)})"
-
-    def _listing(self) -> Listing:
-        rows = [("problem", self.problem), ("columns", f"{self.coef.shape[1]:,}")]
-        if self.encoding.label is not None:
-            rows.append(("predicts", str(self.encoding.label)))
-        if self.classes is not None:
-            rows.append(("classes", ", ".join(map(brief, self.classes.tolist()))))
-        rows += [(name, brief(value)) for name, value in self.options.items()]
-        told = {"rows": self.fit.rows, "l2": self.fit.l2, "tolerance reached": self.fit.success}
-        rows += [(name, brief(value)) for name, value in told.items() if value is not None]
-        rows += [(f"quality on {on}", str(quality)) for on, quality in self.fit.quality.items()]
-        if len(self.coef) == 1:
-            rows.append(("intercept", f"{self.intercept[0]:.4g}"))
-            rows.append(("largest coefficients", self._largest()))
-        return Listing("Model", rows)
-
-    def _largest(self) -> str:
-        """Return the largest coefficients with the names of their columns."""
-        names, coef = self.encoding.names, self.coef[0]
-        first = np.argsort(-np.abs(coef), kind="stable")[:LARGEST]
-        return ", ".join(f"{names[i]} {coef[i]:.4g}" for i in first)
-
-    @classmethod
-    def of(
-        cls,
-        problem: RowModel,
-        result: Any,
-        *,
-        classes: Any = None,
-        encoding: TableEncoding | None = None,
-        scaling: np.ndarray | None = None,
-        tol: float | None = None,
-        quality: Mapping[str, Quality] | None = None,
-        **more: Any,
-    ) -> Model:
-        """Return the model of a problem's solution.
-
-        Args:
-            problem: a built-in loss on rows, in one matrix or in parts.
-            result: what ``solve`` returned for it.
-            classes: the labels that the problem's 0, 1, ... stand for; these by default.
-            encoding: the columns; without names by default.
-            scaling: what the columns were divided by; the coefficients are then divided, too.
-            tol: the tolerance that was asked for.
-            quality: how well it fits, by the rows it was measured on.
-            more: ``options`` as in the attributes; by default those of the problem, unless it is
-                in parts.
-        """
-        coef, intercept = _by_class(problem, np.asarray(result.x))
-        if scaling is not None:
-            coef = coef / scaling
-        if isinstance(problem, LinearModel):
-            names = option_names(type(problem))
-            more = {"options": {name: getattr(problem, name) for name in names}} | more
-        labels = classes
-        if labels is None and kind_of(problem.kind.lower()).prediction.classes:
-            labels = np.arange(max(2, problem.width))
-        return cls(
-            problem=problem.kind.lower(),
-            coef=coef.astype(np.float64),
-            intercept=intercept.astype(np.float64),
-            classes=None if labels is None else as_classes(labels),
-            encoding=encoding or TableEncoding(coef.shape[1]),
-            scaling=scaling,
-            fit=Fit(
-                rows=problem.N,
-                l2=problem.l2,
-                tol=tol,
-                grad_norm=result.grad_norm if math.isfinite(result.grad_norm) else None,
-                success=result.success,
-                quality=dict(quality or {}),
-            ),
-            precision=str(np.dtype(coef.dtype)),
-            **more,
-        )
-
-    @property
-    def prediction(self) -> Prediction:
-        """How scores are read."""
-        return KINDS[self.problem].prediction
-
-    def scores(self, A: Array) -> np.ndarray:
-        """Return A times the coefficients plus the intercept: N numbers, or N for each class.
-
-        Args:
-            A: rows with the model's columns in their order, dense or sparse.
-        """
-        A = as_matrix(A)
-        n = self.coef.shape[1]
-        if A.shape[1] != n:
-            raise InputError(f"The rows have {A.shape[1]} columns, the model {n}.")
-        found = np.asarray(A @ self.coef.T) + self.intercept
-        return found[:, 0] if len(self.coef) == 1 else found
-
-    def predict(self, A: Array) -> np.ndarray:
-        """Return the class of each row, as its label; for counts the means, else the scores."""
-        scores = self.scores(A)
-        if self.classes is None:
-            return self.prediction.numbers(scores)
-        return self.classes[self.prediction.chosen(scores)]
-
-    def predict_proba(self, A: Array) -> np.ndarray:
-        """Return the probabilities of classes, one column for each; logistic and softmax only."""
-        if self.prediction.probabilities is None:
-            raise InputError(
-                f"A model of {self.problem} has no probabilities: logistic and softmax have."
-            )
-        return self.prediction.probabilities(self.scores(A))
-
-    def quality(self, A: Array, labels: Array, weights: Array = None) -> Quality:
-        """Return how well the model predicts rows.
-
-        Args:
-            A: the rows.
-            labels: of the rows: classes as in ``classes``, else numbers.
-            weights: of the rows; one each by default.
-        """
-        targets = as_targets(np.asarray(labels), self.classes)
-        return tally(self.prediction, self.scores(A), targets, weights).quality()
-
-    def coefficients(self) -> dict[str, Any]:
-        """Return names and numbers for JSON: columns, intercept, coefficients, classes.
-
-        Of a model with scores for each class, ``intercept`` and ``coefficients`` have an entry for
-        each. Columns without a name are called by their numbers, from 0.
-        """
-        single = len(self.coef) == 1
-        return {
-            "columns": self.encoding.names,
-            "intercept": float(self.intercept[0]) if single else self.intercept.tolist(),
-            "coefficients": self.coef[0].tolist() if single else self.coef.tolist(),
-            "classes": None if self.classes is None else self.classes.tolist(),
-        }
-
-    def save(self, path: str | Path) -> None:
-        """Write the file; a crash or a full disk leaves what was there."""
-        arrays = {_COEF: self.coef, _INTERCEPT: self.intercept}
-        if self.scaling is not None:
-            arrays[_SCALING] = self.scaling
-        arrays[_TABLE] = as_document(self.encoding.to_json())
-        form, classes = (None, None) if self.classes is None else stored(self.classes)
-        header = _Header(
-            version=VERSION,
-            options=dict(self.options),
-            classes=None if classes is None else tuple(classes),
-            class_form=form,
-            estimator=None if self.estimator is None else dict(self.estimator),
-            **{name: getattr(self, name) for name in _PLAIN},
-        )
-        save_tensors(path, MODEL, arrays, asdict(header))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Model:
-        """Read a file written by :meth:`save`; every field is checked, nothing is executed."""
-        arrays, about = load_tensors(path, MODEL, VERSION, "model", documents=[_TABLE])
-        try:
-            return cls._from(arrays, read(_Header, about))
-        except InputError as error:
-            raise InputError(f"{path} is no valid model: {error}") from None
-
-    @classmethod
-    def _from(cls, arrays: dict[str, np.ndarray], header: _Header) -> Model:
-        expect(arrays, lambda name: name in (_COEF, _INTERCEPT, _SCALING, _TABLE))
-        classes = header.classes
-        return cls(
-            coef=finite(arrays, _COEF),
-            intercept=finite(arrays, _INTERCEPT),
-            scaling=finite(arrays, _SCALING) if _SCALING in arrays else None,
-            classes=None if classes is None else restored(header.class_form, classes),
-            encoding=TableEncoding.from_json(read_document(arrays, _TABLE)),
-            options=header.options,
-            estimator=header.estimator,
-            **{name: getattr(header, name) for name in _PLAIN},
-        )
-
-
-_PLAIN = ("problem", "fit", "precision")
-
-
 @dataclass(frozen=True)
 class _Header:
     """The description in a model file; its arrays are beside it."""
@@ -334,23 +78,43 @@ class _Header:
     estimator: dict[str, Any] | None = None
 
 
-def _check_options(problem: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown loss, and options that it does not take."""
-    kind: type[LinearModel] = kind_of(str(problem))
-    for name in options:
-        if name not in option_names(kind):
-            raise InputError(f"{problem} has no option {shown(name)}.")
-    kind(np.zeros((1, 1)), np.zeros(1), **options)  # which checks their values
+def write(path: str | Path, model: Any) -> None:
+    """Write a :class:`ode2opt.Model`; a crash or a full disk leaves what was there."""
+    arrays = {_COEF: model.coef, _INTERCEPT: model.intercept}
+    if model.scaling is not None:
+        arrays[_SCALING] = model.scaling
+    arrays[_TABLE] = as_document(model.encoding.to_json())
+    form, classes = (None, None) if model.classes is None else stored(model.classes)
+    header = _Header(
+        version=VERSION,
+        options=dict(model.options),
+        classes=None if classes is None else tuple(classes),
+        class_form=form,
+        estimator=None if model.estimator is None else dict(model.estimator),
+        **{name: getattr(model, name) for name in _PLAIN},
+    )
+    save_tensors(path, MODEL, arrays, asdict(header))
 
 
-def _by_class(problem: RowModel, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a solution's coefficients by class and column, and its intercepts."""
-    by_column = x.reshape(-1, problem.width)
-    if problem.intercept:
-        return by_column[:-1].T.copy(), by_column[-1].copy()
-    return by_column.T.copy(), np.zeros(problem.width, dtype=x.dtype)
+def read(path: str | Path, make: Callable[..., Made]) -> Made:
+    """Return what ``make`` makes of the fields of a model, checked."""
+    arrays, about = load_tensors(path, MODEL, VERSION, "model", documents=[_TABLE])
+    try:
+        return make(**_fields(arrays, read_fields(_Header, about)))
+    except InputError as error:
+        raise InputError(f"{path} is no valid model: {error}") from None
 
 
-def option_names(kind: type[LinearModel]) -> set[str]:
-    """Return the names of a loss's own options."""
-    return set(inspect.signature(kind.__init__).parameters) - _NO_OPTIONS - {"self"}
+def _fields(arrays: dict[str, np.ndarray], header: _Header) -> dict[str, Any]:
+    expect(arrays, lambda name: name in (_COEF, _INTERCEPT, _SCALING, _TABLE))
+    classes = header.classes
+    found = {
+        "coef": finite(arrays, _COEF),
+        "intercept": finite(arrays, _INTERCEPT),
+        "scaling": finite(arrays, _SCALING) if _SCALING in arrays else None,
+        "classes": None if classes is None else restored(header.class_form, classes),
+        "encoding": TableEncoding.from_json(read_document(arrays, _TABLE)),
+        "options": header.options,
+        "estimator": header.estimator,
+    }
+    return found | {name: getattr(header, name) for name in _PLAIN}

@@ -95,8 +95,10 @@ def test_means_beyond_the_largest_number_have_no_measure(rng):
 
 def test_a_share_of_each_class_is_held_back_at_random_and_the_same_for_a_seed():
     labels = np.repeat(["a", "b", "c"], [50, 30, 1])
+    for seed in range(5):
+        held = held_out(labels, 0.2, seed, classes=True)
+        assert [int(held[labels == one].sum()) for one in "abc"] == [10, 6, 0]
     held = held_out(labels, 0.2, 0, classes=True)
-    assert [int(held[labels == one].sum()) for one in "abc"] == [10, 6, 0]
     assert np.array_equal(held, held_out(labels, 0.2, 0, classes=True))
     assert not np.array_equal(held, held_out(labels, 0.2, 1, classes=True))
     assert not np.array_equal(held[:50], np.arange(50) < 10)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -157,6 +158,14 @@ def test_sparse_rows_and_single_precision_are_taken():
 def test_rows_that_do_not_fit_are_told(rows, file):
     with pytest.raises(InputError, match=r"columns|matrix|finite"):
         Model.load(file).predict(rows)
+
+
+def test_columns_of_a_frame_are_found_by_name(file):
+    model, names = Model.load(file), ["a", "b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names).assign(e=0)
+    np.testing.assert_array_equal(model.scores(frame[["e", "c", "a", "d", "b"]]), model.scores(X))
+    with pytest.raises(InputError, match="no column 'd'"):
+        model.predict(frame.drop(columns="d"))
 
 
 def test_a_loss_of_ones_own_has_no_model_file():

@@ -13,7 +13,7 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.files.columns import Asked, Wanted
-from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.matching import Matching
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.sizes import check_columns
@@ -59,6 +59,7 @@ def read_npz(path: Path, wanted: Wanted) -> RawTable:
         weights=_weights(path, arrays, wanted.weights, A.shape[0]),
         label=wanted.label,
         weighed=wanted.weights,
+        truths=b is not None and b.dtype.kind in "bUO" and are_truths(b.tolist()),
     )
 
 

@@ -110,6 +110,7 @@ def _encoding(raw: RawTable, missing: str, fills: np.ndarray | None) -> TableEnc
     common: dict[str, Any] = {
         "label": raw.label,
         "weights": raw.weighed,
+        "truths": raw.truths,
         "decimal": raw.decimal,
         "missing": missing,
         "zero_based": raw.zero_based,

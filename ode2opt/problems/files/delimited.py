@@ -25,7 +25,7 @@ from ode2opt.problems.files.cells import (
     truth_values,
 )
 from ode2opt.problems.files.columns import Columns, Wanted
-from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.layout import Layout, layout_of
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.scanning import Kinds, first_fault, scanned
@@ -171,6 +171,7 @@ def _table(
             categories[names[j]] = Category(codes, tuple(known))
     numbers = [j for j in columns.features if names[j] not in categories]
     notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
+    labels = None if columns.label is None else parsers[columns.label]
     return RawTable(
         cells[:, numbers],
         [names[j] for j in numbers],
@@ -182,6 +183,7 @@ def _table(
         named=layout.named,
         label=None if columns.label is None else names[columns.label],
         weighed=None if columns.weights is None else names[columns.weights],
+        truths=isinstance(labels, Labels) and are_truths(labels.words),
         decimal=decimal,
         encoded=columns.encoded,
         notes=(*columns.notes, *notes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ def as_labels(labels: np.ndarray) -> np.ndarray:
         return words
     values: dict[str | None, float] = dict(zip(kinds, truths.tolist(), strict=True))
     return np.array([values.get(word, np.nan) for word in words])
+
+
+def are_truths(labels: Iterable[Any]) -> bool:
+    """Whether labels, each of which is here once or more, are true and false."""
+    kinds = {label for label in labels if label is not None}
+    return bool(kinds) and truth_values(str(label) for label in kinds) is not None
 
 
 def _words(labels: list[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ from ode2opt.errors import InputError, MissingDependencyError
 from ode2opt.problems.categories import Category
 from ode2opt.problems.files.cells import MISSING_WORD, truth_values
 from ode2opt.problems.files.columns import Columns, Wanted
-from ode2opt.problems.files.labels import as_labels
+from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import check_content
 from ode2opt.problems.preparing import Place, row_place
@@ -76,6 +76,7 @@ class _Columns:
             named=True,
             label=None if label is None else names[label],
             weighed=None if weights is None else names[weights],
+            truths=label is not None and are_truths(self.arrow.column(label).unique().to_pylist()),
             encoded=columns.encoded,
             notes=columns.notes,
         )

@@ -27,6 +27,7 @@ class RawTable:
         place: the names of rows in errors.
         header: all columns of the file; ``named`` tells whether they have names.
         label, weighed: the names of labels and weights.
+        truths: whether the labels were true and false.
         decimal: the decimal sign.
         zero_based: whether indices count from 0.
         encoded: how columns had to be read, where an encoding says so.
@@ -44,6 +45,7 @@ class RawTable:
     named: bool = False
     label: str | None = None
     weighed: str | None = None
+    truths: bool = False
     decimal: str = "."
     zero_based: bool | None = None
     encoded: Sequence[ColumnEncoding] = ()
