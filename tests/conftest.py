@@ -1,8 +1,12 @@
-"""Fixtures shared by all tests, and how the suite compiles and searches."""
+"""Fixtures shared by all tests, and how the suite compiles, searches and forgets."""
 
+import ctypes
+import gc
 import os
 import signal
-from importlib.metadata import version
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 
 from ode2opt import cli
+from ode2opt.precision import jax_precision
 
 CACHE = Path(__file__).parents[1] / ".pytest_cache"
 # Most of the suite's time would be that of optimising compiled programs which run once. XLA refuses
@@ -19,16 +24,72 @@ KNOWN_TO_TAKE_THEM = ("0.10.",)
 LONG = ("tests/learning/", "tests/study/", "tests/integrations/", "tests/test_")
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Set what JAX reads when it is imported, here, in workers and in the processes of tests.
 
     A program is compiled once for all of them. Where XLA_FLAGS is set, to nothing even, it stays:
     ``make test-all`` compiles as users do.
     """
+    config.stash[PEAKS] = {}
+    config.pluginmanager.register(Workers())
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    if version("jaxlib").startswith(KNOWN_TO_TAKE_THEM):
-        os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+    with suppress(PackageNotFoundError):
+        if version("jaxlib").startswith(KNOWN_TO_TAKE_THEM):
+            os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """After the last test of a file forget what was compiled, and give memory back.
+
+    Programs are kept on disk (above), so that the next file reads what it needs again.
+    """
+    if nextitem is not None and nextitem.path == item.path:
+        return
+    for library in ("equinox", "jax"):
+        if library in sys.modules:
+            sys.modules[library].clear_caches()
+    gc.collect()
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # a C library other than glibc
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def peak_memory():
+    """Return the most bytes of memory that this process has held; None where nobody tells."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+PEAKS = pytest.StashKey[dict[str, int]]()
+
+
+class Workers:
+    """The peaks of the processes of pytest-xdist, told by each at its end."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        if peak := getattr(node, "workeroutput", {}).get("peak_memory"):
+            node.config.stash[PEAKS][node.gateway.id] = peak
+
+
+def pytest_sessionfinish(session):
+    peak = peak_memory()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak_memory"] = peak
+    elif peak is not None:
+        session.config.stash[PEAKS]["main"] = peak
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Tell how much memory each process of the tests took; 1.5 GB is what they may."""
+    told = ", ".join(f"{name} {peak / 1e9:.2f} GB" for name, peak in config.stash[PEAKS].items())
+    if told:
+        terminalreporter.write_line(f"peak memory: {told}")
 
 
 def pytest_collection_modifyitems(items):
@@ -64,9 +125,7 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def x64():
     """JAX in double precision, for tests that call it directly."""
-    import jax
-
-    with jax.enable_x64(True):
+    with jax_precision():
         yield
 
 

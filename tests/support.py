@@ -6,6 +6,9 @@ import math
 import subprocess
 import sys
 
+import numpy as np
+import scipy.sparse
+
 from ode2opt import solve
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
@@ -19,6 +22,13 @@ def visited(problem, x0, method, iterations):
         callback=lambda progress: points.append(progress.x) and None,
     )  # fmt: skip
     return points
+
+
+def random_sparse(rng, shape, density):
+    """A sparse matrix of uniform numbers, as any version of SciPy makes it."""
+    places = rng.choice(shape[0] * shape[1], int(density * shape[0] * shape[1]), replace=False)
+    entries = scipy.sparse.coo_array((rng.random(len(places)), np.divmod(places, shape[1])), shape)
+    return entries.tocsr()
 
 
 def said_without(module, code):

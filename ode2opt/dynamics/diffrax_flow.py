@@ -25,6 +25,7 @@ from ode2opt.dynamics.default import T0
 from ode2opt.dynamics.inertial import ishd
 from ode2opt.dynamics.jaxed import double, refuse_single_precision, to_jax
 from ode2opt.errors import InputError, unknown_name
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array, as_positive
 from ode2opt.problems.base import Problem
 
@@ -137,7 +138,7 @@ def flow(
         if np.any(np.diff(inside) < 0):
             raise InputError(f"The times wanted must rise from {t0:g} to {t1:g}.")
     refuse_single_precision(coefficients, problem, x0, scale, ts)
-    with jax.enable_x64(True):
+    with jax_precision():
         if not is_jax_namespace(problem.xp):
             problem = to_jax(problem)
         return _solve(

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.function import FunctionProblem
@@ -31,7 +32,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(True):
+        with jax_precision():
             return function(*args, **kwargs)
 
     return wrapped

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, MissingDependencyError, installing
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array, as_count, as_number, namespace, refuse_complex
 from ode2opt.problems.base import Problem
 
@@ -79,7 +80,7 @@ def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[OfArrays, OfArra
 
     def in_double(compiled: OfArrays) -> OfArrays:
         def call(*args: Array) -> np.ndarray:
-            with jax.enable_x64(True):
+            with jax_precision():
                 return np.asarray(compiled(*(np.asarray(a, dtype=np.float64) for a in args)))
 
         return call

@@ -16,6 +16,7 @@ from ode2opt.dynamics import (
     Table,
     stability_margin,
 )  # fmt: skip
+from ode2opt.precision import jax_precision
 
 TARGET = DefaultCoefficients(3.0)
 T = np.linspace(1.0, 21.0, 301)
@@ -100,7 +101,7 @@ def test_feasible_is_feasible_whatever_its_parameters(seed):
     )
     h, t = 0.04, 1 + 0.04 * np.arange(500)
     schedule, curves = coefficients.schedule(h, 1.0, 500), coefficients.curves(t)
-    with jax.enable_x64(True):
+    with jax_precision():
         curvature = np.exp(np.asarray(jax.vmap(coefficients.log_curvature)(t)))
     margins = stability_margin(schedule.a, schedule.c, schedule.d, curvature)
     np.testing.assert_allclose(margins, 0.1, atol=1e-9)

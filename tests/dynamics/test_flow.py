@@ -10,6 +10,7 @@ from support import visited
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.dynamics import Default, Spline, Table, double, flow, stack, to_jax
 from ode2opt.dynamics.iterates import iterates
+from ode2opt.precision import jax_precision
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -99,7 +100,7 @@ def stopped_by(solver, **options):
 
 @pytest.fixture(scope="module")
 def reference():
-    with jax.enable_x64(True):
+    with jax_precision():
         return stopped_by("dopri8", rtol=1e-12, atol=1e-14)
 
 
@@ -209,7 +210,7 @@ def test_bad_input_is_named(call, said):
 
 
 def test_precision_does_not_depend_on_a_global_switch():
-    with jax.enable_x64(False):
+    with jax_precision(False):
         found = flow(Default(1.0), logistic(), np.ones(5), t1=2.0, dense=True)
         assert found.x.dtype == found(1.5).x.dtype == np.float64
         end = lambda x: flow(Default(1.0), logistic(), x, t1=2.0).x.sum()  # noqa: E731

@@ -2,7 +2,6 @@
 
 import math
 
-import jax
 import numpy as np
 import pytest
 from fuzz import wild
@@ -12,11 +11,12 @@ from fuzz.soak_solves import FREE, GUARDED, Soak, judged
 from support import counting
 
 from ode2opt import LeastSquares, Status, solve
+from ode2opt.precision import jax_precision
 
 
 @pytest.fixture(autouse=True)
 def double():
-    with jax.enable_x64(True):
+    with jax_precision():
         yield
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 import psutil
 import pytest
 import scipy.sparse as sp
-from support import said_without
+from support import random_sparse, said_without
 
 from ode2opt import (
     Huber,
@@ -134,7 +134,7 @@ def test_solvers_and_memories_find_the_point_of_one_matrix(client, data):
 
 
 def test_a_large_point_goes_to_each_worker_once(client, data):
-    A = sp.random_array((60, 20_000), density=0.01, rng=0, format="csr")
+    A = random_sparse(np.random.default_rng(0), (60, 20_000), 0.01)
     b = np.arange(60.0)
     parts = [Piece("a", Block(A[:20], b[:20])), Piece("b", Block(A[20:], b[20:]))]
     mine = Parts(LeastSquares, parts, engine=Cluster(client))

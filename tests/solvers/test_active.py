@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse.linalg
+from support import random_sparse
 
 from ode2opt import SquaredHinge, solve
 from ode2opt.problems.line import Line
@@ -83,7 +84,7 @@ def test_rows_without_curvature_cost_nothing():
 
 def test_where_many_rows_have_curvature_metrics_go_on():
     rng = np.random.default_rng(1)
-    A = scipy.sparse.random_array((30_000, 200), density=0.15, rng=rng, format="csr")
+    A = random_sparse(rng, (30_000, 200), 0.15)
     problem = SquaredHinge(A, (rng.random(30_000) < 0.5).astype(float), l2=1e-4)
     result = solve(problem, tol=1e-7)
     assert result.success

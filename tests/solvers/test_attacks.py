@@ -2,7 +2,6 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from ode2opt import (
     Status,
     solve,
 )
+from ode2opt.precision import jax_precision
 from ode2opt.solvers.metric import Metric
 
 
@@ -74,7 +74,7 @@ def test_lengths_are_measured_in_the_problems_own(method):
 @pytest.mark.parametrize("method", ["auto", "lbfgs"])
 def test_a_norm_too_large_for_its_precision_is_no_success(dtype, size, method):
     """f = |x|^2/4, so that the gradient is x/2."""
-    with jax.enable_x64(True):
+    with jax_precision():
         eye, zeros = jnp.eye(2, dtype=dtype), jnp.zeros(2, dtype=dtype)
         x0 = jnp.full((2,), size, dtype=dtype)
         with pytest.raises(InputError, match="start"):

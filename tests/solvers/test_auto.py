@@ -9,6 +9,7 @@ import scipy.optimize
 import scipy.sparse
 import torch
 from sklearn.linear_model import LogisticRegression
+from support import random_sparse
 
 from ode2opt import (
     Family,
@@ -42,7 +43,7 @@ def data(N, n, seed=0):
 
 def wide(N=500, n=3000):
     rng = np.random.default_rng(0)
-    A = scipy.sparse.random_array((N, n), density=0.01, rng=rng, format="csr")
+    A = random_sparse(rng, (N, n), 0.01)
     return A, (rng.random(N) < 0.5).astype(float)
 
 

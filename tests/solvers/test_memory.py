@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from support import counting
+from support import counting, random_sparse
 
 from ode2opt import (
     Family,
@@ -430,7 +430,7 @@ def test_the_usual_cost_is_that_of_reaching_the_tolerance():
 def wide(seed, N=500, n=3000):
     rng = np.random.default_rng(seed)
     size = np.random.default_rng(0).permutation(np.logspace(0, 1.5, n))
-    A = scipy.sparse.random_array((N, n), density=0.01, rng=rng, format="csr")
+    A = random_sparse(rng, (N, n), 0.01)
     A = (A @ scipy.sparse.diags_array(size)).tocsr()
     return Logistic(A, (rng.random(N) < 0.5).astype(float), l2=1e-6)
 

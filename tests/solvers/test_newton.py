@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
+from support import random_sparse
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
 from ode2opt.problems.gram import BLOCK
@@ -19,7 +20,7 @@ def made(kind=Logistic, N=150, n=8, seed=0, **options):
 
 def sparse(N=400, n=2000, l2=1e-3):
     rng = np.random.default_rng(0)
-    A = scipy.sparse.random_array((N, n), density=0.02, rng=rng, format="csr")
+    A = random_sparse(rng, (N, n), 0.02)
     return Logistic(A, (rng.random(N) < 0.5).astype(float), l2=l2)
 
 

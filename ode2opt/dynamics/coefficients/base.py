@@ -15,6 +15,7 @@ from ode2opt.dynamics.default import check_times
 from ode2opt.dynamics.jaxed import double
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array, as_count
 
 Curve = Callable[[Array], Array]
@@ -145,7 +146,7 @@ def samples(curve: Curve, t0: float, t1: float, what: str, positive: bool) -> tu
     if not 0 < t0 < t1:
         raise InputError(f"A fit needs 0 < t0 < t1, not t0 = {t0:g} and t1 = {t1:g}.")
     t = np.geomspace(t0, t1, FIT_POINTS)
-    with jax.enable_x64(True):
+    with jax_precision():
         try:
             values = np.asarray(jax.vmap(curve)(jnp.asarray(t)), dtype=np.float64)
         except (TypeError, jax.errors.JAXTypeError):  # plain NumPy code, which cannot be traced

@@ -17,6 +17,7 @@ import numpy as np
 from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
 from ode2opt.errors import InputError
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array
 
 KNOTS = 9
@@ -48,7 +49,7 @@ class LogTimeCurve(eqx.Module):
 
     def regressed(self, t: np.ndarray, values: np.ndarray) -> LogTimeCurve:
         """Return the curve that fits values at times ``t`` by least squares."""
-        with jax.enable_x64(True):
+        with jax_precision():
             times = jnp.asarray(t)
             design = np.asarray(jax.vmap(lambda time: self.basis(self.position(time)))(times))
         fitted = np.linalg.lstsq(design, values, rcond=1e-12)[0]

@@ -14,6 +14,7 @@ import numpy as np
 from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
 from ode2opt.dynamics.default import ACTIVATIONS, ALPHA, DefaultCoefficients, H
 from ode2opt.errors import unknown_name
+from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array
 
 WIDTH = 50
@@ -59,7 +60,7 @@ class Network(eqx.Module):
 
     def regressed(self, t: np.ndarray, values: np.ndarray) -> Network:
         """Return the network whose last layer fits values at times ``t`` by least squares."""
-        with jax.enable_x64(True):
+        with jax_precision():
             hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
         size = float(np.abs(values).mean())
         unit = 2.0 ** round(np.log2(size)) if size else 1.0  # a power of 2: few compilations

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from ode2opt.machine import cpu_count, physical_memory
 from ode2opt.problems.parts.blocks import Facts, Look, Recipe, Source
 from ode2opt.problems.parts.held import HELD, Ask, Held, Rows
 from ode2opt.problems.parts.sums import Sums
@@ -56,8 +56,8 @@ class Threads(Engine):
     """
 
     def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
-        self.memory = int(HELD * _physical_memory()) if memory is None else memory
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.memory = int(HELD * physical_memory()) if memory is None else memory
+        self.threads = threads or cpu_count()
         self._pool: ThreadPoolExecutor | None = None
         self._rows = Rows({}, {}, [])
         self._held = Held([], {}, {})
@@ -113,7 +113,3 @@ class Threads(Engine):
         finally:
             for future in under_way:
                 future.cancel()
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
