@@ -95,7 +95,7 @@ def test_odd_histories_are_drawn(problem, options):
 
 
 def test_a_method_draws_its_coefficients_and_its_schedule():
-    method = learned(r"logistic $\bad{ & <b>")
+    method = learned(r"logistic $\bad{$ & <b>")
     left, right = method.plot()
     t = 1 + 0.04 * np.arange(31)
     curves = list(lines(left).values())

@@ -83,6 +83,7 @@ def test_the_lyapunov_function_falls_and_bounds_the_values(both):
     assert both.sequence.energy[0] == pytest.approx(first, rel=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_the_sequence_nears_the_flow_as_the_step_shrinks():
     """Euler's method is of first order: half the step, half the distance."""
     coefficients = Default(1.0)
