@@ -27,7 +27,7 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE
 from ode2opt.solvers.run import HandOver, Here, Run, Stop
-from ode2opt.solvers.supervisor import Stage
+from ode2opt.solvers.watches import Stage
 from ode2opt.solvers.whitening import CHEAP, Whitening
 
 FEWEST = 16  # rows of the first level, in columns

@@ -20,7 +20,8 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.run import Run
 from ode2opt.solvers.strong_penalty import by_diagonal, is_strong
-from ode2opt.solvers.supervisor import PLAIN, Stage
+from ode2opt.solvers.supervisor import PLAIN
+from ode2opt.solvers.watches import Stage
 from ode2opt.solvers.whitening import whitening
 
 

@@ -20,7 +20,8 @@ from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.run import HandOver, Run
-from ode2opt.solvers.supervisor import PLAIN, Stage, first_alone, supervise
+from ode2opt.solvers.supervisor import PLAIN, first_alone, supervise
+from ode2opt.solvers.watches import Stage
 
 Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""

@@ -16,7 +16,7 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import Stage
+from ode2opt.solvers.watches import Stage
 from ode2opt.solvers.whitening import slower_than
 
 EACH = 12.0  # evaluations that the metrics of all classes may cost; else they share one

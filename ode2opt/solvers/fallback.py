@@ -22,11 +22,12 @@ from ode2opt.problems._numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.line_search import Standstill
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import Here, Run, Stop
+from ode2opt.solvers.run import Exhausted, Here, Run, Stop
 
 RELAX = 0.95  # how much L is lowered before each step
 GROW, MOST_GROWTH = 2.0, 100.0
 MAX_TRIALS = 100
+ROUNDED = "no further progress is possible at this precision"
 PROBE = 1e-3  # in lengths of x: where the first L is found
 
 
@@ -40,12 +41,15 @@ class Step(NamedTuple):
 
 
 def nesterov_backtracking(run: Run, here: Here) -> None:
-    """Minimise from ``here``; leaves by Stop. Each gradient is an iteration of the run."""
+    """Minimise from ``here``; each gradient is an iteration of the run.
+
+    Leaves by Stop, or by Exhausted where rounding allows no further step.
+    """
     L, standstill = _probe(run, here), Standstill()
     while True:
         here, L = _until_restart(run, here, L)
         if standstill(here.value, here.norm):
-            raise Stop(Status.STALLED)
+            raise Exhausted(ROUNDED, here)
 
 
 def _until_restart(run: Run, x: Here, L: float) -> tuple[Here, float]:
@@ -75,7 +79,7 @@ def _step(run: Run, x: Here, previous: Here, t: float, L: float) -> Step:
         y = run.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
         moved = -y.g / trial
         if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
-            raise Stop(Status.STALLED)
+            raise Exhausted(ROUNDED, x)
         new = run.evaluate(y.x + moved)
         needed = _curvature(y, new)
         if needed < 0 and (found := concave_between(run, y, new)) is not None:
@@ -85,7 +89,7 @@ def _step(run: Run, x: Here, previous: Here, t: float, L: float) -> Step:
             return Step(y, new, trial, t_new)
         most = MOST_GROWTH * trial
         trial = min(max(GROW * trial, 2 * needed), most) if math.isfinite(needed) else most
-    raise Stop(Status.STALLED)
+    raise Exhausted(ROUNDED, x)
 
 
 def _curvature(y: Here, new: Here) -> float:
@@ -108,7 +112,7 @@ def _probe(run: Run, here: Here) -> float:
     How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
     """
     if here.norm == 0:
-        raise Stop(Status.STALLED)
+        raise Exhausted(ROUNDED, here)
     length = PROBE * (norm(here.x) or abs(here.value) / here.norm or 1.0)
     there = run.look(run.there(here.x - (length / here.norm) * here.g))
     return usable(norm(there.g - here.g) / length)

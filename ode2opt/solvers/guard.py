@@ -15,7 +15,8 @@ from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.run import Here, Run, Watch
-from ode2opt.solvers.supervisor import LAST, PLAIN, Pace, Stage, supervise
+from ode2opt.solvers.supervisor import LAST, PLAIN, supervise
+from ode2opt.solvers.watches import Pace, Stage
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
 # By how many calls of the solve each must promise to arrive, and after how many steps it is judged.
@@ -33,7 +34,7 @@ class Guard:
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
         fallback: who takes over: lbfgs; metric-lbfgs, in the method's metric; or nesterov, with
             backtracking and restart. Where the latter two are slow, lbfgs goes on. After all of
-            these comes nesterov, which always arrives.
+            these come turns of nesterov, which always arrives, Newton's method and lbfgs.
         power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from ode2opt.solvers.line_search import Standstill, Trial, search
-from ode2opt.solvers.run import HandOver, Here, Run
+from ode2opt.solvers.run import Exhausted, Here, Run
 
 CORRECTIONS = 10
 TINY = 1e-300
@@ -29,7 +29,7 @@ def lbfgs(
     first: float | None = None,
     memory: Corrections | None = None,
 ) -> None:
-    """Minimise from an evaluated point; leaves by Stop, or by HandOver where no step helps.
+    """Minimise from an evaluated point; leaves by Stop, or by Exhausted where no step helps.
 
     Args:
         run: the solve; every evaluation of value and gradient is one of its iterations.
@@ -51,7 +51,7 @@ def lbfgs(
             memory.clear()
             continue
         if found is None or standstill(found.value, found.norm):
-            raise HandOver(NO_DECREASE, here)
+            raise Exhausted(NO_DECREASE, here)
         new_scaled = found.g if metric is None else metric(found.g)
         memory.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
         here, scaled = found, new_scaled

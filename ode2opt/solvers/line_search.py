@@ -16,7 +16,8 @@ DECREASE = 1e-3  # Armijo's share of the slope: a step must gain at least this m
 CURVATURE = 0.9  # the share of the slope that may be left
 APPROXIMATE = 0.1  # the same as DECREASE, in the comparison of slopes
 FURTHEST = 4.0  # by how much a step may grow in one trial
-SLOW = 0.66  # a bracket that keeps more than this share of its width in two trials is halved
+SLOW = 0.66  # of the way to the other end of a bracket: an extrapolation goes no further
+HALF = 0.5  # a bracket that keeps more than this share of its width in two trials is divided
 BACK = 0.1  # the share of a step that led to no number
 NEAR = 0.75  # of the way to a wall, where numbers end: a step that gains goes no further
 ENOUGH = 15  # trials after which a step that gains is taken whatever slope is left: f has a kink
@@ -89,14 +90,26 @@ def search(
             low = trial
         if high is not None:
             width = abs(high.step - low.step)
-            if width > SLOW * widths[0]:
-                step = 0.5 * (low.step + high.step)
+            if width > HALF * widths[0] or not _between(low, step, high):
+                step = _middle(low, high)
             widths = [widths[1], width]
         elif not step < wall:
             step = 0.5 * (low.step + wall)
         if not 0 < step < math.inf or step == low.step or (high and step == high.step):
             break
     return at(low.step) if _gains(start, low) and (high or wall < math.inf) else None
+
+
+def _between(one: Trial, step: float, other: Trial) -> bool:
+    return min(one.step, other.step) < step < max(one.step, other.step)
+
+
+def _middle(one: Trial, other: Trial) -> float:
+    """Return a step between two: the mean or, where they are of different sizes, that of sizes."""
+    short, long = sorted((one.step, other.step))
+    if short > BACK * long:
+        return 0.5 * (short + long)
+    return math.sqrt(max(short, BACK**2 * long) * long)
 
 
 def _gains(start: Trial, trial: Trial) -> bool:
@@ -119,8 +132,10 @@ def _next(low: Trial, high: Trial | None, trial: Trial, higher: bool) -> float:
     cubic = _cubic(low, trial)
     if higher:  # too far: the cubic, or half-way to the parabola
         parabola = _parabola(low, trial)
+        if not _between(low, cubic, trial):  # by rounding, where values are large
+            return parabola
         near = abs(cubic - low.step) < abs(parabola - low.step)
-        return cubic if near else _mean(cubic, parabola)
+        return cubic if near else 0.5 * (cubic + parabola)
     secant = _secant(low, trial)
     if trial.slope * low.slope < 0:  # past the minimum: the farther back
         return max(cubic, secant, key=lambda step: abs(step - trial.step))
@@ -139,10 +154,6 @@ def _onward(low: Trial, high: Trial | None, trial: Trial, cubic: float, secant: 
     step = min(cubic, secant, key=lambda s: abs(s - trial.step))
     limit = trial.step + SLOW * (high.step - trial.step)
     return min(step, limit) if sign > 0 else max(step, limit)
-
-
-def _mean(one: float, other: float) -> float:
-    return 0.5 * (one + other) if math.isfinite(one) else other
 
 
 def _parabola(low: Trial, trial: Trial) -> float:

@@ -18,8 +18,8 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.lbfgs import NO_DECREASE, step
 from ode2opt.solvers.line_search import Standstill
-from ode2opt.solvers.run import HandOver, Here, Run
-from ode2opt.solvers.supervisor import Pace, Stage
+from ode2opt.solvers.run import Exhausted, Here, Run
+from ode2opt.solvers.watches import Pace, Stage
 
 CG_STEPS = 200
 MOST_CALLS, FEWEST_STEPS = 900, 3  # the pace to keep, and after how many steps it is judged
@@ -28,7 +28,7 @@ CG_TOLERANCE = 0.5  # of the residual, in the root of how far the gradient has c
 
 
 def newton(run: Run, here: Here) -> None:
-    """Minimise from an evaluated point; leaves by Stop, or by HandOver where no step helps."""
+    """Minimise from an evaluated point; leaves by Stop, or by Exhausted where no step helps."""
     problem = run.problem
     if not problem.has_hvp:
         raise InputError("newton needs second derivatives: give the function's hvp, or use lbfgs.")
@@ -59,7 +59,7 @@ def _go(run: Run, here: Here, direction: Callable[[Here], np.ndarray]) -> None:
         run.check_time()
         found = step(run, here, direction(here), 1.0)
         if found is None or standstill(found.value, found.norm):
-            raise HandOver(NO_DECREASE, here)
+            raise Exhausted(NO_DECREASE, here)
         here = found
         run.judge(here)
 

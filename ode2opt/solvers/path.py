@@ -23,7 +23,8 @@ from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.run import Here, Run
 from ode2opt.solvers.solve import minimised
-from ode2opt.solvers.supervisor import Stage, supervise
+from ode2opt.solvers.supervisor import supervise
+from ode2opt.solvers.watches import Stage
 from ode2opt.solvers.whitening import AFTER, Whitening, slower_than
 
 FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the matrix has

@@ -26,7 +26,8 @@ from ode2opt.solvers.lbfgs import Product, lbfgs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import Slow, Stage, first_alone, supervise
+from ode2opt.solvers.supervisor import first_alone, supervise
+from ode2opt.solvers.watches import Slow, Stage
 from ode2opt.solvers.whitening import AFTER
 
 LARGEST_MATRIX = 1_000  # variables up to which the whole Hessian is kept

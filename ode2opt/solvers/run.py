@@ -52,6 +52,10 @@ class HandOver(Exception):  # noqa: N818
         self.reason, self.here = reason, here
 
 
+class Exhausted(HandOver):
+    """The method has found no step that helps, at this precision."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a callback sees after each iteration; returning True stops the solve."""

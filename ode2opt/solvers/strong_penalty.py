@@ -12,7 +12,7 @@ import numpy as np
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.lbfgs import lbfgs
 from ode2opt.solvers.run import Here, Run
-from ode2opt.solvers.supervisor import Pace, Stage
+from ode2opt.solvers.watches import Pace, Stage
 
 STRONG = 1e3  # l2 by the curvature of the loss: below this the other plans do well
 MOST_CALLS, SOONEST = 60, 5  # the pace to keep, and after how many steps it is judged

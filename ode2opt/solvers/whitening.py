@@ -19,10 +19,11 @@ import numpy as np
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import NEWTON_STEPS, Costs, more, plans, sizes
 from ode2opt.solvers.factor import Factor
-from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
+from ode2opt.solvers.lbfgs import Corrections, lbfgs
 from ode2opt.solvers.newton import paced_newton
-from ode2opt.solvers.run import HandOver, Here, Run, Stop
-from ode2opt.solvers.supervisor import Slow, Stage, plain
+from ode2opt.solvers.run import Exhausted, HandOver, Here, Run, Stop
+from ode2opt.solvers.supervisor import plain
+from ode2opt.solvers.watches import Slow, Stage
 
 NOISE = 0.3  # of the sampling error of a level's gradient: more exact is wasted
 UNSEEN = 1.0  # rows that a sample is taken not to have seen: the metric's floor
@@ -131,7 +132,7 @@ class Whitening:
         try:
             lbfgs(self.run, here, factor)
         except HandOver as end:
-            self.failed = end.reason == NO_DECREASE
+            self.failed = isinstance(end, Exhausted)
             raise
 
     def _metric(self, part: RowModel, x: np.ndarray) -> Factor:

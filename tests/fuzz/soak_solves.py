@@ -239,7 +239,7 @@ class Soak:
         for seed in seeds:
             case = self.make(seed)
             reference = Reference(case)
-            for name in [only] if only else chosen(case, methods):
+            for name in only.split(",") if only else chosen(case, methods):
                 if name in GUARDED:
                     self.note(case, name, *guarded(case, name, reference, self.most))
                 else:
@@ -268,7 +268,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--methods", type=int, default=None)
-    parser.add_argument("--only", default=None)
+    parser.add_argument("--only", default=None, help="methods, with commas between them")
     parser.add_argument("--wild", action="store_true", help="problems of wild.py")
     parser.add_argument("--most", type=int, default=MOST_EVALUATIONS, help="of scipy")
     parser.add_argument("--seconds", type=float, default=math.inf)

@@ -33,7 +33,7 @@ LOSSES = WALLS | STEEP | KNOWN | {"power": power(6)}
 OWN = {"poisson": Poisson, "huber": Huber, "hinge": SquaredHinge, "logistic": Logistic}
 KINDS = (*WALLS, *STEEP, *OWN, *("poisson", "huber"), "lpp", "leastsquares", "softmax", "quadratic")
 FORMS = ("plain", "fortran", "strided", "big-endian", "read-only", "list", "csr", "csc", "coo")
-LARGEST = 120
+LARGEST = 60
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def make_case(seed: int) -> Case:
     if kind == "quadratic":
         return _quadratic_case(rng, seed, dtype)
     N, n = (int(np.exp(rng.uniform(0, np.log(LARGEST))).round()) for _ in range(2))
-    if kind == "softmax" and rng.random() < 0.1:
+    if kind == "softmax" and rng.random() < 0.05:
         N, n = int(rng.integers(200, 400)), int(rng.integers(100, 250))
     A, unit = _matrix(rng, N, n, dtype)
     l2 = 0.0 if rng.random() < 0.4 else float(10 ** rng.uniform(-10, 0) * unit**2)

@@ -351,7 +351,7 @@ def test_where_metrics_do_not_help_lbfgs_goes_on_where_it_was(real_data, monkeyp
     """Samples of w3a are separable but for empty rows: solutions go far out, curvature fades."""
     monkeypatch.setattr(whitening, "CLEARLY", 1.0)  # so that a metric is tried at all
     family = Family.from_dataset("logistic", "w3a", split="shuffled")
-    for problem in [family.sample([7, i]) for i in (31, 43, 51)]:
+    for problem in [family.sample([7, i]) for i in (31, 51)]:
         result, plain = (solve(problem, method=m, tol=1e-6) for m in ("auto", "lbfgs"))
         assert result.success
         assert [handover.to for handover in result.handovers][-1] == "lbfgs"

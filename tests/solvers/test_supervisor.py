@@ -8,8 +8,9 @@ import pytest
 from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, solve
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
-from ode2opt.solvers.run import HandOver, Run, Stop
-from ode2opt.solvers.supervisor import PLAIN, Pace, Slow, Stage, supervise
+from ode2opt.solvers.run import Exhausted, HandOver, Run, Stop
+from ode2opt.solvers.supervisor import PLAIN, supervise
+from ode2opt.solvers.watches import Pace, Slow, Stage, Stuck, Turn
 
 
 def made(N=200, n=30, seed=0, l2=0.01):
@@ -217,3 +218,71 @@ def test_the_last_stage_is_told_in_words():
     run, _ = ended(made(), [])
     assert run.words == ["Nesterov's method with backtracking"]
     assert supervisor.LAST.name == "nesterov"
+
+
+class Clock:
+    """What a watch asks a run for."""
+
+    def __init__(self):
+        self.k, self.calls, self.norm, self.tol, self.reached = 0, 0.0, 1.0, 1e-6, None
+
+    def at(self, k, norm):
+        self.k, self.calls, self.norm = k, float(k), norm
+        return self
+
+
+def test_a_stage_is_stuck_after_as_long_without_progress_as_it_took_to_come_there():
+    watch, run = Stuck(100), Clock()
+    assert all(watch(run.at(k, 0.99**k)) is None for k in range(500))
+    first = next(k for k in range(500, 2000) if watch(run.at(k, 0.99**499)))
+    assert 980 < first < 1010
+    run.reached = True  # a solve that goes on after its tolerance is nobody's business
+    assert watch(run.at(5000, 1.0)) is None
+
+
+def test_a_turn_is_over_where_more_is_left_than_was_made():
+    slow, quick, run = Turn(50), Turn(50), Clock()
+    assert all(quick(run.at(k, 0.8**k)) is None for k in range(60))
+    assert next(k for k in range(200) if slow(run.at(k, 0.999**k))) == 51
+
+
+def recorded(monkeypatch, end, most=99):
+    """Replace the methods of the rounds by ones that note who ran from where and then end."""
+    ran = []
+
+    def method(name):
+        def go(run, here, **options):
+            ran.append((name, here.x[0]))
+            raise Stop(Status.CALLBACK) if len(ran) == most else end(name, here)
+
+        return go
+
+    for name in ("nesterov_backtracking", "newton", "lbfgs"):
+        monkeypatch.setattr(supervisor, name, method(name))
+    return ran
+
+
+def test_a_round_in_which_nobody_finds_a_step_ends_the_solve(monkeypatch):
+    ran = recorded(monkeypatch, Exhausted)
+    run, status = ended(made(), [])
+    assert status is Status.STALLED
+    assert [name for name, _ in ran] == ["nesterov_backtracking", "newton", "lbfgs"]
+    assert [h.to for h in run.handovers] == ["newton", "lbfgs"]
+
+
+@pytest.mark.parametrize("plain_first", [True, False])
+def test_in_rounds_lbfgs_also_begins_at_the_start_if_it_has_not_yet(monkeypatch, plain_first):
+    """What came before may have led into a corner that the start does not know."""
+    ran = recorded(monkeypatch, HandOver, most=8 + plain_first)
+
+    def down(run, here):
+        raise HandOver("down there", run.evaluate(0 * here.x))
+
+    _, status = ended(made(), [PLAIN] * plain_first + [Stage("down", down)])
+    assert status is Status.CALLBACK
+    turns = [("nesterov_backtracking", 0.0), ("newton", 0.0), ("lbfgs", 1.0), ("lbfgs", 0.0)]
+    if plain_first:
+        del turns[2]
+        assert ran == [("lbfgs", 1.0), *turns, *turns, *turns][:9]
+    else:
+        assert ran == turns + turns

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ode2opt import LinearModel, solve
+from ode2opt import LinearModel, SquaredHinge, solve
 from ode2opt.solvers.line_search import Trial, search
 
 
@@ -49,3 +49,32 @@ def test_a_line_search_steps_short_of_the_shortest_step_without_a_number():
     assert wall / 2 < found.step < wall
     assert asked[-1] == found.step
     assert len(asked) < 12
+
+
+@pytest.mark.parametrize("l2", [10.0, 100.0])
+def test_a_kink_between_a_flat_and_a_steep_side_is_found_in_few_trials(l2):
+    """One row of a squared hinge: x = 2 a / (l2 + 2 |a|^2)."""
+    a = 1e3 * np.array([0.6, 0.8])
+    problem, x0 = SquaredHinge(a[None, :], [1.0], l2=l2), np.array([-3e-3, 2e-3])
+    tol = 1e-8 * np.linalg.norm(problem.gradient(x0))
+    result = solve(problem, x0, method="lbfgs", tol=tol)
+    assert result.success
+    assert not result.handovers
+    assert result.oracle_calls < 200
+    np.testing.assert_allclose(result.x, 2 * a / (l2 + 2 * a @ a), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 9])
+@pytest.mark.parametrize("l2", [1e-3, 1.0])
+def test_lbfgs_that_gets_nowhere_lets_others_go_on(n, l2):
+    """-log(1 - a x - c) + l2/2 |x|^2 falls for ever along c, while x should go to zero."""
+    a = np.random.default_rng(n).standard_normal(n)
+    problem = LogWall(a[None, :], [0.0], l2=l2, intercept=True)
+    x0 = np.append(-5 * a, 0.0)
+    tol = 1e-6 * np.linalg.norm(problem.gradient(x0))
+    result = solve(problem, x0, method="lbfgs", tol=tol)
+    assert result.success
+    assert result.oracle_calls < 700
+    x, c = result.x[:-1].astype(np.longdouble), result.x[-1].astype(np.longdouble)
+    slope = 1 / (1 - a @ x - c)
+    assert np.sqrt(np.sum((slope * a + l2 * x) ** 2) + slope**2) <= 1.000001 * tol
