@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, copy, epsilon, namespace
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.result import Handover, History, Milestone, Status
+from ode2opt.solvers.start_point import unfit_start
 
-NOT_FINITE = "The {what} is {value} at the start point: start elsewhere, or scale the problem."
 ROUNDING = 1000  # units in the last place: values that differ by less may be equal
 PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progress
 
@@ -87,6 +86,7 @@ class Run:
         words: what was done, for the result.
         rounding: the relative difference below which values may be equal.
         watch: returns a reason to hand over, or None; no watch means none.
+        unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
     """
 
@@ -116,6 +116,7 @@ class Run:
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf
         self.progress_norm, self.progress_k = math.inf, 0
         self.best_x: Array = None
+        self.unfit: Array = None
         self.best_value: float | None = None
         self._host = problem.xp is namespace(np.empty(0)) and problem.dtype == np.float64
         self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
@@ -162,7 +163,7 @@ class Run:
         self.accept_non_finite = True
         here = self.evaluate(x)
         if not math.isfinite(here.value):
-            raise InputError(NOT_FINITE.format(what="function", value=here.value))
+            raise unfit_start(self.problem, self.there(x), "function", here.value)
         return here
 
     def attempt(self, x: np.ndarray) -> Here | None:
@@ -235,6 +236,7 @@ class Run:
         self.k += 1
         self.previous_norm, self.norm = self.norm, self._note(x, norm(g), value)
         if self.k == 0 and self.best_x is None:
+            self.unfit = x
             raise Stop(Status.NON_FINITE)
         if self.history is not None:
             self.history.grad_norm.append(self.norm)

@@ -33,7 +33,8 @@ from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.recall import Recall
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
-from ode2opt.solvers.run import NOT_FINITE, Callback, HandOver, Run, Stop
+from ode2opt.solvers.run import Callback, HandOver, Run, Stop
+from ode2opt.solvers.start_point import unfit_start
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()
@@ -222,7 +223,7 @@ def _step_constant(run: Run, start: Array | Start) -> float:
 
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
-        raise InputError(NOT_FINITE.format(what="gradient", value="not finite"))
+        raise unfit_start(run.problem, run.unfit, "gradient", "not finite")
     return Result(
         x=run.best_x,
         fun=_best_value(run),

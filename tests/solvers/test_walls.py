@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ode2opt import LinearModel, SquaredHinge, solve
+from ode2opt import InputError, LinearModel, Lpp, SquaredHinge, solve
 from ode2opt.solvers.line_search import Trial, search
 
 
@@ -78,3 +78,19 @@ def test_lbfgs_that_gets_nowhere_lets_others_go_on(n, l2):
     x, c = result.x[:-1].astype(np.longdouble), result.x[-1].astype(np.longdouble)
     slope = 1 / (1 - a @ x - c)
     assert np.sqrt(np.sum((slope * a + l2 * x) ** 2) + slope**2) <= 1.000001 * tol
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs"])
+def test_a_start_that_overflows_is_refused_with_one_that_does_not(method):
+    problem = Lpp(np.eye(3), np.ones(3), p=10)
+    with pytest.raises(InputError, match=r"x0 / 1e4 will do") as told:
+        solve(problem, np.full(3, 1e33), method=method)
+    assert "start" in str(told.value)
+    assert solve(problem, np.full(3, 1e29), method=method, tol=1e-3).success
+
+
+def test_where_even_zero_overflows_in_single_precision_double_is_named():
+    A, b = np.eye(3, dtype=np.float32), np.full(3, 1e5, np.float32)
+    with pytest.raises(InputError, match="use double precision"):
+        solve(Lpp(A, b, p=10))
+    assert solve(Lpp(A.astype(float), b, p=10), tol=1.0).success
