@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-all lint docs notebooks bench dist methods soak peers browser clean
+.PHONY: demo test test-all test-machines lint docs notebooks bench dist methods soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,12 @@ test: $(VENV)/.test browser
 test-all: $(VENV)/.test browser
 	XLA_FLAGS= $(PYTEST) -m ""
 
+# What computes (tests/problems, solvers, dynamics, and of integrations scipy, torch and sklearn) with
+# the BLAS kernels of other processors, one and two threads, and the oldest versions that
+# pyproject.toml allows, in .venv-oldest*; one line each. WORDS="Zen oldest" chooses some by name.
+test-machines: $(VENV)/.test
+	TORCH='$(TORCH)' $(BIN)/python tools/machines.py $(WORDS)
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -95,4 +101,4 @@ peers: $(VENV)/.test
 	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-oldest-sklearn .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
