@@ -169,6 +169,19 @@ def test_unseen_words_are_zeros_on_request(tmp_path):
         read_encoded(tmp_path / "new.csv", encoding, unknown="ones")
 
 
+def test_the_decimal_sign_is_that_of_training(tmp_path):
+    texts = {",": "p;q;y\n1,5;2;0\n2,5;3;1\n", ".": "p;q;y\n1.5;2;0\n2.5;3;1\n"}
+    for sign, other in ((",", "."), (".", ",")):
+        (tmp_path / "train.csv").write_text(texts[sign])
+        (tmp_path / "new.csv").write_text(texts[other])
+        encoding = saved(read_table(tmp_path / "train.csv").encoding)
+        found = read_encoded(tmp_path / "train.csv", encoding)
+        np.testing.assert_array_equal(found.A, [[1.5, 2], [2.5, 3]])
+        words = "commas" if sign == "," else "points"
+        with pytest.raises(InputError, match=f"line 2, column 'p' is '1.5', .* decimal {words}"):
+            read_encoded(tmp_path / "new.csv", encoding)
+
+
 def test_missing_cells_are_treated_as_in_training(tmp_path):
     holes = "p,q,y\n1,a,0\n,a,1\n4,b,1\n"
     (tmp_path / "train.csv").write_text(holes)

@@ -204,6 +204,21 @@ def test_a_decimal_sign_can_be_said(tmp_path):
         read_table(path, decimal=";")
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a;b,c,d,y\n1;2,3,4,0\n", ["a;b=1;2", "c", "d"]),
+        ("a,b;c,d;y\n1,5;2,5;0\n", ["a,b", "c,d"]),
+        ("1,5;2,5;3,5\n2,5;1,5;4,5\n", ["0", "1"]),
+        ("a;b\ty\n1\t0\n", ["a;b"]),
+        ("a,b,y\n1;2,3,0\n", ["b", "a=1;2"]),
+    ],
+)
+def test_what_separates_cells_is_told_from_what_is_in_them(tmp_path, text, columns):
+    (tmp_path / "t.csv").write_text(text)
+    assert sorted(read_table(tmp_path / "t.csv").columns) == sorted(columns)
+
+
 # Truth values, indices, names ------------------------------------------------------------------
 
 

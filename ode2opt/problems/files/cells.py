@@ -91,6 +91,8 @@ class Numbers:
     def fault(self, cell: str) -> str:
         if self._comma and is_number(cell):
             return f"{short(cell)}, but numbers here have decimal commas"
+        if not self._comma and has_decimal_comma(cell):
+            return f"{short(cell)}, but numbers here have decimal points"
         return f"{short(cell)}, not a number"
 
 

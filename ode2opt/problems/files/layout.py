@@ -97,22 +97,28 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _delimiter(first: str, second: str) -> str:
     """Return what separates cells: what cuts both lines into as many, else what is most frequent.
 
-    A comma may be the decimal sign where there are semicolons or tabs.
+    A comma may be the decimal sign where there are semicolons or tabs: then these separate cells
+    though there are more commas.
     """
-    if second.strip():
-        for sign in DELIMITERS:
-            count = first.count(sign)
-            if 0 < count < MOST_COLUMNS and _same_count(first, second, sign):
-                return sign
-    return max(",;\t", key=first.count)
+    found = {sign: _cells(first, second, sign) for sign in DELIMITERS}
+    commas = found[","]
+    for sign in "\t;":
+        cells = found[sign]
+        with_commas = [cell for cell in cells if "," in cell]
+        if cells and (len(cells) >= len(commas) or all(map(has_decimal_comma, with_commas))):
+            return sign
+    return "," if commas else max(",;\t", key=first.count)
 
 
-def _same_count(first: str, second: str, sign: str) -> bool:
+def _cells(first: str, second: str, sign: str) -> list[str]:
+    """Return the cells of both lines; none where the sign does not cut them into as many."""
+    if not 0 < first.count(sign) < MOST_COLUMNS or not second.strip():
+        return []
     try:
-        counts = {len(_split(line, sign)) for line in (first, second)}
+        one, other = _split(first, sign), _split(second, sign)
     except csv.Error:
-        return False
-    return len(counts) == 1 and counts != {1}
+        return []
+    return [*one, *other] if len(one) == len(other) > 1 else []
 
 
 def _numbered(row: list[str]) -> list[str]:
