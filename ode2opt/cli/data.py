@@ -10,7 +10,18 @@ from rich.table import Table
 
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import dataset_names
-from ode2opt.cli.options import JsonOption, LabelOption, Split, SplitOption
+from ode2opt.cli.options import (
+    ColumnsOption,
+    DecimalOption,
+    DropOption,
+    JsonOption,
+    LabelOption,
+    MissingChoice,
+    MissingOption,
+    Split,
+    SplitOption,
+    reading_of,
+)
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
 from ode2opt.errors import unknown_name
 from ode2opt.progress import downloads
@@ -72,6 +83,10 @@ def data_info(
     ],
     split: SplitOption = None,
     label: LabelOption = None,
+    missing: MissingOption = MissingChoice.error,
+    drop: DropOption = None,
+    columns: ColumnsOption = None,
+    decimal: DecimalOption = None,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -79,16 +94,19 @@ def data_info(
     from ode2opt.problems.datasets import describe
 
     check_outputs([Output("--json", json_file, DESCRIBED)], dataset_files(name), overwrite)
-    facts = describe(_load(name, split, label))
+    data = _load(name, split, label=label, **reading_of(missing, drop, columns, decimal))
+    facts = describe(data)
     if json_file != "-":
         out.print(facts_table(facts, name))
+        for note in data.notes:
+            say(note)
     write_json(facts, json_file)
 
 
-def _load(name: str, split: Split | None = None, label: str | None = None) -> Any:
+def _load(name: str, split: Split | None = None, **table: Any) -> Any:
     from ode2opt.problems import load_dataset
 
     with downloads() as progress:
         return load_dataset(
-            name, split=split and split.value, binary=None, label=label, progress=progress
+            name, split=split and split.value, binary=None, progress=progress, **table
         )

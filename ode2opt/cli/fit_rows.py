@@ -90,7 +90,7 @@ class FitRows:
     def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
         import numpy as np
 
-        from ode2opt.problems.datasets import rows_of
+        from ode2opt.problems.named_data import rows_of
         from ode2opt.problems.preparing import largest_entries, scaled
 
         if self.workers is not None or self.memory is not None:

@@ -346,6 +346,9 @@ def test_the_options_of_the_commands(tmp_path, holes, run_cli):
     code, told, _ = run_cli("bench", "logistic", path, *few, *options)
     assert code == 0
     assert "left out: cells are missing." in " ".join(told.split())
+    code, told, _ = run_cli("data", "info", path, *options)
+    assert code == 0
+    assert "left out: cells are missing." in " ".join(told.split())
     code, _, told = run_cli("bench", "logistic", "digits", *few, *options)
     assert code == 2
     assert "for files of your own" in told
