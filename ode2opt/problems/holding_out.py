@@ -41,8 +41,9 @@ def held_out(labels: np.ndarray, share: float, seed: int, classes: bool) -> np.n
         count = min(round(share * len(rows)), len(rows) - 1)
         held[rng.permutation(rows)[:count]] = True
     if not held.any():
+        few = max(map(len, groups)) == 1
+        way_out = "every class has one row only" if few else "name a larger share"
         raise InputError(
-            f"--holdout {share:g} of {many(len(labels), 'row')} holds none back: name a larger "
-            f"share."
+            f"--holdout {share:g} of {many(len(labels), 'row')} holds none back: {way_out}."
         )
     return held

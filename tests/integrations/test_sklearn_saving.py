@@ -61,9 +61,10 @@ def test_parameters_are_kept_so_that_a_fit_can_be_repeated(tmp_path):
 
 
 def test_infinity_is_a_parameter_and_a_memory_is_left_behind(tmp_path):
-    ours.LogisticRegression(C=np.inf, memory=Memory()).fit(X, Y > 0).save(tmp_path / "m")
-    again = ours.load(tmp_path / "m")
-    assert (again.C, again.memory) == (np.inf, None)
+    for memory in (Memory(), tmp_path / "memory", str(tmp_path / "memory")):
+        ours.LogisticRegression(C=np.inf, memory=memory).fit(X, Y > 0).save(tmp_path / "m")
+        again = ours.load(tmp_path / "m")
+        assert (again.C, again.memory) == (np.inf, None)
 
 
 def test_the_file_is_a_model_that_predicts_the_same(tmp_path):
@@ -93,6 +94,7 @@ def test_what_is_no_saved_estimator_is_told(tmp_path):
         ("name", "Lasso", "Unknown estimator 'Lasso'"),
         ("name", 3, "not a text"),
         ("parameters", {"depth": 3}, "no parameter 'depth'"),
+        ("parameters", {"memory": "elsewhere.safetensors"}, "no parameter 'memory' to be read"),
         ("parameters", {"alpha": {"number": "1"}}, "nothing reads"),
         ("parameters", {"alpha": {"pairs": [[[], 1]]}}, "nothing reads"),
         ("attributes", {"coef_": 3}, "attribute 'coef_' that nothing reads"),

@@ -117,3 +117,5 @@ def test_what_is_no_share_is_refused(share):
 def test_a_share_of_no_row_is_refused():
     with pytest.raises(InputError, match="10 rows holds none back"):
         held_out(np.arange(10.0), 0.01, 0, classes=False)
+    with pytest.raises(InputError, match="every class has one row only"):
+        held_out(np.arange(10.0), 0.5, 0, classes=True)

@@ -18,6 +18,8 @@ from ode2opt.solvers.model import Model
 
 ATTRIBUTES = ("n_iter_", "scale_", "C_", "l1_ratio_", "solver_")
 """What is kept of a fit beside coefficients, classes and the columns' names."""
+NOT_KEPT = ("memory",)
+"""Parameters that no file decides: a fit would write to the file of a memory."""
 
 
 class Saving:
@@ -93,7 +95,9 @@ def model_of(estimator: Any) -> Model:
     rows = np.atleast_2d(coef)
     saved = _Saved(
         name=type(estimator).__name__,
-        parameters=_plain_ones(estimator.get_params(deep=False)),
+        parameters=_plain_ones(
+            {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_KEPT}
+        ),
         attributes=_plain_ones(
             {name: getattr(estimator, name) for name in ATTRIBUTES if hasattr(estimator, name)}
         ),
@@ -166,8 +170,8 @@ def _restored(cls: Any, model: Model, saved: _Saved) -> Any:
     estimator = cls()
     known = estimator.get_params(deep=False)
     for name in saved.parameters:
-        if name not in known:
-            raise InputError(f"{cls.__name__} has no parameter {shown(name)}.")
+        if name not in known or name in NOT_KEPT:
+            raise InputError(f"{cls.__name__} has no parameter {shown(name)} to be read.")
     estimator.set_params(**{name: _value(each) for name, each in saved.parameters.items()})
     coef = model.coef.astype(model.precision)
     intercept = model.intercept.astype(model.precision)
