@@ -9,6 +9,7 @@ def jax_precision(double: bool = True) -> AbstractContextManager[None]:
     """Return a context in which JAX computes in double precision, or does not.
 
     Examples:
+        >>> import jax.numpy as jnp
         >>> with jax_precision():
         ...     jnp.zeros(3).dtype
     """
