@@ -99,22 +99,19 @@ def plot_result(result: Result, ax: Any = None) -> Any:
 def plot_method(method: Method, ax: Any = None) -> Sequence[Any]:
     """Draw a method's coefficients and its schedule; see :meth:`Method.plot`."""
     schedule = method.table()
-    with_formula = method.formula is not None and (ax is None or np.size(np.asarray(ax)) != 1)
-    panels = new_panels(2 if with_formula else 1, ax)
-    if with_formula:
-        _draw_coefficients(panels[0], method)
+    formula = None if ax is not None and np.size(np.asarray(ax)) == 1 else method.formula
+    if formula is None:
+        panels = new_panels(1, ax)
+    else:
+        t = formula.t0 + formula.h * np.arange(method.horizon + 1)
+        curves = method.coefficients().curves(t)  # before there is a figure: JAX may be missing
+        panels = new_panels(2, ax)
+        draw(panels[0], t, curves.beta, "β, damping by the Hessian", 0)
+        draw(panels[0], t, curves.gamma, "γ, weight of the gradient", 1)
+        title = f"{formula.kind} coefficients, for curvature 1"
+        finish(panels[0], title, "time t", "coefficient")
     draw_schedule(panels[-1], schedule, f"schedule for {method.family}")
     return panels
-
-
-def _draw_coefficients(ax: Any, method: Method) -> None:
-    formula = method.formula
-    assert formula is not None
-    t = formula.t0 + formula.h * np.arange(method.horizon + 1)
-    curves = method.coefficients().curves(t)
-    draw(ax, t, curves.beta, "β, damping by the Hessian", 0)
-    draw(ax, t, curves.gamma, "γ, weight of the gradient", 1)
-    finish(ax, f"{formula.kind} coefficients, for curvature 1", "time t", "coefficient")
 
 
 def draw_schedule(ax: Any, schedule: Schedule, title: str) -> None:
