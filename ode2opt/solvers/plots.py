@@ -123,5 +123,6 @@ def draw_schedule(ax: Any, schedule: Schedule, title: str) -> None:
     log = bool(0 < least < most / WIDE)
     for style, (label, values) in enumerate(numbers.items()):
         draw(ax, k, values, label, style, log)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    if ax.get_xscale() == "linear":
+        ax.locator_params(axis="x", integer=True)
     finish(ax, title, "iteration k", "a and c (times curvature), d", log)

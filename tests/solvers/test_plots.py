@@ -112,6 +112,15 @@ def test_a_method_that_is_a_table_draws_it_alone():
     assert ax.get_yscale() == "linear"
 
 
+def test_axes_of_the_caller_may_be_logarithmic():
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    ax.set_xscale("log")
+    learned().plot(ax=ax)
+    ax.figure.canvas.draw()
+
+
 def test_a_method_without_a_schedule_says_so():
     memory = Memory()
     solve(PROBLEM, memory=memory)
