@@ -23,6 +23,8 @@ from unittest import mock
 
 import numpy as np
 
+from ode2opt import Logistic, Model, solve
+
 LONGEST = 320  # characters of a sentence, with the word before it
 SECONDS = 120
 NUMBERS = ("", "²", "--5", "nan", "inf", "-inf", "-1", "0", "1e400", "1e-400", "abc", "٣", "0x10")
@@ -43,12 +45,14 @@ KEPT = ("good.npz", "good.csv", "noise.npz", "noise.gz", "link.npz")  # outputs 
 BENCH = ("bench", "logistic", "good.npz", "--instances", "1", "--max-iter", "5", "--methods", "gd",
          "--jobs", "1")  # fmt: skip
 SOLVE = ("solve", "good.npz", "--problem", "logistic", "--l2", "0.1")
+PREDICT = ("predict", "model.safetensors", "good.npz")
+COEFFICIENTS = ("coefficients", "model.safetensors")
 TRAIN = ("train", "logistic", "good.npz", "--out", "empty.csv")  # a file: refused before training
 CERTIFY = ("certify", "lbfgs", "logistic", "good.npz")  # no schedule: refused before the work
 
 BENCH_NUMBERS = ("--size", "--tol", "--seed", "--jobs", "--p", "--l2")
 BENCH_COUNTS = ("--instances", "--max-iter")  # a huge one would be done
-SOLVE_NUMBERS = ("--tol", "--max-iter", "--max-seconds", "--l2", "--p")
+SOLVE_NUMBERS = ("--tol", "--max-iter", "--max-seconds", "--l2", "--p", "--holdout", "--seed")
 TRAIN_NUMBERS = (
     "--tol", "--steps", "--batch", "--seed", "--lr", "--momentum", "--clip", "--penalty",
     "--penalty-growth", "--margin", "--alpha", "--h", "--t0", "--C", "--kappa", "--lam", "--safety",
@@ -73,6 +77,8 @@ def prepare(folder: Path) -> None:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((40, 3))
     np.savez(folder / "good.npz", A=A, b=(A[:, 0] > 0).astype(float))
+    problem = Logistic(A, A[:, 0] > 0, l2=0.1)
+    Model.of(problem, solve(problem)).save(folder / "model.safetensors")
     noise = rng.integers(0, 256, 2000, dtype=np.uint8).tobytes()
     for name in ("noise.npz", "noise.safetensors", "noise.parquet", "noise.svm", "noise.gz"):
         (folder / name).write_bytes(noise)
@@ -121,6 +127,7 @@ def _words() -> list[tuple[str, ...]]:
         *(("bench", "logistic", word) for word in WORDS),
         *(("solve", word, "--problem", "logistic") for word in WORDS),
         *((*SOLVE, "--method", word) for word in WORDS),
+        *((*PREDICT, "--unknown", word) for word in WORDS),
         *((*BENCH, "--methods", word) for word in (*WORDS, ",", "gd,gd", ",gd,", "gd,memory")),
         *((*BENCH, "--method", word) for word in (*WORDS, "=", "x=", "=x", "gd=noise.safetensors")),
         *((*BENCH, option, word) for option in ("--split", "--handover") for word in WORDS),
@@ -135,6 +142,12 @@ def _files() -> list[tuple[str, ...]]:
     return [
         *(("solve", name, "--problem", "logistic") for name in FILES),
         *(("data", "info", name) for name in FILES),
+        *((*SOLVE, "--test", name) for name in FILES),
+        *(("predict", name, "good.npz") for name in FILES),
+        *(("predict", "model.safetensors", name) for name in (*FILES, "model.safetensors")),
+        *(("coefficients", name) for name in FILES),
+        *((*command, option, name) for command in (PREDICT, COEFFICIENTS)
+          for option in ("--out", "--json") for name in (*TARGETS, *KEPT, "model.safetensors")),
         *((*SOLVE, "--method", name) for name in FILES),
         *((*SOLVE, "--memory", name) for name in (*FILES, *TARGETS) if name != "/dev/null"),
         *((*SOLVE, option, name) for option in ("--out", "--json") for name in (*TARGETS, *KEPT)),
@@ -154,7 +167,10 @@ def _files() -> list[tuple[str, ...]]:
 
 def _shapes() -> list[tuple[str, ...]]:
     """Missing, doubled and misplaced arguments."""
-    commands = ("bench", "train", "solve", "certify", "report", "data info", "data fetch")
+    commands = (
+        "bench", "train", "solve", "predict", "coefficients", "certify", "report", "data info",
+        "data fetch",
+    )  # fmt: skip
     return [
         *(tuple(name.split()) for name in commands),
         *((*name.split(), "a", "b", "c", "d", "e") for name in commands),
@@ -177,7 +193,9 @@ def _streams() -> list[Line]:
         ">&-", "2>&-", "<&-", ">&- 2>&-", ">&- 2>&- <&-", ">/dev/full", "2>/dev/full",
         ">/dev/full 2>&1", "| head -c 1 >/dev/null", "2>&1 | head -c 1 >/dev/null",
     )  # fmt: skip
-    commands = (("data", "list"), ("data", "list", "--json", "-"), SOLVE, ("bench", "x", "y"))
+    commands = (
+        ("data", "list"), ("data", "list", "--json", "-"), SOLVE, PREDICT, ("bench", "x", "y"),
+    )  # fmt: skip
     return [Line(command, each) for command, each in product(commands, streams)]
 
 
