@@ -185,7 +185,7 @@ def _check_header(path: Path, what: str) -> None:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     if length > LONGEST_HEADER:
-        raise InputError(f"{path} is damaged or no {what} file: a header of {length:,} bytes.")
+        raise InputError(f"{path} is damaged or no {what} file: it is not a safetensors file.")
 
 
 def read_object(path: Path) -> dict[str, Any]:

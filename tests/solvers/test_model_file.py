@@ -249,6 +249,13 @@ def test_arrays_that_are_wrong_are_told(file, change, words):
         Model.load(file)
 
 
+def test_a_text_is_told_as_no_model_and_nothing_of_it_is_shown(tmp_path):
+    text = tmp_path / "train.csv"
+    text.write_text("age,income,y\n1,2,0\n")
+    with pytest.raises(InputError, match=r"no model file: it is not a safetensors file\.$"):
+        Model.load(text)
+
+
 def test_a_file_that_is_cut_off_is_told(file):
     whole = file.read_bytes()
     for length in (0, 5, 100, len(whole) // 2, len(whole) - 1):
