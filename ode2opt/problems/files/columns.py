@@ -90,7 +90,8 @@ class Asked:
             ("decimal", self.decimal or ".", DECIMALS),
         ):
             if value not in choices:
-                raise InputError(f"{name} is {shown(value)}: choose from {' '.join(choices)}")
+                known = ", ".join(map(shown, choices))
+                raise InputError(f"{name} is {shown(value)}: it must be one of {known}.")
         if self.drop and self.only:
             raise InputError("--drop and --columns exclude each other: give one of them.")
 

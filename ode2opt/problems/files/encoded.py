@@ -12,7 +12,13 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.categories import Category, one_hot
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.files.cells import MISSING_WORD
-from ode2opt.problems.files.missing import holes_of, missing_values, settled
+from ode2opt.problems.files.missing import (
+    holes_of,
+    missing_values,
+    rows_with_missing,
+    settled,
+    told_missing,
+)
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.preparing import check_finite
 
@@ -81,15 +87,16 @@ def _optional_labels(raw: RawTable) -> RawTable:
 
 
 def _settled(raw: RawTable, encoding: TableEncoding) -> RawTable:
-    try:
+    """Return rows without missing cells that the model has no rule for."""
+    numbers = encoding.missing != "mean"
+    rows = rows_with_missing(raw, numbers)
+    if not rows.any() or encoding.missing == "drop":
         return settled(raw, encoding.missing)
-    except InputError as error:
-        if encoding.missing == "drop":
-            raise
-        told = str(error).split(":")[0].split(", and ")[0]
-        way_out = "fit the model with --missing drop"
-        way_out += " or mean" if encoding.missing == "error" else ", or predict with --unknown zero"
-        raise InputError(f"{told}, and the model has no rule for it: {way_out}.") from None
+    told, _ = told_missing(raw, int(np.argmax(rows)), numbers)
+    way_out = " or mean" if numbers else ", or predict with --unknown zero"
+    raise InputError(
+        f"{told}, and the model has no rule for it: fit the model with --missing drop{way_out}."
+    )
 
 
 def _known(column: ColumnEncoding, category: Category, unknown: str, notes: list[str]) -> Category:

@@ -13,8 +13,8 @@ from ode2opt.problems._arrays import Array, is_sparse
 from ode2opt.problems.files.cells import MISSING_WORD
 from ode2opt.problems.files.raw import RawTable
 
-WAYS_OUT = "--missing drop leaves such rows out, --missing mean takes the mean of the column"
-ONLY_DROP = "it has no mean: --missing drop leaves such rows out"
+WAYS_OUT = ": --missing drop leaves such rows out, --missing mean takes the mean of the column"
+ONLY_DROP = ", and it has no mean: --missing drop leaves such rows out"
 
 
 def settled(raw: RawTable, missing: str) -> RawTable:
@@ -24,11 +24,13 @@ def settled(raw: RawTable, missing: str) -> RawTable:
         raw: the table.
         missing: "error", "drop" or "mean"; with "mean" numbers stay NaN, see :func:`holes_of`.
     """
-    rows = rows_with_missing(raw, numbers=missing != "mean")
+    numbers = missing != "mean"
+    rows = rows_with_missing(raw, numbers)
     if not rows.any():
         return raw
     if missing != "drop":
-        raise InputError(_first_missing(raw, int(np.argmax(rows)), missing))
+        told, is_number = told_missing(raw, int(np.argmax(rows)), numbers)
+        raise InputError(f"{told}{WAYS_OUT if is_number else ONLY_DROP}.")
     if rows.all():
         raise InputError("every row has a missing cell: --missing drop leaves none.")
     left_out = f"{many(int(rows.sum()), 'row')} of {len(raw):,} left out: cells are missing."
@@ -67,20 +69,18 @@ def _missing_numbers(A: Array) -> np.ndarray:
     return rows
 
 
-def _first_missing(raw: RawTable, row: int, missing: str) -> str:
-    """Say which cell of a row is missing, and the way out."""
+def told_missing(raw: RawTable, row: int, numbers: bool) -> tuple[str, bool]:
+    """Say which cell of a row is missing, and whether it is a number."""
     where = raw.place(row)
-    number = WAYS_OUT if missing == "error" else ""
     entries = raw.A[[row]]
-    if number and _missing_numbers(entries).any():
+    if numbers and _missing_numbers(entries).any():
         dense = entries.toarray() if is_sparse(entries) else entries
-        column = raw.column(int(np.argmax(np.isnan(dense[0]))))
-        return f"{where}, {column} is missing: {number}."
+        return f"{where}, {raw.column(int(np.argmax(np.isnan(dense[0]))))} is missing", True
     for name, category in raw.categories.items():
         if category.codes[row] == MISSING_WORD:
-            return f"{where}, column '{name}' is missing, and {ONLY_DROP}."
+            return f"{where}, column '{name}' is missing", False
     what = "label" if raw.labels is not None and missing_values(raw.labels)[row] else "weight"
-    return f"the {what} in {where} is missing, and {ONLY_DROP}."
+    return f"the {what} in {where} is missing", False
 
 
 @dataclass(frozen=True)
