@@ -72,17 +72,21 @@ def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
     """Return <v, H v> / <v, g> at ``x`` for the gradient ``g`` there; one oracle call.
 
     For v = M g this is the curvature of f(S .), M = S S^T, along its gradient. Without
-    Hessian-vector products, H v comes from a second gradient close by.
+    Hessian-vector products, H v comes from a second gradient close by. Where products with v
+    overflow, it is divided by a power of two, which changes no digit.
     """
-    down = float(v @ g)
+    xp = problem.xp
+    largest, unit, down = float(xp.max(xp.abs(v))), 1.0, float(v @ g)
+    if down == math.inf and largest < math.inf:
+        unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+        v, largest = v / unit, largest / unit
+        down = float(v @ g)
     if not 0 < down < math.inf:
         return math.nan
     if problem.has_hvp:
-        return float(v @ problem.hvp(x, v)) / down
-    xp = problem.xp
-    largest = float(xp.max(xp.abs(v)))
+        return unit * (float(v @ problem.hvp(x, v)) / down)
     length = math.sqrt(epsilon(xp, problem.dtype)) * max(1.0, float(xp.max(xp.abs(x)))) / largest
-    return float(v @ (problem.gradient(x + length * v) - g)) / length / down
+    return unit * (float(v @ (problem.gradient(x + length * v) - g)) / length / down)
 
 
 def gram_eigenvalue(A: Array) -> tuple[float, int]:

@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from support import counting
 
-from ode2opt import InputError, LinearModel, Lpp, SquaredHinge, solve
+from ode2opt import InputError, LinearModel, Lpp, Quadratic, SquaredHinge, solve
+from ode2opt.problems.curvature import curvature_along
 from ode2opt.solvers.line_search import Trial, search
 
 
@@ -94,3 +96,15 @@ def test_where_even_zero_overflows_in_single_precision_double_is_named():
     with pytest.raises(InputError, match="use double precision"):
         solve(Lpp(A, b, p=10))
     assert solve(Lpp(A.astype(float), b, p=10), tol=1.0).success
+
+
+@pytest.mark.parametrize("size", [1.0, 1e200, 1e307])
+def test_the_curvature_along_a_gradient_is_known_where_squares_overflow(size):
+    """For f = x1^2/2 + 3 x2^2/2 at (1, 1) it is (1 + 27) / (1 + 9)."""
+    problem = counting(Quadratic(np.diag([1.0, 3.0]), np.zeros(2)))
+    x = np.full(2, size)
+    g = problem.gradient(x)
+    with np.errstate(over="ignore"):
+        found = curvature_along(problem, x, g, g)
+    assert found == pytest.approx(2.8)
+    assert problem.tally.calls == 2
