@@ -250,14 +250,19 @@ class Run:
 
     def _glance(self, x: Array, g: Array, found: float, value: float | None) -> None:
         """Take note of a point that is no iterate; one that ends the solve is the last iterate."""
-        if found <= self.tol and self.stop_at_tol:
+        if found <= self.tol and self.stop_at_tol and (value is None or math.isfinite(value)):
             self.observe(x, g, value)
         self._note(x, found, value)
 
     def _note(self, x: Array, found: float, value: float | None) -> float:
-        """Keep a point that is better than all before; returns its norm, infinity at infinity."""
-        if found < self.best_norm and not _is_finite(x):
-            found = math.inf  # a gradient may well be zero at infinity
+        """Keep a point that is better than all before; returns its norm.
+
+        That is infinity where x or its value is not finite: a gradient may well be zero at
+        infinity, or small where the function is not defined.
+        """
+        undefined = value is not None and not math.isfinite(value) and self.best_x is not None
+        if undefined or (found < self.best_norm and not _is_finite(x)):
+            found = math.inf
         if found < self.best_norm:
             self._keep(x, found, value)
         if found <= self.tol and self.reached is None:

@@ -45,6 +45,8 @@ class Reference:
             value, g = problem.value_and_gradient(problem.xp.asarray(x, dtype=problem.dtype))
             g = np.asarray(g).astype(np.float64)
             norm = float(np.linalg.norm(g))
+            if not math.isfinite(float(value)):  # a gradient beyond a wall says nothing
+                return float(value), g
             self.norm = min(norm, self.norm)
             if norm <= self.case.tol:
                 raise Arrived

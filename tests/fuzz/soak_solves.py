@@ -37,6 +37,7 @@ MOST_EVALUATIONS = 15_000
 EASY = 1_000  # calls that every problem may take
 UNGUARDED = 200
 GUARD_NAMES = ("eigac-c1", "eigac-c2", "eigac-c4", "auto", "newton", "lbfgs")
+BY_VALUES = ("auto", "newton", "lbfgs", "memory")  # others ask for gradients first
 SERIOUS = ("exception", "not finite", "untrue", "wrong count", "worse", "unsolved")
 NOTED = ("refused", "nearer", "slower")  # told in a sentence, or done better by scipy
 MUCH, SECONDS = 10, 2.0  # times as near or as slow; seconds that every problem may take
@@ -170,6 +171,8 @@ def attempt(case: Case, name: str, max_iter: int) -> Outcome:
         for result in solver(replace(case, problem=counted), rng, {"max_iter": max_iter}):
             seconds, began = max(seconds, time.process_time() - began), time.process_time()
             said = judged(case, result, counted.tally.calls)
+            if name in BY_VALUES and not math.isfinite(result.fun):
+                said = "not finite: the value"
             counted.tally.calls = 0
             calls = max(calls, result.oracle_calls)
             if said != "ok" or not result.success:

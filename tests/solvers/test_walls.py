@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from support import counting
 
-from ode2opt import InputError, LinearModel, Lpp, Quadratic, SquaredHinge, solve
+from ode2opt import (
+    Guard,
+    InputError,
+    LinearModel,
+    Lpp,
+    Quadratic,
+    Schedule,
+    SquaredHinge,
+    solve,
+)
 from ode2opt.problems.curvature import curvature_along
 from ode2opt.solvers.line_search import Trial, search
 
@@ -108,3 +117,32 @@ def test_the_curvature_along_a_gradient_is_known_where_squares_overflow(size):
         found = curvature_along(problem, x, g, g)
     assert found == pytest.approx(2.8)
     assert problem.tally.calls == 2
+
+
+class BareWall(LogWall):
+    """-log(1 - z), where nobody says what lies beyond: no value, and slopes of the wrong sign."""
+
+    def loss(self, z):
+        return np.log(1 / (1 - z))
+
+    def slope(self, z):
+        return 1 / (1 - z)
+
+    def bend(self, z):
+        return 1 / (1 - z) ** 2
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("method", ["auto", "lbfgs", "nesterov"])
+@pytest.mark.parametrize("start", [-0.999999, 0.0, 0.9])
+def test_a_small_gradient_where_the_function_is_not_defined_is_no_solution(method, start):
+    """Far beyond the wall slopes are small; the minimum is at (w2 - w1) / (w1 + w2)."""
+    options = {"method": method}
+    if method == "nesterov":
+        schedule = Schedule.gradient_descent(1e-30, 1)
+        options = {"method": schedule, "handover": Guard(fallback="nesterov")}
+    problem = BareWall([[1.0], [-1.0]], np.zeros(2), weights=[1e-3, 1.0])
+    result = solve(problem, [start], tol=1e-5, **options)
+    assert result.success
+    assert np.isfinite(result.fun)
+    assert result.x[0] == pytest.approx(0.999 / 1.001, abs=1e-6)
