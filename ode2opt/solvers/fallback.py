@@ -77,14 +77,14 @@ def _step(run: Run, x: Here, previous: Here, t: float, L: float) -> Step:
         t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
         y = run.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
-        if not math.isfinite(y.value):  # beyond a wall: less momentum
+        if run.undefined(y.value):  # beyond a wall: less momentum
             trial *= MOST_GROWTH
             continue
         moved = -y.g / trial
         if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
             raise Exhausted(ROUNDED, x)
         new = run.evaluate(y.x + moved)
-        needed = _curvature(y, new) if math.isfinite(new.value) else math.nan
+        needed = math.nan if run.undefined(new.value) else _curvature(y, new)
         if needed < 0 and (found := concave_between(run, y, new)) is not None:
             run.concave = found
             raise Stop(Status.NON_CONVEX)

@@ -119,6 +119,7 @@ class Run:
         self.unfit: Array = None
         self.best_value: float | None = None
         self._host = problem.xp is namespace(np.empty(0)) and problem.dtype == np.float64
+        self._double = epsilon(problem.xp, problem.dtype) == np.finfo(np.float64).eps
         self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
         self._began = time.perf_counter()
 
@@ -250,7 +251,7 @@ class Run:
 
     def _glance(self, x: Array, g: Array, found: float, value: float | None) -> None:
         """Take note of a point that is no iterate; one that ends the solve is the last iterate."""
-        if found <= self.tol and self.stop_at_tol and (value is None or math.isfinite(value)):
+        if found <= self.tol and self.stop_at_tol and not self.undefined(value):
             self.observe(x, g, value)
         self._note(x, found, value)
 
@@ -260,14 +261,22 @@ class Run:
         That is infinity where x or its value is not finite: a gradient may well be zero at
         infinity, or small where the function is not defined.
         """
-        undefined = value is not None and not math.isfinite(value) and self.best_x is not None
-        if undefined or (found < self.best_norm and not _is_finite(x)):
+        if self.undefined(value) or (found < self.best_norm and not _is_finite(x)):
             found = math.inf
         if found < self.best_norm:
             self._keep(x, found, value)
         if found <= self.tol and self.reached is None:
             self.reached = Milestone(max(self.k, 0), self.calls, self.seconds)
         return found
+
+    def undefined(self, value: float | None) -> bool:
+        """Whether a point after the start is outside the function's domain, by its value.
+
+        In single precision values overflow long before gradients do: there they do not tell.
+        """
+        if value is None or math.isfinite(value) or self.best_x is None:
+            return False
+        return self._double
 
     def judge(self, here: Here | None = None) -> None:
         """Ask the watch about the iterate just made; may raise HandOver."""

@@ -171,7 +171,8 @@ def attempt(case: Case, name: str, max_iter: int) -> Outcome:
         for result in solver(replace(case, problem=counted), rng, {"max_iter": max_iter}):
             seconds, began = max(seconds, time.process_time() - began), time.process_time()
             said = judged(case, result, counted.tally.calls)
-            if name in BY_VALUES and not math.isfinite(result.fun):
+            double = "float64" in str(case.problem.dtype)
+            if double and name in BY_VALUES and not math.isfinite(result.fun):
                 said = "not finite: the value"
             counted.tally.calls = 0
             calls = max(calls, result.oracle_calls)
