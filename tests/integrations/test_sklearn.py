@@ -355,7 +355,7 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LinearSVC(loss="hinge"), "The hinge is not smooth"),
         (LinearSVC(multi_class="crammer_singer"), "Crammer and Singer's loss is not here"),
         (Ridge(positive=True), "positive=True is not here"),
-        (Ridge(alpha=[1.0, 2.0]), "1 targets, 2 values of alpha"),
+        (Ridge(alpha=[1.0, 2.0]), "do not correspond: 2 != 1"),
         (HuberRegressor(epsilon=0.5), "'epsilon' parameter"),
         (LpRegression(p=3), "p is 3: .* even p"),
         (LogisticRegression(C=-1), "'C' parameter"),

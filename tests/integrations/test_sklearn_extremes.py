@@ -1,7 +1,9 @@
 """The estimators at extreme parameters and on odd input, beside closed forms and namesakes."""
 
 import math
+import multiprocessing
 import pathlib
+import pickle
 import warnings
 
 import numpy as np
@@ -10,10 +12,11 @@ import pytest
 import scipy.optimize
 import scipy.sparse
 import sklearn.linear_model
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_sparsify_coefficients
 
-from ode2opt import InputError
+from ode2opt import InputError, Memory
 from ode2opt.integrations.sklearn import (
     HuberRegressor,
     LinearSVC,
@@ -23,6 +26,7 @@ from ode2opt.integrations.sklearn import (
     PoissonRegressor,
     Ridge,
 )
+from ode2opt.integrations.sklearn._processes import Copied
 from ode2opt.problems.scaled_huber import ScaledHuber
 
 ROWS = 60
@@ -197,3 +201,67 @@ def test_hubers_function_has_its_derivatives_at_the_least_scale(rng):
     np.testing.assert_allclose(problem.hessian(x) @ v, problem.hvp(x, v))
     rise = problem.value(x + 1e-6 * v) - problem.value(x - 1e-6 * v)
     assert problem.gradient(x) @ v == pytest.approx(rise / 2e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_ridge_of_fewer_dense_rows_than_columns_is_exact(alpha, intercept, rng):
+    """Without a penalty it is the solution of smallest norm, as that of least squares."""
+    X, Y, weight = (
+        rng.standard_normal((20, 35)),
+        rng.standard_normal((20, 2)),
+        rng.uniform(1, 2, 20),
+    )
+    options = {"alpha": alpha, "fit_intercept": intercept}
+    ours = Ridge(**options).fit(X, Y, weight)
+    theirs = sklearn.linear_model.Ridge(**options, solver="svd")
+    if not alpha:
+        theirs = sklearn.linear_model.LinearRegression(fit_intercept=intercept)
+    theirs.fit(X, Y, weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-7, atol=1e-9)
+    assert ours.n_iter_.tolist() == [1, 1]
+
+
+def test_ridge_without_penalty_has_the_smallest_norm_of_repeated_columns(rng):
+    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    ours = Ridge(alpha=0).fit(np.hstack([X, X]), y)
+    theirs = sklearn.linear_model.LinearRegression().fit(X, y)
+    np.testing.assert_allclose(ours.coef_, np.tile(theirs.coef_ / 2, 2), rtol=1e-8)
+
+
+def test_a_target_in_a_column_has_the_namesakes_shapes(rng):
+    X, y = rng.standard_normal((12, 3)), rng.standard_normal((12, 1))
+    ours, theirs = Ridge().fit(X, y), sklearn.linear_model.Ridge().fit(X, y)
+    assert ours.coef_.shape == theirs.coef_.shape
+    assert ours.intercept_.shape == theirs.intercept_.shape
+    assert ours.predict(X).shape == theirs.predict(X).shape
+
+
+def test_no_penalty_beside_a_c_is_warned_of_as_in_the_namesake(rng):
+    X, y = rng.standard_normal((ROWS, 2)), np.arange(ROWS) % 2
+    with pytest.warns(UserWarning, match="penalty=None will ignore the C"):
+        LogisticRegression(penalty=None, C=4).fit(X, y)
+
+
+def test_ratios_in_an_array_are_refused_in_a_sentence(rng):
+    X, y = rng.standard_normal((ROWS, 2)), np.arange(ROWS) % 2
+    with pytest.raises(InputError, match="elastic net"):
+        LogisticRegressionCV(l1_ratios=np.array([0.1, 0.5])).fit(X, y)
+
+
+def test_a_copy_of_a_memory_in_a_worker_process_is_told_once(rng, monkeypatch):
+    X, y = rng.standard_normal((ROWS, 2)), np.arange(ROWS) % 2
+    model = LogisticRegression(memory=Memory())
+    model.fit(X, y)  # here it is no copy
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
+    monkeypatch.setattr(Copied, "_warned", False)
+    there = clone(pickle.loads(pickle.dumps(model)))
+    with pytest.warns(
+        UserWarning, match="worker process .n_jobs. with a copy of its memory"
+    ) as said:
+        there.fit(X, y).fit(X, y)
+    assert len(said) == 1
+    LogisticRegression().fit(X, y)
+    monkeypatch.setattr(Copied, "_warned", False)
+    pickle.loads(pickle.dumps(LogisticRegression())).fit(X, y)  # without a memory: nothing to tell

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.integrations.sklearn._in_parts import lazily
+from ode2opt.integrations.sklearn._processes import Copied
 from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
@@ -30,7 +31,7 @@ MOST = float(np.finfo(np.float32).max) ** 0.75
 FLOATS = (np.float64, np.float32)
 
 
-class Fitting(Saving):
+class Fitting(Copied, Saving):
     """Mixin of all estimators: ``solver``, ``memory`` and one way to minimise."""
 
     solver: str | os.PathLike[str] | Method
@@ -40,12 +41,6 @@ class Fitting(Saving):
         "solver": [str, os.PathLike, Method],
         "memory": [Memory, str, os.PathLike, None],
     }
-
-    def __sklearn_clone__(self) -> Any:
-        """Clones share the memory: it is there to be learned from by several fits."""
-        cloned = super().__sklearn_clone__()  # type: ignore[misc]
-        cloned.memory = self.memory
-        return cloned
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -82,6 +77,7 @@ class Fitting(Saving):
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
         start.
         """
+        self._tell_of_copies()
         with _opened(self.memory) as memory:
             result = solve(
                 problem,
@@ -95,6 +91,11 @@ class Fitting(Saving):
         if spent:
             result = replace(result, iterations=spent + result.iterations)
         return self._told(result, tol, verbose)
+
+    def _is_auto(self) -> bool:
+        """Whether the way to solve is ours to choose: the solver "auto", without a memory."""
+        chosen = _chosen(self.solver)
+        return isinstance(chosen, str) and chosen == "auto" and self.memory is None
 
     def _on_the_way(self, problem: Problem, x0: Array, *, tol: float, max_iter: int) -> Result:
         """Solve a problem that leads to another: nothing is remembered or warned of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,6 +106,8 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         X, labels, weights = labelled(self, X, y, sample_weight)
         weights = product(weights, by_class(self, labels, weights))
         C = np.inf if self.penalty is None else self.C
+        if self.penalty is None and self.C != 1.0:
+            warnings.warn("Setting penalty=None will ignore the C parameter.", stacklevel=2)
         l2 = inverse_weight(C, total_weight(weights, X))
         problem = log_loss(self, X, labels, weights, l2)
         result = self._minimise(
@@ -137,9 +140,10 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
 def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
     """Refuse what the namesake has and we do not."""
-    if penalty in ("l1", "elasticnet") or np.any(np.asarray(l1_ratio or 0, dtype=float) > 0):
+    ratios = np.asarray(0.0 if l1_ratio is None else l1_ratio, dtype=float)
+    if penalty in ("l1", "elasticnet") or np.any(ratios > 0):
         name = "elastic net" if penalty == "elasticnet" else "L1"
-        if penalty == "deprecated" and not np.all(np.asarray(l1_ratio) == 1):
+        if penalty == "deprecated" and not np.all(ratios == 1):
             name = "elastic net"
         raise InputError(
             f"The {name} penalty is not smooth and not here: use l1_ratio=0 (the l2 penalty), or "

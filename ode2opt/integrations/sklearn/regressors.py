@@ -15,6 +15,7 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
 
 from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._exact_ridge import exactly
 from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     quotient,
@@ -92,31 +93,46 @@ class Ridge(Fitting, linear_model.Ridge):
             weights = row_weights(sample_weight, X)
         columns = [y] if y.ndim == 1 else list(y.T)
         total = total_weight(weights, X)
-        l2 = [quotient(alpha, total) for alpha in self._penalties(len(columns))]
+        alphas = self._penalties(len(columns))
+        l2 = [quotient(alpha, total) for alpha in alphas]
+        exact = exactly(X, weights, self.fit_intercept) if self._at_once(X, alphas) else None
         fits = [
-            self._one(LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept))
-            for b, c in zip(columns, l2, strict=True)
+            self._one(
+                LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept),
+                None if exact is None else exact.variables(b, alpha),
+            )
+            for b, alpha, c in zip(columns, alphas, l2, strict=True)
         ]
         coef = np.stack([fit.x for fit in fits]).astype(X.dtype, copy=False)
         coef, intercept = without_intercept(coef, self.fit_intercept)
-        flat = y.ndim == 1
-        self.coef_ = coef[0] if flat else coef
-        self.intercept_ = 0.0 if not self.fit_intercept else intercept[0] if flat else intercept
+        self.coef_ = coef[0] if len(columns) == 1 else coef
+        of_one: Any = intercept[0] if y.ndim == 1 else intercept
+        self.intercept_ = of_one if self.fit_intercept else 0.0
         self.n_iter_ = np.array([fit.iterations for fit in fits], dtype=np.int32)
-        self.solver_ = fits[0].method
+        self.solver_ = fits[0].method if exact is None else "exact"
         return self
 
-    def _one(self, problem: LinearModel) -> Result:
+    def _at_once(self, X: Array, alphas: np.ndarray) -> bool:
+        """Whether one factorisation of dense rows is the way: these are few, or not penalised."""
+        few = X.shape[0] <= X.shape[1]
+        return self._is_auto() and (few or bool(np.any(alphas == 0)))
+
+    def _one(self, problem: LinearModel, exact: np.ndarray | None) -> Result:
+        """Fit one target; an exact solution is checked, and counts as an iteration."""
         return self._minimise(
-            problem, tol=relative(self.tol, problem), max_iter=self.max_iter or MANY
+            problem,
+            exact,
+            tol=relative(self.tol, problem),
+            max_iter=self.max_iter or MANY,
+            spent=int(exact is not None),
         )
 
     def _penalties(self, targets: int) -> np.ndarray:
         alpha = np.ravel(np.asarray(self.alpha, dtype=np.float64))
         if len(alpha) not in (1, targets):
             raise InputError(
-                f"Number of targets and number of penalties do not correspond: {targets} targets, "
-                f"{len(alpha)} values of alpha."
+                f"Number of targets and number of penalties do not correspond: {len(alpha)} != "
+                f"{targets}; give one alpha, or one for each target."
             )
         return np.broadcast_to(alpha, targets)
 
