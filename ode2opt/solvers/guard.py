@@ -113,7 +113,7 @@ def _lower(run: Run, eigac: Eigac) -> Here:
     """
     best = run.look(run.best_x)
     start = np.asarray(eigac.start).astype(np.float64)
-    if float(best.g @ (start - best.x)) >= 0:
+    if not run.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
         return best
     other = run.look(eigac.start)
     return best if best.value <= other.value else other

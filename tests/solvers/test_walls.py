@@ -146,3 +146,14 @@ def test_a_small_gradient_where_the_function_is_not_defined_is_no_solution(metho
     assert result.success
     assert np.isfinite(result.fun)
     assert result.x[0] == pytest.approx(0.999 / 1.001, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("step", [3.0, 30.0, 1e4])
+def test_a_schedule_that_leaps_over_a_wall_is_taken_over_on_this_side(step):
+    """Its gradients are small over there; the next stage begins where there is a value."""
+    problem = BareWall([[1.0], [-1.0]], np.zeros(2), weights=[1e-3, 1.0])
+    result = solve(problem, [0.0], method=Schedule.gradient_descent(step, 50), tol=1e-7)
+    assert result.success
+    assert np.isfinite(result.fun)
+    assert result.x[0] == pytest.approx(0.999 / 1.001, abs=1e-6)
