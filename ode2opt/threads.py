@@ -1,9 +1,21 @@
-"""One thread for linear algebra, whatever the environment says."""
+"""How many threads linear algebra has: one while training, one in a solve that is small.
+
+BLAS shares the work of one product among threads. For a small product that costs more than it
+saves, and where other processes want the same cores the threads wait for each other.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+# A solve is small where its matrix has at most so many entries (16 MB) and a Hessian so many rows.
+# `python benchmarks/blas_threads.py` measures solves around these sizes with one thread and more.
+SMALL_ENTRIES = 2_000_000
+SMALL_SIDE = 500
 
 
 @contextmanager
@@ -18,3 +30,37 @@ def one_thread() -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
+
+
+def is_small(entries: int, side: int) -> bool:
+    """Whether threads would not help with a matrix of so many entries, and a Hessian's side."""
+    return entries <= SMALL_ENTRIES and side <= SMALL_SIDE
+
+
+_in_use = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread, unless a solve of this process has done so already.
+
+    The number of threads belongs to the process. So one user at a time changes it, and restores in
+    its own thread what it found; a solve inside a solve, or in another thread, leaves it alone.
+    """
+    if not _in_use.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=1):
+            yield
+    finally:
+        _in_use.release()
+
+
+@cache
+def _blas() -> Any:
+    """Return the BLAS libraries of NumPy and SciPy; to find them takes milliseconds, once."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ from ode2opt.problems._arrays import (
 )
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
@@ -35,6 +37,7 @@ from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.run import Callback, HandOver, Run, Stop
 from ode2opt.solvers.start_point import unfit_start
+from ode2opt.threads import is_small, one_blas_thread
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()
@@ -118,7 +121,7 @@ def solve(
     if memory is None:
         return minimised(run, x0, chosen, policy)
     recall = Recall(memory, run, first_only=policy is None, from_mean=start_from_memory)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(task):
         status = _minimise(run, x0, recall, policy)
         with suppress(
             KeyboardInterrupt, WorkersLostError
@@ -141,8 +144,20 @@ def minimised(
     policy: Policy = GUARD,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(run.problem):
         return _result(run, _minimise(run, x0, method, policy))
+
+
+def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
+    """Return a context with one BLAS thread for a small problem of ours, else an idle one.
+
+    A function of the user may well have large products of its own.
+    """
+    if isinstance(problem, LinearModel):
+        small = is_small(problem.entries(), problem.n)
+    else:
+        small = isinstance(problem, Quadratic) and is_small(problem.n**2, problem.n)
+    return one_blas_thread() if small else nullcontext()
 
 
 def _minimise(
