@@ -92,6 +92,7 @@ soak: $(VENV)/.test
 	$(BIN)/python tests/fuzz/soak_files.py
 	$(BIN)/python tests/fuzz/soak_solves.py --count 10000 --methods 2
 	$(BIN)/python -W ignore tests/fuzz/soak_solves.py --wild --count 6000 --methods 2 --most 4000
+	$(BIN)/python tests/fuzz/soak_estimators.py --count 600
 	$(BIN)/python tests/fuzz/command_lines.py
 	$(BIN)/python tests/fuzz/soak_kills.py --count 200
 

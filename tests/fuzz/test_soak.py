@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from fuzz import wild
+from fuzz import soak_estimators, wild
 from fuzz.hostile import FUNCTIONS, KINDS, LIBRARIES, Rows, make_case, power_slopes
 from fuzz.reference import Reference
 from fuzz.soak_solves import FREE, GUARDED, Soak, judged
@@ -52,6 +52,22 @@ def test_every_method_is_soaked(name):
     soak = Soak()
     soak.run(range(100, 103), only=name)
     assert soak.broken == []
+
+
+def test_adversarial_fits_end_where_their_namesakes_do():
+    assert soak_estimators.soak(range(30)) == []
+    names = {soak_estimators.make_case(seed).name for seed in range(30)}
+    assert names == set(soak_estimators.LOSSES)
+
+
+def test_a_fit_that_is_off_is_found(monkeypatch):
+    def halved(model, case, w, _loss=soak_estimators.LOSSES["Ridge"]):
+        if type(model).__module__.startswith("ode2opt"):
+            model.intercept_ = model.intercept_ / 2 + 1
+        return _loss(model, case, w)
+
+    monkeypatch.setitem(soak_estimators.LOSSES, "Ridge", halved)
+    assert {found[1] for found in soak_estimators.soak(range(12))} == {"Ridge"}
 
 
 def test_the_problems_are_of_all_kinds():
