@@ -31,7 +31,7 @@ NUMERIC = (
     "tests/integrations/test_torch.py",
 )  # fmt: skip
 KERNELS = ("Prescott", "Nehalem", "Haswell", "Zen", "SkylakeX")
-EXTRAS = ("learn", "parquet", "test")
+EXTRAS = ("learn", "study", "parquet", "test")
 NO_LIBRARIES = ("ruff", "mypy", "import-linter", "playwright", "build")  # tools of the extra test
 PEAK = re.compile(r"peak memory: main (.*)")
 

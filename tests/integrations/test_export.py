@@ -129,7 +129,7 @@ def test_a_solve_ends_where_pythons_does(cc, tmp_path):
     first = np.zeros(COLUMNS)
     library.start(ctypes.c_size_t(COLUMNS), first.ctypes.data_as(VECTOR))
     np.testing.assert_array_equal(first, START)
-    scale = chosen.scale_of(problem, first)[0]
+    scale = chosen.scale_of(problem, first)
     status, result, x, _ = run(library, problem, first, scale=scale, tol=0.0)
     assert status == CONVERGED
     assert result.iterations == due.iterations
