@@ -1,6 +1,8 @@
 """The tool of make test-machines: which versions are the oldest, and what a failure does."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -73,3 +75,19 @@ def test_an_unknown_machine_is_refused_with_the_known_ones(machines, monkeypatch
     monkeypatch.setattr(sys, "argv", ["machines", "Z80"])
     with pytest.raises(SystemExit, match=r"Z80.*Haswell, 1 thread"):
         machines.main()
+
+
+@pytest.mark.parametrize(
+    "variables", [{"ODE2OPT_DATA": "/nowhere"}, {"ODE2OPT_DATA": "", "CI": "1"}]
+)
+def test_without_its_data_ci_fails_and_skips_nothing(variables):
+    needs_data = (
+        "tests/problems/test_datasets.py::test_the_paper_scales_each_part_by_its_own_maxima"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", needs_data],
+        cwd=ROOT, env=os.environ | variables, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "skipped" not in done.stdout
+    assert "ODE2OPT_DATA" in done.stdout
