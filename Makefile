@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build where the package index offers one; any torch>=2.4 will do.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-all test-machines lint docs notebooks bench dist methods soak peers browser clean
+.PHONY: tables stale demo test test-all test-machines lint docs notebooks bench dist methods soak peers browser clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +68,14 @@ lint: $(VENV)/.lint
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+# The tables of the pages, from benchmarks/results/*.json, which the scripts write with --record.
+tables: $(BIN)/python
+	$(BIN)/python tools/tables.py
+
+# Pages and results that are older than the code they speak of: to be read, or measured, again.
+stale: $(BIN)/python
+	$(BIN)/python tools/stale_pages.py
 
 # The notebooks of the documentation, run anew: what they print and draw is kept in them.
 notebooks: $(VENV)/.study $(VENV)/.lint
