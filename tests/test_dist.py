@@ -85,7 +85,7 @@ def test_only_core_dependencies_are_there(place, tmp_path):
 
 def test_readmes_examples_run(place, tmp_path):
     first, second = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[:2]
-    assert "solve(Logistic" in first
+    assert "Logistic(" in first
     assert "Memory()" in second
     assert said(place[2], tmp_path, "-c", first + second)
 

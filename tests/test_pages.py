@@ -1,0 +1,187 @@
+"""The pages: short sentences where one learns, and tables that agree with the results files."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LONGEST, LONGEST_OF_README = 35, 30  # words of a sentence
+NOT_PROSE = re.compile(
+    r"^```.*?^```$"  # programs
+    r"|<!--.*?-->"
+    r"|^(?: {4}|\|).*?$"  # commands, tables
+    r"|^#+ .*?$"  # headings
+    r"|!\[[^\]]*\]\([^)]*\)",  # pictures
+    re.MULTILINE | re.DOTALL,
+)
+ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ", re.MULTILINE)
+END = re.compile(r"(?<=[.!?])[\"')*\]]*\s+(?=[\"'(*\[]*[A-Z\d])")
+WORD = re.compile(r"\w[^\s]*")
+
+
+def sentences(page):
+    """The sentences of a page's prose; inline code is one word, and an address is none."""
+    prose = ITEM.sub("\n\n", NOT_PROSE.sub("\n\n", page))
+    prose = re.sub(r"`[^`]*`", "CODE", prose)
+    prose = re.sub(r"\]\([^)]*\)", "]", prose)
+    for paragraph in re.split(r"\n\s*\n", prose):
+        yield from filter(WORD.search, END.split(" ".join(paragraph.split())))
+
+
+def too_long(page, most):
+    """The sentences with more than so many words, with their numbers of words."""
+    counted = ((len(WORD.findall(sentence)), sentence) for sentence in sentences(page))
+    return [each for each in counted if each[0] > most]
+
+
+def learn_pages():
+    """The pages under "Learn" in the site's navigation, notebooks included."""
+    learn = (ROOT / "mkdocs.yml").read_text().partition("- Learn:")[2].partition("- Reference:")[0]
+    return re.findall(r"- ([\w/-]+)\.md$", learn, re.MULTILINE)
+
+
+def prose_of(name):
+    """A page as Markdown, or the text of a notebook."""
+    page = ROOT / f"docs/{name}.md"
+    if page.exists():
+        return page.read_text(encoding="utf-8")
+    notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    cells = (cell for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    return "\n\n".join("".join(cell["source"]) for cell in cells)
+
+
+@pytest.mark.parametrize("name", learn_pages())
+def test_no_sentence_of_a_page_to_learn_from_is_long(name):
+    assert not too_long(prose_of(name), LONGEST)
+
+
+def test_no_sentence_of_the_readme_is_long():
+    assert not too_long((ROOT / "README.md").read_text(encoding="utf-8"), LONGEST_OF_README)
+
+
+def test_sentences_are_told_apart_and_code_and_tables_left_out():
+    page = (
+        "# A heading. Of two.\n\nOne `a b c` [two](x.md). *Three* is 0.5 here, e.g. there.\n"
+        "`four` goes\non (so. It) does.\n- five\n- six\n\n    a command. Left out.\n"
+        "| a cell. | Another. |\n\n```python\nprint(1). No.\n```\n<!-- No. No. -->\nSeven?"
+    )
+    assert list(sentences(page)) == [
+        "One CODE [two].", "*Three* is 0.5 here, e.g. there.", "CODE goes on (so.", "It) does.",
+        "five", "six", "Seven?",
+    ]  # fmt: skip
+    assert too_long("A b c. D e.", 2) == [(3, "A b c.")]
+
+
+def test_the_readme_is_one_screen_before_its_first_table():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert next(i for i, line in enumerate(lines) if line.startswith("|")) <= 66
+
+
+def module_of(name):
+    """A script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tables, stale_pages = module_of("tables"), module_of("stale_pages")
+RESULT = {
+    "about": "A test.", "command": "python a.py", "machine": "two cores",
+    "versions": {"numpy": "2.0", "scipy": "1.12"}, "date": "2026-01-02", "code": ["ode2opt/a.py"],
+    "tables": {"t": {"columns": ["data", "x, y"], "rows": [["a", 1], ["b", None], ["c", "3"]]}},
+}  # fmt: skip
+ORIGIN = "<!-- origin r -->\nold\n<!-- end -->"
+
+
+def test_the_tables_of_the_pages_are_those_of_the_results_files(capsys):
+    assert tables.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_every_table_of_a_page_of_measurements_comes_from_a_results_file():
+    """But for those that explain words and not numbers."""
+    for page in sorted(ROOT.glob("docs/measurements/*.md")):
+        by_hand = re.sub(r"<!-- table .*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+        assert set(re.findall(r"^\|.*\|\n\|---", by_hand, re.M)) <= {"| symbol | meaning |\n|---"}
+
+
+def test_every_results_file_is_shown_on_a_page():
+    shown = "".join(page.read_text(encoding="utf-8") for page in tables.pages(ROOT))
+    for name, result in tables.read_results(ROOT / tables.RESULTS).items():
+        for table in result["tables"]:
+            assert f"<!-- table {name}/{table}" in shown
+        assert all((ROOT / path).exists() for path in result["code"]), name
+
+
+def test_a_table_is_written_with_the_rows_and_columns_that_are_chosen():
+    page = f"Before.\n<!-- table r/t -->\n<!-- end -->\n{ORIGIN}\nAfter."
+    made = tables.written(page, {"r": RESULT})
+    assert "| data | x, y |\n|---|---|\n| a | 1 |\n| b | - |\n| c | 3 |\n" in made
+    assert (
+        "*`python a.py`. Machine: two cores. Versions: numpy 2.0, scipy 1.12. Date: 2026-01-02.*"
+    ) in made
+    assert made.startswith("Before.\n")
+    assert made.endswith("\nAfter.")
+    assert tables.written(made, {"r": RESULT}) == made
+    chosen = page.replace("r/t", "r/t; rows: c, a; columns: data")
+    assert "\n| data |\n|---|\n| c |\n| a |\n" in tables.written(chosen, {"r": RESULT})
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("r/u", "There is no table r/u"),
+        ("s/t", "There is no mark <!-- origin s -->"),
+        ("r/t; rows: z", "r/t has no row or column 'z'"),
+        ("r/t; lines: a", "choose rows and columns, not lines"),
+    ],
+)
+def test_a_mark_that_cannot_be_filled_is_told(mark, said):
+    page = f"<!-- table {mark} -->\n<!-- end -->\n{ORIGIN}"
+    with pytest.raises(tables.TableError, match=re.escape(said)):
+        tables.written(page, {"r": RESULT})
+
+
+def test_a_page_that_differs_is_named_by_the_check_and_mended_by_a_run(tmp_path, capsys):
+    folder = tmp_path / tables.RESULTS
+    folder.mkdir(parents=True)
+    (folder / "r.json").write_text(json.dumps(RESULT))
+    page = tmp_path / "README.md"
+    page.write_text(f"<!-- table r/t -->\n| data |\n<!-- end -->\n{ORIGIN}\n")
+    assert tables.main(["--check"], tmp_path) == 1
+    assert "README.md: differs from the results files" in capsys.readouterr().out
+    assert tables.main([], tmp_path) == 0
+    assert tables.main(["--check"], tmp_path) == 0
+    page.write_text(page.read_text().replace("| a | 1 |", "| a | 2 |"))
+    assert tables.main(["--check"], tmp_path) == 1
+
+
+def test_a_results_file_without_a_machine_or_with_a_short_row_is_refused(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({key: RESULT[key] for key in RESULT if key != "machine"}))
+    with pytest.raises(tables.TableError, match="has no field machine"):
+        tables.read_results(tmp_path)
+    short = {"t": {"columns": ["a", "b"], "rows": [[1]]}}
+    path.write_text(json.dumps({**RESULT, "tables": short}))
+    with pytest.raises(tables.TableError, match="a row of t is not as long as its columns"):
+        tables.read_results(tmp_path)
+
+
+def test_the_code_that_a_page_speaks_of_is_found():
+    text = "`ode2opt/solvers/costs.py`, python benchmarks/peers.py, ode2opt/no/such.py\n"
+    text += "from ode2opt.integrations.sklearn import Ridge; ode2opt.solvers.lbfgs.Corrections"
+    assert stale_pages.spoken_of(text) == {
+        "ode2opt/solvers/costs.py", "benchmarks/peers.py", "ode2opt/integrations/sklearn",
+        "ode2opt/solvers/lbfgs.py",
+    }  # fmt: skip
+
+
+def test_a_page_older_than_its_code_is_told(monkeypatch):
+    late = {"ode2opt/solvers/costs.py"}
+    monkeypatch.setattr(stale_pages, "committed", lambda path, root: int(path in late))
+    assert stale_pages.newer_code()["docs/first-solve.md"] == ["ode2opt/solvers/costs.py"]
+    late.clear()
+    assert stale_pages.newer_code() == {}
