@@ -69,7 +69,7 @@ def test_scikit_learns_own_tests_pass_but_for_those_listed(module, tmp_path):
     known = {name for name in found if any(matches(name, pattern) for pattern in listed)}
     sure = {name for name in found if any(matches(name, pattern) for pattern in surely)}
     passed = {name for name, outcome in found.items() if outcome == "passed"}
-    assert len(passed) >= 10
+    assert len(passed) >= 5
     assert sorted(failed - known) == [], "fail and are not on the list"
     assert sorted(passed & sure) == [], "pass and are on the list"
     gone = [p for p in listed if not any(matches(name, p) for name in found)]
