@@ -84,9 +84,9 @@ class _Columns:
     def _feature(self, j: int, kind: str) -> np.ndarray | Category:
         """Return a column of numbers or of words; ``kind`` is what it has to be, if anything."""
         if not _is_text(self.arrow.column(j).type):
-            if kind == "words":
+            if kind == "words" and self.arrow.num_rows:
                 raise self._other_kind(j, "words")
-            return self._numbers(j)
+            return self._numbers(j) if self.arrow.num_rows else np.empty(0)
         category = _category(self.arrow.column(j))
         if kind == "words":
             return category
