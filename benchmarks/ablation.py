@@ -1,4 +1,4 @@
-"""What each part of a learned sequence is worth; prints the tables of docs/learning.md.
+"""What each part of a learned sequence is worth; printed as tables.
 
 python benchmarks/ablation.py [PROBLEM DATASET]...
 """

@@ -1,4 +1,4 @@
-"""The cost model of docs/scaling-out.md: its constants, six checks, and what it says of more.
+"""The cost model of docs/measurements/clusters.md: constants, six checks, what it says of more.
 
     python benchmarks/cost_model.py [constants] [check] [rounds] [paper]
 

@@ -1,15 +1,22 @@
-"""How far power iteration is from dense eigenvalues; prints the table of docs/curvature.md."""
+"""How far power iteration is from dense eigenvalues; --record keeps the table of docs/curvature.md.
+
+python benchmarks/curvature_error.py [--record]
+"""
 
 from __future__ import annotations
 
+import sys
+
 import jax
 import numpy as np
+from recording import RECORD, Table, record
 
 from ode2opt import Family
 from ode2opt.dynamics import DefaultCoefficients, PowerIteration, double, to_jax
 from ode2opt.dynamics.iterates import iterates
 
 DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "covtype20k", "separable", "gaussian")
+COLUMNS = ("problem", "dataset", "cold, mean", "cold, worst", "warm, mean", "warm, worst")
 INSTANCES, K, EVERY = 3, 300, 15
 
 
@@ -46,15 +53,16 @@ def gaussian(kind: str, rows: int = 20_000, n: int = 30) -> Family:
 
 def main() -> None:
     """Print one row a cell: mean and worst of estimate / truth."""
-    print("| problem | dataset | cold, mean | cold, worst | warm, mean | warm, worst |")
-    print("|---|---|---|---|---|---|")
+    table = Table(*COLUMNS)
     for kind in ("logistic", "lpp"):
         for dataset in DATASETS:
             family = gaussian(kind) if dataset == "gaussian" else Family.from_dataset(kind, dataset)
             runs = [ratios(family.sample([1, i])) for i in range(INSTANCES)]
             cold, warm = (np.concatenate([run[i] for run in runs]) for i in range(2))
             numbers = (cold.mean(), cold.min(), warm.mean(), warm.min())
-            print(f"| {kind} | {dataset} | " + " | ".join(f"{n:.4f}" for n in numbers) + " |")
+            table.add(kind, dataset, *(f"{n:.4f}" for n in numbers))
+    if RECORD in sys.argv:
+        record("curvature_error", {"ratios": table})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How time and memory grow with rows and columns, against the best of scikit-learn.
 
-    python benchmarks/growth.py [--most-rows 1e5] [--most-columns 300] [--plot growth.png]
+    python benchmarks/growth.py [--most-rows 1e5] [--most-columns 300] [--plot FILE] [--record]
 
 Logistic regression on correlated dense data, l2 = 1e-4, to a gradient norm of 1e-6, on one thread.
 Memory is what a solve adds to the data at its peak, measured in a process of its own (Linux).
@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from judging import Contest, Row, Task, fastest, seconds_of
 from overhead import peak_added
 from peers import SCIKIT_LEARN
+from recording import RECORD, Table, record
 from threadpoolctl import threadpool_limits
 
 from ode2opt import Logistic, solve
@@ -136,6 +137,22 @@ def draw(by_rows: list[Timed], by_columns: list[Timed], method: str, path: Path)
     figure.savefig(path, dpi=150)
 
 
+def tables(over_rows: Sequence[Timed], over_columns: Sequence[Timed]) -> dict[str, Table]:
+    """Return the page's tables: seconds, and what they are of scikit-learn's best."""
+    names = f"{USUAL_COLUMNS} columns, rows:", f"{USUAL_ROWS:,} rows, columns:"
+    return {
+        "rows": _over("rows", names[0], over_rows),
+        "columns": _over("columns", names[1], over_columns),
+    }
+
+
+def _over(size: str, name: str, series: Sequence[Timed]) -> Table:
+    table = Table(name, *(f"{getattr(point, size):,}" for point in series), quiet=True)
+    table.add("auto, seconds", *(f"{point.ours:.2g}" for point in series))
+    table.add("of scikit-learn's best", *(f"{point.ours / point.best:.2f}" for point in series))
+    return table
+
+
 def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     """Print the tables; return the worst ratio of seconds and the memory ratios."""
     options = _options(arguments)
@@ -153,6 +170,8 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
             print(series[-1].line(), flush=True)
     if options.plot:
         draw(series[:split], series[split:], options.method, options.plot)
+    if options.record:
+        record("growth", tables(series[:split], series[split:]))
     found = {"growth_worst_ratio": max(point.ours / point.best for point in series)}
     return {key: round(ratio, 3) for key, ratio in (found | _memory(options)).items()}
 
@@ -187,6 +206,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="timings of the fit that counts")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of one fit")
     parser.add_argument("--plot", type=Path, help="a picture of both curves")
+    parser.add_argument(RECORD, action="store_true", help="keep the tables of the pages")
     return parser.parse_args(arguments)
 
 

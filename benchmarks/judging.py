@@ -21,7 +21,11 @@ from typing import Any, TypeVar
 
 import alone  # noqa: F401 - before numpy
 import numpy as np
+import peer_tables
+import recording
 from data import CELLS, Data
+from peer_tables import Row
+from recording import RECORD, Table
 from threadpoolctl import threadpool_limits
 
 from ode2opt import solve
@@ -221,18 +225,21 @@ class Ladder:
 
 # A contest over all cells -------------------------------------------------------------------------
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Contest:
-    """A loss, what it is fitted to, and the peers that are compared with our methods on it."""
+    """A loss, what it is fitted to, and the peers that are compared with our methods on it.
+
+    ``tables`` makes those of its results file from the rows that were measured.
+    """
 
     name: str
     make: type[LinearModel]
     solvers: dict[str, Solve]
     fits: dict[str, Peer]
     targets: Callable[[np.ndarray], np.ndarray] = lambda b: b
+    tables: Callable[[Sequence[Row], str, Sequence[str]], dict[str, Table]] = peer_tables.tables
+    results: str = "peers"
 
     @property
     def peers(self) -> list[str]:
@@ -318,6 +325,8 @@ def hold(contest: Contest, arguments: Sequence[str]) -> dict[str, float]:
             for row in rows:
                 print(_line(row, options.methods, options.peers), flush=True)
             done += rows
+    if options.record:
+        recording.record(contest.results, contest.tables(done, lead, options.peers))
     return _summary(contest.name, done, lead, options.peers, names)
 
 
@@ -344,6 +353,7 @@ def _options(contest: Contest, arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of one fit")
     parser.add_argument("--json", type=Path, help="kept up to date after every task")
     parser.add_argument("--resume", action="store_true", help="take what the JSON file has")
+    parser.add_argument(RECORD, action="store_true", help="keep the tables of the pages")
     return parser.parse_args(arguments)
 
 

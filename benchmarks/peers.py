@@ -1,6 +1,6 @@
 """Logistic regression against scipy, scikit-learn, glum and Snap ML, on one thread.
 
-    python benchmarks/peers.py [--cells a5a,text-20k] [--methods auto] [--l2 1e-4] [--tol 1e-6]
+    python benchmarks/peers.py [--cells a5a,text-20k] [--l2 1e-4] [--tol 1e-6] [--record]
 
 f is the mean loss plus l2/2 |x|^2, without an intercept, from x = 0. benchmarks/judging.py says how
 time is taken. `pip install '.[bench]'` brings the packages; one that is missing is left out.

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import judging
 import numpy as np
+import peer_tables
 from judging import Contest, Fit, Peer, Task
 from peers import DENSE_HESSIAN
 from scipy.sparse.linalg import lsqr
@@ -62,7 +63,10 @@ FITS: dict[str, Peer] = {
 
 def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     """Hold the contest."""
-    return judging.hold(Contest("ridge", LeastSquares, {}, FITS, targets), arguments)
+    contest = Contest(
+        "ridge", LeastSquares, {}, FITS, targets, peer_tables.means, results="ridge_peers"
+    )
+    return judging.hold(contest, arguments)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """The scipy adapter on the unconstrained problems of the CUTEst collection, beside L-BFGS-B.
 
     pip install 'ode2opt[bench,learn]'
-    python benchmarks/sif.py [--only ROSENBR,...] [--tol 1e-6] [--seconds 20] [--table FILE]
+    python benchmarks/sif.py [--only ROSENBR,...] [--tol 1e-6] [--seconds 20] [--record]
 
 The problems are sif2jax's with up to 1,000 variables, most of them not convex. Both methods are run
 through ``scipy.optimize.minimize`` from the collection's start point; what counts is how often
 value and gradient were asked for, up to the first point whose gradient has at most the norm
 ``tol``. A status is true if it says that the tolerance was reached just where the gradient at the
-answer, taken anew, has such a norm. The table is that of docs/scipy.md.
+answer, taken anew, has such a norm. --record keeps the tables of
+docs/scipy.md.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import alone  # noqa: F401 - before numpy
 import jax
 import numpy as np
-import sif2jax
 from jax.flatten_util import ravel_pytree
+from recording import RECORD, Table, record
 from scipy.optimize import minimize
 
 from ode2opt.integrations.scipy import minimizer
@@ -72,6 +72,8 @@ class Row(NamedTuple):
 
 def problems() -> Iterator[tuple[str, np.ndarray, Function]]:
     """Go through the collection: name, start point, value with gradient, compiled."""
+    import sif2jax
+
     jax.config.update("jax_enable_x64", True)
     for problem in sif2jax.unconstrained_minimisation_problems:
         if problem.num_variables() > MOST_VARIABLES:
@@ -141,17 +143,26 @@ def summary(rows: Sequence[Row], tol: float) -> list[str]:
     return lines
 
 
-def table(rows: Sequence[Row], tol: float) -> str:
-    """Return the page's table."""
-    lines = [
-        "| Problem | Variables | ode2opt | L-BFGS-B | Status |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    lines += [
-        f"| {row.name} | {row.n} | {shown(row.ours)} | {shown(row.theirs)} | {row.status} |"
-        for row in rows
-    ]
-    return "\n".join([*summary(rows, tol), "", *lines, ""])
+def tables(rows: Sequence[Row], tol: float) -> dict[str, Table]:
+    """Return the page's tables: what the problems come to, and each of them."""
+    ours, theirs = ({row.name for row in rows if math.isfinite(row[i])} for i in (2, 3))
+    both = [row for row in rows if row.name in ours & theirs]
+    mean = geometric_mean(row.ours / row.theirs for row in both) if both else math.nan
+    found = Table("what", "ode2opt", "L-BFGS-B", quiet=True)
+    found.add("problems", len(rows), len(rows))
+    found.add(f"gradient norm {tol:g} reached", len(ours), len(theirs))
+    found.add("reached by this one alone", len(ours - theirs), len(theirs - ours))
+    found.add("status true", sum(row.true for row in rows), None)
+    ratio = f"evaluations on the {len(both)} of both, geometric mean of the ratio"
+    found.add(ratio, f"{mean:.2f}", "1.00")
+    each = Table("problem", "variables", "ode2opt", "L-BFGS-B", "status", quiet=True)
+    for row in rows:
+        each.add(row.name, row.n, _count(row.ours), _count(row.theirs), row.status)
+    return {"summary": found, "problems": each}
+
+
+def _count(calls: float) -> int | None:
+    return int(calls) if math.isfinite(calls) else None
 
 
 def main(arguments: Sequence[str] = ()) -> list[Row]:
@@ -160,7 +171,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
     parser.add_argument("--only", default="")
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--table", type=Path)
+    parser.add_argument(RECORD, action="store_true")
     options = parser.parse_args(arguments)
     chosen = set(filter(None, options.only.split(",")))
     rows = []
@@ -175,8 +186,8 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
             flush=True,
         )
     print(*summary(rows, options.tol), sep="\n")
-    if options.table:
-        options.table.write_text(table(rows, options.tol))
+    if options.record:
+        record("scipy", tables(rows, options.tol))
     return rows
 
 

@@ -1,10 +1,10 @@
 """Whether training earns its place: trained and instant methods on fresh problems of each family.
 
-python benchmarks/trained.py [--keep FOLDER] [PROBLEM DATASET]...
+python benchmarks/trained.py [--keep FOLDER] [--record] [PROBLEM DATASET]...
 
 Both are made from the training rows of the shuffled split with the defaults, and solve the same
-test problems, in turn. Prints the table of docs/learning.md; with --keep, method files are kept in
-a folder, and found there by the next run.
+test problems, in turn. --record keeps the table of docs/measurements/learned.md; with --keep,
+method files are kept in a folder, and found there by the next run.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import argparse
 from itertools import product
 from pathlib import Path
 
+from recording import RECORD, Table, record
 from training_defaults import SPLIT, TOL, measured
 
 from ode2opt import Family, Method, learn
 
 DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "separable", "covtype20k")
 CELLS = list(product(("logistic", "lpp"), DATASETS))
+COLUMNS = ("problem", "what was kept", "calls", "of instant's", "seconds of instant's")
 OPTIONS: dict[str, dict[str, int]] = {"instant": {"steps": 0}, "trained": {}}
 FEWER_CALLS, FEWER_SECONDS = 0.8, 0.6  # of the instant method's: clearly better
 
@@ -28,11 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cells", nargs="*")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument(RECORD, action="store_true")
     options = parser.parse_args()
     named = options.cells
     cells = list(zip(named[::2], named[1::2], strict=True)) or CELLS
-    print("| problem | what was kept | calls | of instant's | seconds of instant's |")
-    print("|---|---|---|---|---|")
+    table = Table(*COLUMNS)
     better = 0
     for problem, dataset in cells:
         family = Family.from_dataset(problem, dataset, split=SPLIT)
@@ -42,12 +44,11 @@ def main() -> None:
         found = measured(family, method)
         calls, seconds = (found[key] / base[key] for key in ("calls", "seconds"))
         better += calls <= FEWER_CALLS or seconds <= FEWER_SECONDS
-        print(
-            f"| {problem} {dataset} | {method.words} | {found['calls']:.1f} | {calls:.2f} | "
-            f"{seconds:.2f} |",
-            flush=True,
-        )
+        numbers = (f"{found['calls']:.1f}", f"{calls:.2f}", f"{seconds:.2f}")
+        table.add(f"{problem} {dataset}", method.words, *numbers)
     print(f"\nclearly better in {better} of {len(cells)}")
+    if options.record:
+        record("trained", {"methods": table})
 
 
 def made(family: Family, kind: str, stem: Path | None) -> Method:

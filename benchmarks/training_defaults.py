@@ -3,7 +3,8 @@
 python benchmarks/training_defaults.py [PROBLEM DATASET]...
 
 Each dataset's training rows (shuffled split) are split once more: 60% to learn from, 40% to judge
-on. The dataset's own test rows are not looked at. Prints the table of docs/learning.md.
+on. The dataset's own test rows are not looked at. Prints a table of
+docs/measurements/learned.md.
 """
 
 from __future__ import annotations

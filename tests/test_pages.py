@@ -2,9 +2,14 @@
 
 import importlib.util
 import json
+import math
+import os
+import platform
 import re
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -185,3 +190,83 @@ def test_a_page_older_than_its_code_is_told(monkeypatch):
     assert stale_pages.newer_code()["docs/first-solve.md"] == ["ode2opt/solvers/costs.py"]
     late.clear()
     assert stale_pages.newer_code() == {}
+
+
+@pytest.fixture
+def benchmarks():
+    """Imports a benchmark; what it does to the environment is undone."""
+    with patch.dict(os.environ):
+        yield importlib.import_module
+
+
+def like(result, made):
+    """Whether tables have the names and columns of those in a results file."""
+    kept = json.loads((ROOT / f"benchmarks/results/{result}.json").read_text())["tables"]
+    return {name: table["columns"] for name, table in kept.items()} == {
+        name: table.columns for name, table in made.items()
+    }
+
+
+def test_what_is_recorded_has_its_machine_versions_and_date(benchmarks, tmp_path, monkeypatch):
+    recording = benchmarks("recording")
+    (tmp_path / "r.json").write_text(json.dumps(RESULT))
+    monkeypatch.setattr("sys.argv", ["/x/peers.py", "--l2", "1e-4", "--record"])
+    table = recording.Table("data", "seconds", quiet=True)
+    table.add('a "b", [c]', 1.5)
+    table.add("d", None)
+    path = recording.record("r", {"t": table}, tmp_path)
+    found = tables.read_results(tmp_path)["r"]
+    assert found["command"] == "python benchmarks/peers.py --l2 1e-4"
+    assert found["versions"]["numpy"] == np.__version__
+    assert re.fullmatch(rf".+, \d+ cores, \d+ GB, {platform.system()}", found["machine"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert (found["about"], found["code"]) == (RESULT["about"], RESULT["code"])
+    assert found["tables"]["t"]["rows"] == [['a "b", [c]', 1.5], ["d", None]]
+    assert '    ["d", null]\n' in path.read_text()
+    with pytest.raises(ValueError, match="has the tables t"):
+        recording.record("r", {"u": table}, tmp_path)
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        table.add("alone")
+
+
+def test_the_tables_of_peers_have_ratios_means_and_the_worst(benchmarks):
+    peer_tables = benchmarks("peer_tables")
+    rows = [
+        {
+            "cell": "a5a", "rows": 32_561, "columns": 123, "l2": l2, "tol": tol,
+            "methods": {"auto": {"seconds": own}, "glum": {"seconds": 0.2}, "saga": {}},
+        }
+        for tol in (1e-6, 1e-3) for l2, own in ((1e-3, 0.1), (1e-4, 0.2), (1e-6, 0.4))
+    ]  # fmt: skip
+    made = peer_tables.tables(rows, "auto", ["glum", "saga"])
+    assert like("peers", made)
+    assert made["ratios"].rows == [
+        ["a5a", "32,561 x 123", *["0.50 (glum)", "1.00 (glum)", "2.00 (glum)"] * 2]
+    ]
+    row = ["a5a", "32,561 x 123", "200", "200 (glum)", "1.00", "2.00"]
+    assert made["milliseconds"].rows == [row]
+    means = peer_tables.means([*rows, {**rows[0], "cell": "b", "methods": {}}], "auto", ["glum"])
+    assert means["means"].columns == ["data", "a5a"]
+    assert means["means"].rows == [["auto / fastest", "1.00"]]
+
+
+def test_other_benchmarks_make_the_tables_that_the_pages_show(benchmarks):
+    sif = benchmarks("sif")
+    kept = json.loads((ROOT / "benchmarks/results/scipy.json").read_text())["tables"]
+    rows = [
+        sif.Row(name, n, ours or math.inf, theirs or math.inf, status, True)
+        for name, n, ours, theirs, status in kept["problems"]["rows"]
+    ]
+    made = sif.tables(rows, 1e-6)
+    assert like("scipy", made)
+    assert {name: table.rows for name, table in made.items()} == {
+        name: table["rows"] for name, table in kept.items()
+    }
+    growth = benchmarks("growth")
+    points = [growth.Timed(size, size, 1.0, 2.0, "lbfgs") for size in (1_000, 10)]
+    made = growth.tables(points, points[:1])["rows"]
+    assert made.columns == ["100 columns, rows:", "1,000", "10"]
+    assert made.rows == [["auto, seconds", "1", "1"], ["of scikit-learn's best", "0.50", "0.50"]]
+    for name, table in (("trained", "methods"), ("curvature_error", "ratios")):
+        shown = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())
+        assert shown["tables"][table]["columns"] == list(benchmarks(name).COLUMNS)
