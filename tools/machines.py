@@ -32,7 +32,11 @@ NUMERIC = (
 )  # fmt: skip
 KERNELS = ("Prescott", "Nehalem", "Haswell", "Zen", "SkylakeX")
 EXTRAS = ("learn", "study", "parquet", "test")
-NO_LIBRARIES = ("ruff", "mypy", "import-linter", "playwright", "build")  # tools of the extra test
+# Tools of the extra test.
+NO_LIBRARIES = (
+    "ruff", "mypy", "import-linter", "playwright", "build", "pytest-cov", "pyyaml",
+    "check-jsonschema",
+)  # fmt: skip
 PEAK = re.compile(r"peak memory: main (.*)")
 
 
