@@ -14,6 +14,11 @@ import pytest
 pytestmark = pytest.mark.exhaustive
 ROOT = Path(__file__).parents[1]
 LARGEST = 5_000_000  # bytes of a wheel
+COMPLETE = {  # what the tests and tools of a source distribution read
+    "Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "CITATION.cff",
+    ".github/workflows/checks.yml", "tools/shipped_methods.py", "benchmarks/history.jsonl",
+    "tests/test_dist.py", "docs/index.md",
+}  # fmt: skip
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ESTIMATOR = """
 from sklearn.datasets import load_breast_cancer
@@ -76,7 +81,7 @@ def test_the_wheel_is_small_and_the_source_complete(place):
     assert wheel.stat().st_size < LARGEST
     with tarfile.open(source) as archive:
         names = {name.split("/", 1)[-1] for name in archive.getnames()}
-    assert {"Makefile", "tools/shipped_methods.py", "tests/test_dist.py", "docs/index.md"} <= names
+    assert COMPLETE <= names
 
 
 def test_only_core_dependencies_are_there(place, tmp_path):
