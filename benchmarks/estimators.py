@@ -1,7 +1,7 @@
 """Fits of our estimators against their namesakes' fastest solvers, at equal gradient norms.
 
     python benchmarks/estimators.py [--only logistic,ridge,cv] [--cells a5a,digits] [--norm 1e-4]
-                                    [--repeat 3] [--json FILE]
+                                    [--repeat 3] [--json FILE] [--record]
 
 A fit has an intercept and C = 1 (alpha = 1 for Ridge, 0.01 for counts). Ours stops at the Euclidean
 norm of the gradient of the mean loss plus penalty; a namesake's solver is given a ladder of
@@ -10,7 +10,8 @@ quickest of a few fits is taken, in processor seconds on one thread. ``cv`` comp
 LogisticRegressionCV (10 values of C, 5 folds) in the same way: by the largest norm of all folds and
 values of C; a line more says what the ratio is where both are given the same number as ``tol``,
 which the namesake's L-BFGS compares with the largest entry of the gradient, which C each then
-chooses, and the best mean score of each.
+chooses, and the best mean score of each. --record keeps the table of
+docs/measurements/estimators.md, which has no line of ``cv``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import alone  # noqa: F401 - before numpy
 import numpy as np
 import scipy.sparse as sp
 from data import CELLS, Data, correlated, one_hot, topics
+from recording import RECORD, Table, record
 from sklearn import linear_model, svm
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -48,6 +50,10 @@ WIDE = 5_000  # variables
 BRIEF = 0.3  # seconds
 NOISE = 0.1
 COUNTS_ALPHA = 0.01
+NAMES = {
+    "logistic": "LogisticRegression", "poisson": "PoissonRegressor", "svc": "LinearSVC",
+    "ridge": "Ridge",
+}  # fmt: skip
 
 
 def digits_by_class() -> Data:
@@ -260,6 +266,15 @@ def comparisons(
                     yield row
 
 
+def side_by_side(rows: Sequence[Row]) -> Table:
+    """Return the page's table: a row for each data set, a column for each estimator."""
+    table = Table("data", "rows", *NAMES.values(), quiet=True)
+    found = {(row.cell, row.kind): f"{row.ratio:.2f} ({row.solver})" for row in rows}
+    for cell, size in {row.cell: row.rows for row in rows if row.kind in NAMES}.items():
+        table.add(cell, f"{size:,}", *(found.get((cell, kind), "") for kind in NAMES))
+    return table
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     """Print a line for each comparison, and the geometric means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -268,6 +283,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
     parser.add_argument("--norm", type=float, default=1e-4)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument(RECORD, action="store_true")
     options = parser.parse_args(arguments)
     asked = options.only.split(","), options.cells.split(",")
     rows = []
@@ -286,6 +302,8 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
         )
     if options.json:
         options.json.write_text(json.dumps([row._asdict() for row in rows], indent=1))
+    if options.record:
+        record("estimators", {"seconds": side_by_side(rows)})
     return rows
 
 

@@ -7,11 +7,12 @@ of dT/dtheta (relative, in norm), gradients of f on the way, and the processor's
 with the derivative.
 
 The loop's last row is what training does: sequence, curvature, P and Q as well, which nobody else
-computes here.
+computes here. --record keeps the table of docs/measurements/learned.md.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from time import process_time
@@ -23,6 +24,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import optimistix
+from recording import RECORD, Table, record
 from stopm import family
 
 from ode2opt.dynamics.diffrax_flow import State, initial_state, log_norm, velocity
@@ -37,7 +39,7 @@ EPS, ROUNDS = 1e-4, 15
 TRUTH, LOOSE = 1e-10, 1e-4  # tolerances of adaptive steps
 MOST_STEPS = 16_384
 STAGES = {"Heun": 2, "Tsit5": 6}  # gradients a step; Tsit5's last one is the next one's first
-HEADER = ("solver", "error of T", "of dT", "gradients", "forward", "with derivative")
+COLUMNS = ("solver", "error of T", "of dT/dθ", "gradients", "T alone", "T and dT/dθ")
 
 
 class Case(NamedTuple):
@@ -205,25 +207,25 @@ def main() -> None:
     }
     truth = measured(*solvers.pop("truth"), case)
     print(f"T = {truth.T:.6f}, {(truth.T - options.t0) / options.h:.1f} steps of h = {options.h}")
-    print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
-    print(line("truth", truth, truth))
+    table = Table(*COLUMNS)
     for name, solver in solvers.items():
         try:
-            print(line(name, measured(*solver, case), truth), flush=True)
+            table.add(*cells(name, measured(*solver, case), truth))
         except (RuntimeError, jax.errors.JaxRuntimeError) as error:
             if "maximum number of solver steps" not in str(error):
                 raise
-            print(f"| {name} | more than {MOST_STEPS:,} steps on the way back |", flush=True)
+            table.add(name, *[None] * 4, f"more than {MOST_STEPS:,} steps on the way back")
+    if RECORD in sys.argv:
+        record("flow_solvers", {"solvers": table})
 
 
-def line(name: str, row: Row, truth: Row) -> str:
+def cells(name: str, row: Row, truth: Row) -> tuple[str, ...]:
     """Return a row of the table."""
     wrong = float(jnp.linalg.norm(row.slope - truth.slope) / jnp.linalg.norm(truth.slope))
-    cells = (
+    return (
         name, f"{abs(row.T - truth.T):.1e}", f"{wrong:.1e}", f"{row.gradients:.0f}",
         f"{1e3 * row.forward:.1f} ms", f"{1e3 * row.both:.1f} ms",
     )  # fmt: skip
-    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Time to the tolerance against L-BFGS as problems grow: rows, columns, dense and sparse.
 
-    python benchmarks/scaling.py [MOST_ROWS]
+    python benchmarks/scaling.py [MOST_ROWS] [--record]
 
 For each kind of data and number of columns one method is learned on small problems (the sequence's
 target, default options but for what large columns need); it then solves problems of many more rows
-of the same kind. Ratios are taken problem by problem in one process on one thread.
+of the same kind. Ratios are taken problem by problem in one process on one thread. --record keeps
+the table of docs/measurements/learned.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import data
 import numpy as np
+from recording import RECORD, Table, record
 from threadpoolctl import threadpool_limits
 
 from ode2opt import Family, Logistic, Method, Problem, learn, solve
@@ -26,6 +28,7 @@ TOL = 3e-4
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 LARGEST = 100_000_000  # entries of a dense matrix
 PROBLEMS = 3
+COLUMNS = ("data", "columns", "metric", "learned in", *(f"{rows:,} rows" for rows in ROWS))
 Make = Callable[[np.random.Generator, int, int], Problem]
 
 
@@ -94,11 +97,13 @@ def main(most: int = ROWS[-1]) -> dict[str, float]:
     print("| data | columns | rows | metric | ours ms | L-BFGS ms | ratio | calls | L-BFGS calls |")
     print("|---|---|---|---|---|---|---|---|---|")
     last: dict[str, float] = {}
+    table = Table(*COLUMNS, quiet=True)
     for case in CASES:
         began = time.perf_counter()
         method = learned(case)
         spent = time.perf_counter() - began
         kind = "none" if method.metric is None else method.metric.kind
+        cells: dict[int, str] = {}
         for rows in ROWS:
             if rows > most or (case.make is not one_hot and rows * case.n > LARGEST):
                 continue
@@ -108,9 +113,13 @@ def main(most: int = ROWS[-1]) -> dict[str, float]:
                   f"{1e3 * theirs:.1f} | {ours / theirs:.2f} | {calls:.1f} | "
                   f"{their_calls:.1f} |", flush=True)  # fmt: skip
             last[f"{case.name} {case.n}"] = ours / theirs
+            cells[rows] = f"{ours / theirs:.2f} ({calls:.1f} / {their_calls:.1f})"
         print(f"| {case.name} | {case.n:,} | learned in {spent:.0f} s | | | | | | |", flush=True)
+        table.add(case.name, f"{case.n:,}", kind, f"{spent:.0f} s", *map(cells.get, ROWS))
+    if RECORD in sys.argv:
+        record("scaling", {"seconds": table})
     return {"scaling_worst_ratio": round(max(last.values()), 3)}
 
 
 if __name__ == "__main__":
-    main(*(int(float(argument)) for argument in sys.argv[1:2]))
+    main(*(int(float(argument)) for argument in sys.argv[1:] if argument != RECORD))

@@ -1,9 +1,9 @@
 """How much training a sequence needs by default: settings side by side, on training rows alone.
 
-python benchmarks/training_defaults.py [PROBLEM DATASET]...
+python benchmarks/training_defaults.py [--record] [PROBLEM DATASET]...
 
 Each dataset's training rows (shuffled split) are split once more: 60% to learn from, 40% to judge
-on. The dataset's own test rows are not looked at. Prints a table of
+on. The dataset's own test rows are not looked at. --record keeps the table of
 docs/measurements/learned.md.
 """
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from unittest.mock import patch
+
+from recording import RECORD, Table, record
 
 from ode2opt import Family, Method, learn
 from ode2opt.learning.sequence import restarts
@@ -51,8 +53,8 @@ INSTANT = "instant"
 SETTINGS: dict[str, Setting] = {
     INSTANT: Setting({"steps": 0}),
     "100 steps of 8": Setting({"steps": 100, "batch": 8}),
-    "150 steps of 8": Setting({"steps": 150, "batch": 8}),
-    "300 steps of 16": Setting({"steps": 300, "batch": 16}),
+    "150 of 8": Setting({"steps": 150, "batch": 8}),
+    "300 of 16": Setting({"steps": 300, "batch": 16}),
 }
 
 
@@ -64,11 +66,20 @@ def inner(problem: str, dataset: str) -> Family:
 
 def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
     """Learn with each setting in each cell, and print a row for it."""
-    print("| problem | setting | what was kept | calls | of instant's | time | made in (CPU) |")
-    print("|---|---|---|---|---|---|---|")
+    columns = (
+        "problem",
+        "setting",
+        "what was kept",
+        "calls",
+        "of instant's",
+        "time",
+        "made in (CPU)",
+    )
+    table, shown = Table(*columns), Table("problem", *SETTINGS, quiet=True)
     for problem, dataset in cells:
         family = inner(problem, dataset)
         base: dict[str, float] = {}
+        cells = []
         for name, setting in SETTINGS.items():
             began = time.process_time()
             method = setting.learned(family)
@@ -76,11 +87,15 @@ def main(cells: Sequence[tuple[str, str]] = CELLS) -> None:
             found = measured(family, method)
             base = base or found
             share = {key: found[key] / base[key] for key in found}
-            print(
-                f"| {problem} {dataset} | {name} | {method.words} | {found['calls']:.1f} | "
-                f"{share['calls']:.2f} | {share['seconds']:.2f} | {spent:.0f} s |",
-                flush=True,
-            )
+            calls, ratio = f"{found['calls']:.1f}", f"{share['calls']:.2f}"
+            made = f"{spent:.0f} s"
+            time_of = f"{share['seconds']:.2f}"
+            table.add(f"{problem} {dataset}", name, method.words, calls, ratio, time_of, made)
+            kept = ", instant kept" * method.instant
+            cells.append(calls if name == INSTANT else f"{calls} ({ratio}{kept}), {made}")
+        shown.add(f"{problem} {dataset}", *cells)
+    if RECORD in sys.argv:
+        record("training_defaults", {"now": shown})
 
 
 def measured(family: Family, method: Method) -> dict[str, float]:
@@ -96,5 +111,5 @@ def measured(family: Family, method: Method) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
+    given = [word for word in sys.argv[1:] if word != RECORD]
     main(list(zip(given[::2], given[1::2], strict=True)) or CELLS)

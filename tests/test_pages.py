@@ -267,6 +267,32 @@ def test_other_benchmarks_make_the_tables_that_the_pages_show(benchmarks):
     made = growth.tables(points, points[:1])["rows"]
     assert made.columns == ["100 columns, rows:", "1,000", "10"]
     assert made.rows == [["auto, seconds", "1", "1"], ["of scikit-learn's best", "0.50", "0.50"]]
-    for name, table in (("trained", "methods"), ("curvature_error", "ratios")):
+    estimators = benchmarks("estimators")
+    fits = [("svc", "x", 7, 1.0, 2.0, "dual=True", 0.0), ("cv", "x", 7, 1.0, 2.0, "lbfgs", 0.0)]
+    made = estimators.side_by_side([estimators.Row(*fit) for fit in fits])
+    assert like("estimators", {"seconds": made})
+    assert made.rows == [["x", "7", "", "", "0.50 (dual=True)", ""]]
+    assert set(estimators.NAMES) <= set(estimators.KINDS)
+
+
+def test_benchmarks_of_learning_make_the_tables_that_the_pages_show(benchmarks):
+    names = {"trained": "methods", "curvature_error": "ratios", "scaling": "seconds"}
+    names["flow_solvers"] = "solvers"
+    for name, table in names.items():
         shown = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())
         assert shown["tables"][table]["columns"] == list(benchmarks(name).COLUMNS)
+    shown = json.loads((ROOT / "benchmarks/results/training_defaults.json").read_text())
+    settings = benchmarks("training_defaults").SETTINGS
+    assert shown["tables"]["now"]["columns"] == ["problem", *settings]
+    ablation = benchmarks("ablation")
+    table = benchmarks("recording").Table(*ablation.COLUMNS, quiet=True)
+    for problem, variant in (
+        ("logistic a5a", "lbfgs"),
+        ("logistic a5a", "t"),
+        ("lpp phishing", "t"),
+    ):
+        table.add(problem, variant, f"kept for {problem}", "3.0", 4, "", "", None)
+    made = ablation.side_by_side(table)
+    assert like("ablation", {"parts": made})
+    kept = [["3.0", 4, f"kept for {problem}"] for problem in ("logistic a5a", "lpp phishing")]
+    assert made.rows == [["lbfgs", *kept[0], None, None, None], ["t", *kept[0], *kept[1]]]
