@@ -1,11 +1,12 @@
 """The cost model of docs/measurements/clusters.md: constants, six checks, what it says of more.
 
-    python benchmarks/cost_model.py [constants] [check] [rounds] [paper]
+    python benchmarks/cost_model.py [constants] [check] [rounds] [paper] [--record]
 
 constants: measured with 1 and 2 workers; check: seconds of a round, predicted and measured, in six
 configurations, two of them with added latency; rounds: how many auto, L-BFGS and consensus ADMM
 take on small problems of two kinds; paper: seconds and core hours on 10, 100 and 1,000 workers, and
-docs/pictures/scaling-out.svg. What is measured is kept in benchmarks/cost_model.json.
+docs/pictures/scaling-out.svg. What is measured is kept in benchmarks/cost_model.json, and with
+--record, where all is measured anew, in the tables of the page.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import alone  # noqa: F401 - before numpy
 import numpy as np
+import recording
 import scipy.sparse as sp
 from consensus import Found, by_lbfgs, by_newton, consensus
 from dask_rounds import L2, TOL, Made
@@ -382,7 +384,11 @@ STUDIES = ("constants", "check", "rounds", "paper")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("studies", nargs="*", help=", ".join(STUDIES))
-    studies = parser.parse_args().studies or STUDIES
+    parser.add_argument(recording.RECORD, action="store_true", help="after all studies")
+    options = parser.parse_args()
+    studies = options.studies or STUDIES
+    if options.record and set(studies) != set(STUDIES):
+        parser.error("--record keeps what one run has measured: leave out the names of studies.")
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if "constants" in studies:
         kept["constants"] = constants()
@@ -403,6 +409,10 @@ def main() -> None:
     KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     if "paper" in studies:
         paper(kept)
+    if options.record:
+        from cost_tables import tables  # which imports this module
+
+        recording.record("cost_model", tables(kept))
 
 
 if __name__ == "__main__":

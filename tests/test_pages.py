@@ -296,3 +296,13 @@ def test_benchmarks_of_learning_make_the_tables_that_the_pages_show(benchmarks):
     assert like("ablation", {"parts": made})
     kept = [["3.0", 4, f"kept for {problem}"] for problem in ("logistic a5a", "lpp phishing")]
     assert made.rows == [["lbfgs", *kept[0], None, None, None], ["t", *kept[0], *kept[1]]]
+
+
+def test_the_tables_of_clusters_follow_from_what_the_cost_model_keeps(benchmarks):
+    kept = json.loads((ROOT / "benchmarks/cost_model.json").read_text())
+    made = benchmarks("cost_tables").tables(kept)
+    shown = json.loads((ROOT / "benchmarks/results/cost_model.json").read_text())["tables"]
+    assert like("cost_model", made)
+    assert {name: table.rows for name, table in made.items()} == {
+        name: table["rows"] for name, table in shown.items()
+    }
