@@ -1,6 +1,7 @@
 """What several test files do the same way."""
 
 import copy
+import importlib.util
 import json
 import math
 import subprocess
@@ -10,6 +11,21 @@ import numpy as np
 import scipy.sparse
 
 from ode2opt import solve
+
+
+def module_of(path):
+    """A script of tools/ or docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def git(folder, *arguments):
+    """Run git there, by an author of its own."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True)
+
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import recording
 import run
+from support import git
 
 from ode2opt.machine import cpu_count
 
@@ -83,16 +83,11 @@ def test_a_damaged_history_is_told_before_the_work(tmp_path, bench):
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_a_commit_is_dirty_where_files_differ_from_it(tmp_path):
     assert history.commit_of(tmp_path) is None
-
-    def git(*arguments):
-        name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *name, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init")
+    git(tmp_path, "init")
     (tmp_path / "code.py").write_text("1")
     (tmp_path / "history.jsonl").write_text("")
-    git("add", ".")
-    git("commit", "-m", "first")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
     clean = history.commit_of(tmp_path)
     assert re.fullmatch("[0-9a-f]{12}", clean)
     (tmp_path / "history.jsonl").write_text("{}\n")

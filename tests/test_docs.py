@@ -2,7 +2,6 @@
 
 import ast
 import base64
-import importlib.util
 import inspect
 import json
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 import typer
+from support import module_of
 
 import ode2opt
 from ode2opt.cli.app import app
@@ -248,13 +248,6 @@ def test_the_build_of_the_site_refuses_a_page_that_lost_an_asterisk():
     assert hooks.lost_in_rendering(source, "<p>f(x) - f* &lt;= |x - x*|</p>") == ""
     assert hooks.lost_in_rendering("`x*`, *x*", "<code>x<b>*</b></code>, <em>x</em>") == ""
     assert "<g(x)," in hooks.lost_in_rendering("<g(x), x>", "<p><g(x), x></p>")
-
-
-def module_of(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_page_has_its_place_in_the_site():

@@ -1,22 +1,19 @@
 """The tool of make test-machines: which versions are the oldest, and what a failure does."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import module_of
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def machines():
-    spec = importlib.util.spec_from_file_location("machines", ROOT / "tools" / "machines.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "tools/machines.py")
 
 
 def project(dependencies, **extras):

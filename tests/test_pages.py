@@ -1,6 +1,6 @@
 """The pages: short sentences where one learns, and tables that agree with the results files."""
 
-import importlib.util
+import importlib
 import json
 import math
 import os
@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from support import module_of
 
 ROOT = Path(__file__).parents[1]
 LONGEST, LONGEST_OF_README = 35, 30  # words of a sentence
@@ -85,15 +86,7 @@ def test_the_readme_is_one_screen_before_its_first_table():
     assert next(i for i, line in enumerate(lines) if line.startswith("|")) <= 66
 
 
-def module_of(name):
-    """A script of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tables, stale_pages = module_of("tables"), module_of("stale_pages")
+tables, stale_pages = (module_of(ROOT / f"tools/{name}.py") for name in ("tables", "stale_pages"))
 RESULT = {
     "about": "A test.", "command": "python a.py", "machine": "two cores",
     "versions": {"numpy": "2.0", "scipy": "1.12"}, "date": "2026-01-02", "code": ["ode2opt/a.py"],

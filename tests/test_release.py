@@ -1,16 +1,15 @@
 """What a release rests on: one version everywhere, and workflows that call make."""
 
-import importlib.util
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors
 import yaml
+from support import git, module_of
 
 from ode2opt import Memory, Method, Schedule
 from ode2opt.integrations.sklearn import LogisticRegression
@@ -21,10 +20,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.fixture(scope="module")
 def release():
-    spec = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "tools/release.py")
 
 
 @pytest.fixture
@@ -44,11 +40,6 @@ def clone(tmp_path):
 
 def write(folder, name, text):
     (folder / name).write_text(text, encoding="utf-8")
-
-
-def git(folder, *arguments):
-    name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *name, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 def test_all_files_name_one_version(release):
