@@ -299,3 +299,24 @@ def test_the_tables_of_clusters_follow_from_what_the_cost_model_keeps(benchmarks
     assert {name: table.rows for name, table in made.items()} == {
         name: table["rows"] for name, table in shown.items()
     }
+
+
+def test_the_means_beside_the_milliseconds_are_those_of_the_ratios():
+    kept = json.loads((ROOT / "benchmarks/results/peers.json").read_text())["tables"]
+    for row, ratios in zip(kept["milliseconds"]["rows"], kept["ratios"]["rows"], strict=True):
+        known = [float(cell.split()[0]) for cell in ratios[2:] if cell is not None]
+        mean = math.exp(np.mean(np.log(known)))
+        assert row[:2] == ratios[:2]
+        assert float(row[4]) == pytest.approx(mean, abs=0.011)  # made before ratios are rounded
+        assert float(row[5]) == max(known)
+    found = {row[0]: [float(cell.split()[0]) for cell in row[2:]] for row in kept["ratios"]["rows"]}
+    sizes = {row[0]: int(row[1].split(" x ")[0].replace(",", "")) for row in kept["ratios"]["rows"]}
+    large = [name for name, size in sizes.items() if size >= 20_000]
+    dense = ("covtype20k", "correlated-100", "correlated-300", "one-hot")
+    means = (
+        np.exp(np.mean(np.log([found[name] for name in some]))) for some in (found, large, dense)
+    )
+    said = (
+        "{:.2f} over all cells, {:.2f} where there are 20,000 rows or more, and {:.2f} where these"
+    )
+    assert said.format(*means) in (ROOT / "docs/measurements/solving.md").read_text()
