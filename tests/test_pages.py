@@ -182,7 +182,17 @@ def test_a_page_older_than_its_code_is_told(monkeypatch):
     monkeypatch.setattr(stale_pages, "committed", lambda path, root: int(path in late))
     assert stale_pages.newer_code()["docs/first-solve.md"] == ["ode2opt/solvers/costs.py"]
     late.clear()
-    assert stale_pages.newer_code() == {}
+    assert not any(name.startswith("docs") for name in stale_pages.newer_code())
+
+
+def test_results_are_as_old_as_their_measurement(monkeypatch):
+    day = 24 * 3600
+    assert stale_pages.end_of("on or before 1970-01-02") == 2 * day - 1
+    assert stale_pages.end_of("not recorded") == 0
+    monkeypatch.setattr(stale_pages, "end_of", lambda date: day)
+    for when, told in ((day + 1, True), (day, False)):
+        monkeypatch.setattr(stale_pages, "committed", lambda path, root, when=when: when)
+        assert ("benchmarks/results/peers.json" in stale_pages.newer_code()) == told
 
 
 @pytest.fixture

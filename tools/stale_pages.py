@@ -2,12 +2,15 @@
 
 A page speaks of the files whose paths it names, of the modules that its programs import, and of the
 scripts that it tells to run. A results file (benchmarks/results) lists its code. Dates are those of
-the last commits. What is printed is a hint to read a page again, so the exit code is always 0.
+the last commits, and of results the end of the day on which they were measured.
+
+What is printed is a hint to read a page, or to measure, again, so the exit code is always 0.
 The pages under docs/api and docs/reference are made from the code itself and left out.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import subprocess
@@ -17,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PATHS = re.compile(r"\b((?:ode2opt|benchmarks|tools)/[\w/]+(?:\.py)?)\b")
 MADE_FROM_CODE = ("docs/api/", "docs/reference/")
 MODULES = re.compile(r"\bode2opt(?:\.\w+)+")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def spoken_of(text: str, root: Path = ROOT) -> set[str]:
@@ -43,6 +47,15 @@ def committed(path: str, root: Path = ROOT) -> int:
     return int(done.stdout or 0)
 
 
+def end_of(date: str) -> int:
+    """Return the end of the last day that a text names, in seconds; 0 where it names none."""
+    days = DAY.findall(date)
+    if not days:
+        return 0
+    last = datetime.datetime.fromisoformat(f"{max(days)}T23:59:59+00:00")
+    return int(last.timestamp())
+
+
 def newer_code(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the pages and results files with code that was committed after them."""
     spoken = {
@@ -50,10 +63,14 @@ def newer_code(root: Path = ROOT) -> dict[str, list[str]]:
         for page in sorted([root / "README.md", *root.glob("docs/**/*.md")])
     }
     spoken = {page: paths for page, paths in spoken.items() if not page.startswith(MADE_FROM_CODE)}
-    for file in sorted(root.glob("benchmarks/results/*.json")):
-        spoken[str(file.relative_to(root))] = set(json.loads(file.read_text("utf-8"))["code"])
     every = {path for paths in spoken.values() for path in paths} | set(spoken)
-    dates = {path: committed(path, root) for path in every}
+    measured = {}
+    for file in sorted(root.glob("benchmarks/results/*.json")):
+        name, result = str(file.relative_to(root)), json.loads(file.read_text("utf-8"))
+        spoken[name] = set(result["code"])
+        measured[name] = end_of(result["date"])
+        every |= spoken[name]
+    dates = {path: committed(path, root) for path in every} | measured
     return {
         page: newer
         for page, paths in spoken.items()
