@@ -168,9 +168,10 @@ def _short(value: Any) -> str:
 
 
 def _flat(about: dict[str, Any]) -> dict[str, str]:
-    """Return provenance, certificate and statistics with a line for each of their fields."""
+    """Return provenance, certificate and statistics with a line for each field but curves."""
     return {
         f"{part}: {key}": str(value)
         for part in ("provenance", "certificate", "statistics")
         for key, value in about[part].items()
+        if key != "courses"
     }

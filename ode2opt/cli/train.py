@@ -181,7 +181,8 @@ def train(
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.words(method.statistics["fresh"]))
-    write_json({"run": str(folder), "horizon": method.horizon} | dict(method.statistics), json_file)
+    found = {name: value for name, value in method.statistics.items() if name != "courses"}
+    write_json({"run": str(folder), "horizon": method.horizon} | found, json_file)
 
 
 def _helpers(client: Any | None) -> Any:

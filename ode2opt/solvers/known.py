@@ -10,6 +10,7 @@ import numpy as np
 
 from ode2opt.solvers.factor import Factor
 from ode2opt.solvers.metric import Metric
+from ode2opt.threads import one_blas_thread
 
 RECENT = 8  # solves that tell the usual cost
 FEW_TO_JUDGE = 3  # solves with a memory, before they are compared with those without
@@ -73,7 +74,12 @@ class Known:
         return self.hessian + np.diag((OPEN + OPEN_FIRST / self.looks) * self.floor)
 
     def with_inverse(self) -> Known:
-        """Return the same with the metric made."""
+        """Return the same with the preconditioner made.
+
+        It is made on one thread: a memory that was read from a file then has the same bits as the
+        one that a solve has left.
+        """
         if self.hessian is None:
             return replace(self, inverse=None)
-        return replace(self, inverse=Factor(self.damped()).inverse())
+        with one_blas_thread():
+            return replace(self, inverse=Factor(self.damped()).inverse())

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import psutil
@@ -164,9 +166,18 @@ def test_ctrl_c_ends_a_benchmark_and_leaves_no_process(tmp_path):
 
 def test_workers_that_are_gone_are_told(client, cluster, family, monkeypatch):
     monkeypatch.setattr("ode2opt.integrations.dask.lost.PATIENCE", 1.0)
+    settings = replace(SETTINGS, instances=60)
+
+    def send_all_home():
+        """Return when no worker is left, so that what is not done yet cannot be done."""
+        cluster.scale(0)
+        ended = time.monotonic() + 30
+        while client.scheduler_info()["workers"] and time.monotonic() < ended:
+            time.sleep(0.02)
+
     try:
         with pytest.raises(WorkersLostError, match="no worker for 1 seconds"):
-            run_benchmark(family, SETTINGS, lambda: cluster.scale(0), WorkerPool(client))
+            run_benchmark(family, settings, send_all_home, WorkerPool(client))
     finally:
         cluster.scale(2)
         client.wait_for_workers(2, timeout=60)

@@ -22,6 +22,8 @@ NUMERICS = (
     "dynamics",
     "solvers",
     "learning",
+    "machine.py",
+    "precision.py",
     "threads.py",
     "study/benchmark.py",
     "study/reproduction/cells.py",
