@@ -47,6 +47,13 @@ def random_sparse(rng, shape, density):
     return entries.tocsr()
 
 
+def graded_rows(count=900, n=8, seed=0):
+    """Rows and two classes; the columns' sizes fall from 1 to 1/100."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((count, n)) * np.logspace(0, -2, n)
+    return A, (A @ np.logspace(0, 2, n) + 0.5 * rng.standard_normal(count) > 0).astype(float)
+
+
 def said_without(module, code):
     """What an ImportError says when ``code`` runs in an interpreter that lacks a module."""
     script = (

@@ -6,6 +6,7 @@ import time
 import equinox as eqx
 import numpy as np
 import pytest
+from support import graded_rows
 
 from ode2opt import Family, InputError, Method, learn, solve
 from ode2opt.learning import make_options
@@ -21,14 +22,8 @@ from ode2opt.learning.sequence.target import SequenceTarget
 OPTIONS = {"target": "sequence", "steps": 0, "tol": 1e-3, "validation": 3}
 
 
-def rows(count=900, n=8, seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((count, n)) * np.logspace(0, -2, n)
-    return A, (A @ np.logspace(0, 2, n) + 0.5 * rng.standard_normal(count) > 0).astype(float)
-
-
 def family(**options):
-    return Family.from_arrays("logistic", *rows(), size=100, **{"l2": 1e-5} | options)
+    return Family.from_arrays("logistic", *graded_rows(), size=100, **{"l2": 1e-5} | options)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,7 @@ def test_a_wide_family_gets_low_rank(known, monkeypatch):
 
 
 def test_a_fold_does_not_know_its_own_rows():
-    A, b = rows(400, 4)
+    A, b = graded_rows(400, 4)
     A[:, 3] = 0.0
     A[200:300, 3] = 1.0  # what only the third of four folds knows
     there = Family.from_arrays("logistic", A, b, size=50, test=(A, b), l2=1e-6)

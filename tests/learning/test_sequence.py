@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import graded_rows
 
 from ode2opt import Family, InputError, Logistic, Lpp, Method, Quadratic, Schedule, learn, solve
 from ode2opt.dynamics import double, to_jax
@@ -41,14 +42,8 @@ SHORT = {
 }  # fmt: skip
 
 
-def rows(count=900, n=8, seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((count, n)) * np.logspace(0, -2, n)
-    return A, (A @ np.logspace(0, 2, n) + 0.5 * rng.standard_normal(count) > 0).astype(float)
-
-
 def family(l2=1e-5):
-    return Family.from_arrays("logistic", *rows(), size=100, l2=l2)
+    return Family.from_arrays("logistic", *graded_rows(), size=100, l2=l2)
 
 
 def instance(kind, problem):
@@ -73,7 +68,7 @@ def metric_in(kind, one, tree):
 
 
 def problem_of(name):
-    A, b = rows(200)
+    A, b = graded_rows(200)
     return Logistic(A, b, l2=0.01) if name == "logistic" else Lpp(A, b, l2=0.01)
 
 
@@ -200,7 +195,7 @@ def test_folds_are_stretches_of_the_file_and_their_rest():
 
 def test_spectra_are_cross_fitted():
     """A direction that only one fold knows is flat in that fold's own spectrum."""
-    A, b = rows(400, 4)
+    A, b = graded_rows(400, 4)
     A[:, 3] = 0.0
     A[200:300, 3] = 1.0
     there = Family.from_arrays("logistic", A, b, size=50, test=(A, b), l2=1e-6)
@@ -252,7 +247,7 @@ def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypat
 @pytest.mark.parametrize("kind", KINDS)
 @double
 def test_a_spectrum_of_single_precision_is_double(kind):
-    A, b = (part.astype(np.float32) for part in rows(100))
+    A, b = (part.astype(np.float32) for part in graded_rows(100))
     problem = Logistic(A, b)
     assert problem.dtype == np.float32
     spectrum = METRICS[kind]([Look(problem, [problem.start().x0], [1.0])], 0)
