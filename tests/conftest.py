@@ -21,6 +21,8 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache"
 # to start with a flag that it does not know, so only versions that do are given these.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 KNOWN_TO_TAKE_THEM = ("0.10.",)
+MUCH_MEMORY, GROWTH = 1_000_000_000, 150_000_000  # bytes: then programs are forgotten earlier
+kept = 0  # bytes of memory that were left when they were forgotten last
 LONG = ("tests/learning/", "tests/study/", "tests/integrations/", "tests/test_")
 
 
@@ -40,11 +42,13 @@ def pytest_configure(config):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """After the last test of a file forget what was compiled, and give memory back.
+    """Forget what was compiled after the last test of a file, or where it takes much memory.
 
-    Programs are kept on disk (above), so that the next file reads what it needs again.
+    Programs are kept on disk (above), so that what comes next reads what it needs again.
     """
-    if nextitem is not None and nextitem.path == item.path:
+    global kept
+    ends = nextitem is None or nextitem.path != item.path
+    if not ends and resident_memory() < max(MUCH_MEMORY, kept + GROWTH):
         return
     for library in ("equinox", "jax"):
         if library in sys.modules:
@@ -53,6 +57,15 @@ def pytest_runtest_teardown(item, nextitem):
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library other than glibc
             ctypes.CDLL("libc.so.6").malloc_trim(0)
+    kept = resident_memory()
+
+
+def resident_memory():
+    """Return the bytes of memory that this process holds now; 0 on systems that do not tell."""
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def peak_memory():

@@ -62,6 +62,11 @@ def learn(
         >>> method = learn(family, steps=50, out="runs/digits")
         >>> result = solve(family.sample(0, part="test"), method=method, tol=3e-4)
     """
+    if not isinstance(family, Family):
+        raise InputError(
+            f"learn needs a Family of problems, not {type(family).__name__}: see "
+            f"Family.from_dataset and Family.from_arrays."
+        )
     made = options_for(options, memory is not None, out if resume else None)
     return begun(family, made, out, resume, memory=memory, helpers=helpers).run(callback)
 

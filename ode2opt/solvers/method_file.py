@@ -150,7 +150,8 @@ class Method(Displayed):
         """Return the coefficients that its schedule was made from; needs the extra ``learn``."""
         formula = self.formula
         if formula is None:
-            raise InputError(f"The method for {self.family} has no coefficients: it is a table.")
+            what = "a table" if self.schedule is not None else self.words
+            raise InputError(f"The method for {self.family} has no coefficients: it is {what}.")
         return dynamics.restored(formula.kind, formula.settings, formula.parameters)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, WorkersLostError, unknown_name
+from ode2opt.errors import InputError, WorkersLostError, shown, unknown_name
 from ode2opt.problems._arrays import (
     Array,
     as_count,
@@ -101,8 +101,13 @@ def solve(
         >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))
     """
     task = _as_problem(problem, x0, fun, jac)
-    if memory is not None and (method != "auto" or not isinstance(memory, Memory)):
-        raise InputError("memory must be an ode2opt.Memory, and goes with the method 'auto' only.")
+    if memory is not None and not isinstance(memory, Memory):
+        raise InputError(
+            f"memory must be an ode2opt.Memory, not {type(memory).__name__}: "
+            f"Memory.load(path) reads its file."
+        )
+    if memory is not None and method != "auto":
+        raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
     chosen = method_of(method)

@@ -138,6 +138,8 @@ def trajectories(
         >>> both = trajectories("eigac-c2", problem, minimiser=solve(problem, tol=1e-10).x)
         >>> both.plot()
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem must be a Problem, not {type(problem).__name__}.")
     subject = _subject(method)
     x0 = _start(subject, problem, x0)
     step = as_positive(subject.h if h is None else h, "h")

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from ode2opt import Family, InputError, Method, Ode2OptError, Problem, learn, solve
+from ode2opt import Family, InputError, Logistic, Method, Ode2OptError, Problem, learn, solve
 from ode2opt.dynamics import Default, Feasible, Neural, Spline
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import begun, options_for
@@ -306,3 +306,9 @@ def test_every_way_of_training_makes_a_method(options):
     assert ("alpha" in moved) == options.get("learn_alpha", False)
     assert len(moved) >= 2
     assert (method.family_scale is not None) == (options.get("scale") == "family")
+
+
+def test_what_is_no_family_is_told_with_the_way_out(rng):
+    problem = Logistic(rng.standard_normal((20, 2)), np.arange(20) % 2)
+    with pytest.raises(InputError, match=r"needs a Family of problems, not Logistic: see Family\."):
+        learn(problem)

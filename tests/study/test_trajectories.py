@@ -166,3 +166,8 @@ def test_a_logistic_regression_is_followed():
     problem = Logistic(rng.standard_normal((20, 3)), rng.integers(0, 2, 20), l2=0.1)
     both = trajectories("eigac-c2", problem, iterations=K, minimiser=solve(problem, tol=1e-12).x)
     assert both.flow.grad_norm[-1] < both.flow.grad_norm[0]
+
+
+def test_what_is_no_problem_is_told(rng):
+    with pytest.raises(InputError, match="problem must be a Problem, not ndarray"):
+        trajectories("eigac-c2", rng.standard_normal((4, 2)))
