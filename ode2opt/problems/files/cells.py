@@ -96,6 +96,13 @@ class Numbers:
         return f"{short(cell)}, not a number"
 
 
+class Weights(Numbers):
+    """The rows' weights."""
+
+    def fault(self, cell: str) -> str:
+        return f"{super().fault(cell)}: weights are numbers"
+
+
 class Words:
     """A column of words, numbered as they come; a number among them is refused.
 

@@ -17,6 +17,7 @@ from ode2opt.problems.files.cells import (
     Labels,
     Numbers,
     Parser,
+    Weights,
     Words,
     has_decimal_comma,
     has_thousands,
@@ -60,6 +61,8 @@ def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray,
             return cells, parsers, wanted.decimal or "."
     kinds = scanned(layout, _numeric(columns), wanted.decimal)
     parsers = _found(kinds) | _others(layout, columns)
+    if columns.weights is not None:
+        parsers[columns.weights] = Weights(kinds.decimal)
     cells = _loaded(layout, parsers)
     if cells is None:
         raise first_fault(layout, parsers)
