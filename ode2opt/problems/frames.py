@@ -10,7 +10,8 @@ import numpy as np
 
 from ode2opt.errors import InputError, shown
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.categories import Category, all_words, column_names, one_hot
+from ode2opt.problems.categories import Category, Words, all_words, column_names, one_hot
+from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.files.cells import truth_values
 from ode2opt.problems.files.columns import check_names
 from ode2opt.problems.preparing import binary_labels, class_labels
@@ -24,13 +25,15 @@ class FrameRows:
     names: list[str]
     categories: Mapping[str, Category] = field(default_factory=dict)
 
-    def in_numbers(self) -> tuple[Array, tuple[str, ...]]:
-        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns."""
-        if not self.categories:
-            return self.A, tuple(self.names)
+    def words(self) -> Words:
+        """Return the words of each column of words, in order."""
         own = {name: category.words for name, category in self.categories.items()}
-        words = all_words([own], len(self.A))
-        return one_hot(self.A, self.categories, words), tuple(column_names(self.names, words))
+        return all_words([own], len(self.A))
+
+    def in_numbers(self, words: Words) -> tuple[Array, tuple[str, ...]]:
+        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns."""
+        A = one_hot(self.A, self.categories, words) if words else self.A
+        return A, tuple(column_names(self.names, words))
 
 
 def is_frame(values: Any) -> bool:
@@ -67,6 +70,69 @@ def frame_rows(frame: Any) -> FrameRows:
     numbers = {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
     A = np.column_stack(list(numbers.values())) if numbers else np.empty((len(frame), 0))
     return FrameRows(A, list(numbers), categories)
+
+
+def encoding_of(
+    numbers: Sequence[str], words: Words, header: Sequence[str] = (), **named: str | None
+) -> TableEncoding:
+    """Return how the columns of a frame became those of a matrix.
+
+    Args:
+        numbers: the names of the columns of numbers.
+        words: the words of the other columns.
+        header: all columns of the frame; by default those two kinds.
+        named: ``label`` and ``weights``, the names of these columns where they are in the header.
+    """
+    columns = (
+        *map(ColumnEncoding, numbers),
+        *(ColumnEncoding(name, "words", tuple(known)) for name, known in words.items()),
+    )
+    width = len(numbers) + sum(map(len, words.values()))
+    all_names = tuple(header) or (*numbers, *words)
+    return TableEncoding(width, columns, header=all_names, named=True, **named)  # type: ignore[arg-type]
+
+
+def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:
+    """Return the rows of a pandas DataFrame in the columns of an encoding, found by name.
+
+    Columns that the encoding has not are ignored. Missing numbers are filled where it says so.
+    """
+    places = {str(name): j for j, name in enumerate(frame.columns)}
+    for column in encoding.columns:
+        if column.name not in places:
+            raise InputError(
+                f"The rows have no column {shown(column.name)}, which the model needs."
+            )
+    numbers = [_number_column(frame.iloc[:, places[c.name]], c) for c in encoding.numbers]
+    A = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
+    if not encoding.worded:
+        return A
+    words = {column.name: column.words for column in encoding.worded}
+    found = {c.name: _word_column(frame.iloc[:, places[c.name]], c) for c in encoding.worded}
+    return one_hot(A, found, words)
+
+
+def _number_column(column: Any, encoded: ColumnEncoding) -> np.ndarray:
+    if encoded.fill is not None:
+        column = column.fillna(encoded.fill)
+    found = _column(column, encoded.name)
+    if isinstance(found, Category):
+        raise InputError(
+            f"Column {shown(encoded.name)} has the word {shown(found.words[0])}, but the model "
+            f"has numbers there."
+        )
+    return found
+
+
+def _word_column(column: Any, encoded: ColumnEncoding) -> Category:
+    _check_missing(column, encoded.name)
+    codes, words = column.factorize()
+    for word in words:
+        if word not in encoded.words:
+            raise InputError(
+                f"Column {shown(encoded.name)} has {shown(word)}, which the model has not seen."
+            )
+    return Category(codes.astype(np.int32), tuple(words))
 
 
 def _column(column: Any, name: str) -> np.ndarray | Category:

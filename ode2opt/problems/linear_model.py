@@ -28,6 +28,7 @@ from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
 from ode2opt.problems.frames import (
     counted_labels,
+    encoding_of,
     frame_rows,
     has_words,
     is_frame,
@@ -57,10 +58,10 @@ class LinearModel(RowModel):
     Attributes:
         names: those of a DataFrame's columns, each word's included; else None.
         label_values: labels that were words, in the order of the numbers they have become.
+        encoding: how the columns of a DataFrame became those of the matrix; else None.
     """
 
     names: Sequence[str] | None = None
-    label_values: tuple[Any, ...] = ()
     arrays: tuple[str, ...] = ("A", "b", "weights", "offset")
     binary = False
     """Whether targets are labels of two classes, 0 and 1."""
@@ -90,8 +91,14 @@ class LinearModel(RowModel):
         offset: Array = None,
     ) -> None:
         if is_frame(A):
+            header = tuple(map(str, A.columns))
+            named = {"label": b, "weights": weights}
+            named = {what: name for what, name in named.items() if isinstance(name, str)}
             A, (b, weights, offset) = taken_out(A, b=b, weights=weights, offset=offset)
-            A, self.names = frame_rows(A).in_numbers()
+            rows = frame_rows(A)
+            words = rows.words()
+            A, self.names = rows.in_numbers(words)
+            self.encoding = encoding_of(rows.names, words, header, **named)
         if has_words(b):
             b, self.label_values = counted_labels(b, type(self))
         A = as_matrix(A)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ode2opt.errors import many
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
+from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.gram import SPARSE_SLOWER, Extent
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class RowModel(Problem):
     """Whether rows may have no curvature at all, so that few of them make up a Hessian."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
+    label_values: tuple[Any, ...] = ()
+    """Labels in the order of the numbers that they have become, where they were others."""
+    encoding: TableEncoding | None = None
+    """How named columns became those of the matrix; None where they have no names."""
 
     def _about(self) -> list[tuple[str, str]]:
         columns = self.n // self.width - self.intercept

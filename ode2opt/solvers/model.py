@@ -16,6 +16,7 @@ from ode2opt.errors import InputError, many, shown
 from ode2opt.problems._arrays import Array, as_matrix
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.family import KINDS, kind_of
+from ode2opt.problems.frames import encoded_frame, is_frame
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import Prediction
 from ode2opt.problems.quality import Quality, tally
@@ -138,8 +139,10 @@ class Model(Displayed):
         Args:
             problem: a built-in loss on rows, in one matrix or in parts.
             result: what ``solve`` returned for it.
-            classes: the labels that the problem's 0, 1, ... stand for; these by default.
-            encoding: the columns; without names by default.
+            classes: the labels that the problem's 0, 1, ... stand for; by default the words that
+                the problem was given as labels, else these numbers.
+            encoding: the columns; by default those of the DataFrame that the problem was made of,
+                else columns without names.
             scaling: what the columns were divided by; the coefficients are then divided, too.
             tol: the tolerance that was asked for; by default that of the result.
             quality: how well it fits, by the rows it was measured on.
@@ -152,15 +155,17 @@ class Model(Displayed):
         if isinstance(problem, LinearModel):
             names = option_names(type(problem))
             more = {"options": {name: getattr(problem, name) for name in names}} | more
+        encoding = encoding or problem.encoding or TableEncoding(coef.shape[1])
         labels = classes
         if labels is None and kind_of(problem.kind.lower()).prediction.classes:
-            labels = np.arange(max(2, problem.width))
+            labels = np.array(problem.label_values or range(max(2, problem.width)))
+            labels = labels.astype(bool) if encoding.truths else labels
         return cls(
             problem=problem.kind.lower(),
             coef=coef.astype(np.float64),
             intercept=intercept.astype(np.float64),
             classes=None if labels is None else as_classes(labels),
-            encoding=encoding or TableEncoding(coef.shape[1]),
+            encoding=encoding,
             scaling=scaling,
             fit=Fit(
                 rows=problem.N,
@@ -183,13 +188,14 @@ class Model(Displayed):
         """Return A times the coefficients plus the intercept: N numbers, or N for each class.
 
         Args:
-            A: rows with the model's columns in their order, dense or sparse; those of a frame are
-                found by name.
+            A: rows with the model's columns in their order, dense or sparse. Those of a frame are
+                found by name, and words are taken; a model without names takes them by position.
         """
+        n, nameless = self.coef.shape[1], hasattr(A, "columns") and not self.encoding.columns
         A = as_matrix(self._by_name(A))
-        n = self.coef.shape[1]
         if A.shape[1] != n:
-            raise InputError(f"The rows have {A.shape[1]} columns, the model {n}.")
+            why = ": it has no names of columns, and takes them by position" * nameless
+            raise InputError(f"The rows have {A.shape[1]} columns, the model {n}{why}.")
         found = np.asarray(A @ self.coef.T) + self.intercept
         return found[:, 0] if len(self.coef) == 1 else found
 
@@ -197,6 +203,8 @@ class Model(Displayed):
         """Return the columns of a frame in the model's order; other rows as they are."""
         if not hasattr(A, "columns") or not self.encoding.columns:
             return A
+        if is_frame(A):
+            return encoded_frame(A, self.encoding)
         found = {str(name): name for name in A.columns}
         lacking = [name for name in self.encoding.names if name not in found]
         if lacking:

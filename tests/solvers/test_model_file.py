@@ -168,6 +168,87 @@ def test_columns_of_a_frame_are_found_by_name(file):
         model.predict(frame.drop(columns="d"))
 
 
+@pytest.fixture
+def churn(rng):
+    """A frame of numbers, truths, words and labels that are words."""
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 80, 150), "plan": rng.choice(["pro", "basic", "gold"], 150),
+         "spent": rng.uniform(0, 9, 150), "sure": rng.random(150) < 0.5, "w": rng.random(150) + 0.1}
+    )  # fmt: skip
+    score = 0.05 * frame["age"] - 0.3 * frame["spent"] + (frame["plan"] == "gold") - 1
+    return frame.assign(churn=np.where(score + rng.standard_normal(150) > 0, "yes", "no"))
+
+
+def test_a_model_of_a_frame_knows_its_columns_words_and_labels(churn, tmp_path, run_cli):
+    problem = Logistic(churn, "churn", weights="w", l2=0.01, intercept=True)
+    model = Model.of(problem, solve(problem, tol=1e-9))
+    X = pd.get_dummies(churn[["age", "spent", "sure", "plan"]], columns=["plan"]).astype(float)
+    theirs = linear_model.LogisticRegression(
+        C=1 / (0.01 * churn["w"].sum()), tol=1e-9, max_iter=5000
+    )
+    due = theirs.fit(X, churn["churn"], sample_weight=churn["w"]).predict_proba(X)
+    other = churn[["plan", "spent", "churn", "sure", "age"]].astype({"plan": "category"})
+    np.testing.assert_allclose(model.predict_proba(other), due, atol=1e-5)
+    labels = model.predict(other)
+    assert set(labels) == {"no", "yes"}
+    assert model.quality(other, churn["churn"]).accuracy == np.mean(labels == churn["churn"])
+    model.save(tmp_path / "m.safetensors")
+    again = Model.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(other), labels)
+    other.to_csv(tmp_path / "new.csv", index=False)
+    code, out, _ = run_cli(
+        "predict", tmp_path / "m.safetensors", tmp_path / "new.csv", "--proba", "--json", "-"
+    )
+    found = json.loads(out)
+    assert (code, found["predictions"]) == (0, labels.tolist())
+    np.testing.assert_allclose(found["probabilities"], due, atol=1e-5)
+    assert found["quality"]["accuracy"] == np.mean(labels == churn["churn"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.drop(columns="plan"), "no column 'plan'"),
+        (lambda frame: frame.assign(plan="iron"), "'iron', which the model has not seen"),
+        (lambda frame: frame.assign(plan=3), "3, which the model has not seen"),
+        (lambda frame: frame.assign(age="old"), "the word 'old', but the model has numbers"),
+        (lambda frame: frame.assign(age=np.nan), "missing"),
+        (lambda frame: frame.assign(plan=None), "missing"),
+    ],
+)
+def test_a_frame_that_does_not_fit_is_told(churn, change, words):
+    problem = Logistic(churn, "churn", l2=0.01)
+    with pytest.raises(InputError, match=words):
+        Model.of(problem, solve(problem)).predict(change(churn))
+
+
+def test_missing_numbers_of_a_frame_are_filled_as_the_model_says():
+    columns = (ColumnEncoding("a", fill=2.0), ColumnEncoding("b", fill=0.0))
+    encoding = TableEncoding(2, columns, header=("a", "b"), named=True, missing="mean")
+    model = Model("leastsquares", np.array([[1.0, 10.0]]), np.zeros(1), encoding)
+    frame = pd.DataFrame({"b": [1.0, np.nan], "a": [np.nan, 3.0]})
+    assert model.predict(frame).tolist() == [12.0, 3.0]
+
+
+def test_a_frame_in_parts_keeps_its_names_and_labels(churn):
+    pytest.importorskip("dask.dataframe")
+    import dask.dataframe
+
+    parts = Logistic(dask.dataframe.from_pandas(churn, npartitions=2), "churn", l2=0.01)
+    whole = Logistic(churn, "churn", l2=0.01)
+    one, other = (Model.of(each, solve(each, tol=1e-9)) for each in (parts, whole))
+    np.testing.assert_allclose(one.scores(churn), other.scores(churn), atol=1e-6)
+    assert one.classes.tolist() == other.classes.tolist() == ["no", "yes"]
+
+
+def test_a_model_without_names_takes_as_many_columns_of_a_frame_as_it_has():
+    problem = PROBLEMS["leastsquares"]()
+    model, frame = Model.of(problem, solve(problem)), pd.DataFrame(X)
+    np.testing.assert_allclose(model.predict(frame), model.predict(X), atol=1e-12)
+    with pytest.raises(InputError, match=r"5 columns, the model 4: .* by position"):
+        model.predict(frame.assign(e=0))
+
+
 def test_a_loss_of_ones_own_has_no_model_file():
     class Mine(LeastSquares):
         pass

@@ -16,6 +16,7 @@ from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, is_sparse, namespace
 from ode2opt.problems.categories import column_names
 from ode2opt.problems.curvature import largest_eigenvalue
+from ode2opt.problems.frames import encoding_of
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.agreement import agreed, noted
@@ -48,7 +49,7 @@ class Parts(RowModel):
     Attributes:
         words: those of columns of words, each of which is a column, after those of numbers.
         names: those of all columns, where they have some.
-        encoding: how the columns of files became those of the matrix, None of arrays.
+        encoding: how the columns of files or frames became those of the matrix, None of arrays.
         notes: sentences about what was done to files.
 
     Examples:
@@ -81,6 +82,8 @@ class Parts(RowModel):
         self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
         self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
         self.encoding = terms.encoding
+        if terms.encoding is None and terms.names is not None:
+            self.encoding = encoding_of(terms.names, terms.words)
         self.notes = noted([*facts.values()])
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
