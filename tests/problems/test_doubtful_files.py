@@ -1,10 +1,11 @@
 """Files that can be taken in more than one way: what is wrong is refused, what is taken is told."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ode2opt import InputError
-from ode2opt.problems import read_table
+from ode2opt.problems import read_encoded, read_table
 
 
 @pytest.fixture
@@ -31,3 +32,27 @@ def test_weights_may_have_decimal_commas_and_holes(written):
     path = written("p;w;y\n1,5;0,5;0\n2;;1\n3;2;1\n")
     found = read_table(path, weights="w", missing="drop")
     np.testing.assert_array_equal(found.weights, [0.5, 2])
+
+
+# Headers of numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [3, 4, 7])
+@pytest.mark.parametrize("sep", [",", ";"])
+def test_the_header_of_a_frame_without_names_is_no_row_of_data(tmp_path, columns, sep):
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (20, columns)))
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=sep)
+    found = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(found.A, frame.iloc[:, :-1])
+    np.testing.assert_array_equal(found.labels, frame.iloc[:, -1])
+    assert "is taken as a header" in " ".join(found.notes)
+    new = frame.iloc[:, :-1]  # without the label, maybe 0,1: the model knows these names
+    new.to_csv(tmp_path / "new.csv", index=False, sep=sep)
+    np.testing.assert_array_equal(read_encoded(tmp_path / "new.csv", found.encoding).A, new)
+
+
+def test_a_first_line_of_0_and_1_is_data_and_told(written):
+    found = read_table(written("0,1\n2,0\n"))
+    np.testing.assert_array_equal(found.A, [[0], [2]])
+    assert "is taken as a row of data" in " ".join(found.notes)
+    assert read_table(written("0,0\n2,1\n")).notes == ()

@@ -189,7 +189,7 @@ def _table(
         truths=isinstance(labels, Labels) and are_truths(labels.words),
         decimal=decimal,
         encoded=columns.encoded,
-        notes=(*columns.notes, *notes),
+        notes=(*layout.notes, *columns.notes, *notes),
     )
 
 

@@ -14,8 +14,12 @@ from ode2opt.problems.files.columns import LABEL_NAMES, Wanted
 from ode2opt.problems.files.unpacking import open_text
 
 MOST_COLUMNS = 2**20
-DIGIT_HEADER = 4  # a first line 0,1,2,... of at least so many columns is a header, not data
+DIGIT_HEADER = 3  # a first line 0,1,2,... of at least so many columns is a header, not data
 MOST_LINES = 50  # that are looked at first; a row of quoted text may have several
+AS_NAMES = "The first line counts 0, 1, 2, ... and is taken as a header, not as a row of data."
+AS_DATA = (
+    "The first line is 0, 1 and is taken as a row of data: name columns in words for a header."
+)
 DELIMITERS = "\t;,"  # in the order in which they are believed
 
 
@@ -26,6 +30,7 @@ class Layout:
     Attributes:
         first: the first row of data.
         named: whether names are the file's own.
+        notes: sentences about how the first line was taken, where that may be doubted.
     """
 
     path: Path
@@ -34,6 +39,7 @@ class Layout:
     skip: int
     first: list[str]
     named: bool
+    notes: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Give each row of cells with the number of its line; blank lines are passed over."""
@@ -77,12 +83,14 @@ def layout_of(path: Path, wanted: Wanted) -> Layout:
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
         return Layout(path, _numbered(row), delimiter, 1, row, False)  # scikit-learn's own files
     if not _is_header(head, row, wanted.known):
-        return Layout(path, _numbered(head), delimiter, 0, head, False)
+        notes = (AS_DATA,) if row and len(head) == DIGIT_HEADER - 1 and _is_counted(head) else ()
+        return Layout(path, _numbered(head), delimiter, 0, head, False, notes)
     if not row:
         raise InputError(f"{path} has a header but no rows.")
     if len(head) != len(row):
         raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
-    return Layout(path, [name.strip() for name in head], delimiter, 1, row, True)
+    notes = (AS_NAMES,) if _is_counted(head) else ()
+    return Layout(path, [name.strip() for name in head], delimiter, 1, row, True, notes)
 
 
 def _full(lines: Iterable[str]) -> Iterator[str]:
@@ -133,8 +141,13 @@ def _is_header(head: list[str], row: list[str], known: frozenset[str]) -> bool:
         any(not _numeric(name) and _numeric(cell) for name, cell in zip(head, row, strict=False))
         or any(name.strip().lower() in LABEL_NAMES for name in head)
         or any(name.strip() in known and not is_number(name) for name in head)
-        or (head == _numbered(head) and len(head) >= DIGIT_HEADER)
+        or (_is_counted(head) and (len(head) >= DIGIT_HEADER or known.issuperset(_numbered(head))))
     )
+
+
+def _is_counted(head: list[str]) -> bool:
+    """Whether a line is 0, 1, 2, ..., as pandas writes the names of columns that have none."""
+    return [cell.strip() for cell in head] == _numbered(head)
 
 
 def _numeric(cell: str) -> bool:
