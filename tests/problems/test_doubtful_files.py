@@ -56,3 +56,33 @@ def test_a_first_line_of_0_and_1_is_data_and_told(written):
     np.testing.assert_array_equal(found.A, [[0], [2]])
     assert "is taken as a row of data" in " ".join(found.notes)
     assert read_table(written("0,0\n2,1\n")).notes == ()
+
+
+# The label -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("label", ["churn", "y"])
+@pytest.mark.parametrize("said", [False, True])
+def test_choosing_columns_does_not_move_the_label(tmp_path, ending, label, said):
+    frame = pd.DataFrame({"age": [3.0, 7, 8], "town": list("aba"), "pay": [1, 2, 3]})
+    if label == "y":
+        frame.insert(0, "y", [0, 1, 1])
+    else:
+        frame["churn"] = [0, 1, 1]
+    path = tmp_path / f"t.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    for columns in (["age", label], ["age"]):
+        found = read_table(path, columns=columns, label=label if said else None)
+        assert found.columns == ["age"]
+        assert found.encoding.label == label
+        np.testing.assert_array_equal(found.labels, [0, 1, 1])
+    weighed = read_table(path, columns=["age", "pay"], weights="pay")
+    assert weighed.columns == ["age"]
+
+
+def test_an_index_that_stands_last_is_no_label(tmp_path):
+    frame = pd.DataFrame({"p": [1.0, 2], "churn": [0, 1]}, index=[7, 9])
+    frame.to_parquet(tmp_path / "t.parquet")  # pandas writes the index as the last column
+    found = read_table(tmp_path / "t.parquet")
+    assert (found.columns, found.encoding.label) == (["p"], "churn")

@@ -264,7 +264,7 @@ def test_columns_can_be_chosen_by_name_and_number(tmp_path):
             ({"drop": "ids"}, "has no column 'ids': did you mean 'id'"),
             ({"columns": "zzz"}, "has no column 'zzz': its columns are id, p, q, y"),
             ({"drop": "y", "label": "y"}, "'y' cannot hold labels and be dropped"),
-            ({"columns": "y", "label": "y"}, "'y' cannot hold labels and be a feature"),
+            ({"columns": "y", "label": "y"}, "no features"),
             ({"drop": ["id", "p", "q"]}, "no features"),
             ({"drop": "p", "columns": "q"}, "exclude each other"),
         ):

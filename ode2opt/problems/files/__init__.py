@@ -54,7 +54,8 @@ def read_table(
         missing: what happens to missing cells: "error"; "drop" leaves their rows out; "mean"
             replaces a number by the mean of its column, while a missing word is an error.
         drop: columns of a CSV or Parquet file that are no features.
-        columns: the features, all others are not used; by default all.
+        columns: the features, all others are not used; by default all. The label is found as
+            without this option, and is no feature though it is named here.
         decimal: the decimal sign of CSV, "." or ","; by default it is found out.
 
     Returns:

@@ -71,7 +71,7 @@ class Asked:
         weights: None is no weights.
         missing: what happens to missing cells: "error", "drop" or "mean".
         drop: columns that are no features.
-        only: the features; empty for all.
+        only: the features, empty for all; the label and the weights are none though named here.
         decimal: the decimal sign of text, None to find it out.
     """
 
@@ -101,15 +101,17 @@ class Asked:
             check_names(names, str(path))
         weights = None if self.weights is None else place_of(names, self.weights, path)
         dropped = {place_of(names, name, path) for name in self.drop}
-        only = list(dict.fromkeys(place_of(names, name, path) for name in self.only))
-        label = self._label(names, path, {weights, *dropped, *only})
+        only = {place_of(names, name, path) for name in self.only}
+        label = self._label(names, path, {weights, *dropped, *indices(names, named)})
         for j, what in ((label, "labels"), (weights, "weights")):
-            if j is not None and j in (*dropped, *only):
-                raise InputError(f"{path}: the column '{names[j]}' cannot hold {what} and be "
-                                 f"{'dropped' if j in dropped else 'a feature'}.")  # fmt: skip
+            if j is not None and j in dropped:
+                raise InputError(
+                    f"{path}: the column '{names[j]}' cannot hold {what} and be dropped."
+                )
         taken = {label, weights} | dropped
         index = [] if only else [j for j in indices(names, named) if j not in taken]
-        features = sorted(only) or [j for j in range(len(names)) if j not in (*taken, *index)]
+        among = sorted(only) or range(len(names))
+        features = [j for j in among if j not in (*taken, *index)]
         if not features:
             raise InputError(f"{path} has a label column but no features.")
         return Columns(label, features, weights, notes=_about_index(names, index))
