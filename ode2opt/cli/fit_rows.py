@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.cli.fitted import Others
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, shown
 from ode2opt.terminal import mention
 
 if TYPE_CHECKING:
@@ -86,6 +86,20 @@ class FitRows:
         """Refuse rows to measure on whose labels cannot be."""
         for other in self.others:
             other.check(self.classes)
+
+    def facts(self, rows: int) -> dict[str, str]:
+        """Return how much is fitted to: the rows, and the columns that have become of the file."""
+        assert self.encoding is not None
+        return {"rows x columns": f"{rows:,} x {self.encoding.width:,}"}
+
+    def label_found(self) -> tuple[str, ...]:
+        """Return a sentence about which column is the label, where the user has not said it."""
+        found = self.encoding
+        if self.reading["label"] is not None or not found or not found.columns:
+            return ()
+        if found.named:
+            return (f"The label is column {shown(found.label)}.",)
+        return (f"The label is column {found.label} (counted from 0).",)
 
     def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
         import numpy as np

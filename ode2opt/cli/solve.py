@@ -221,7 +221,7 @@ def solve(
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
     if json_file != "-":
-        facts = _told(result) | quality_facts(quality, rows.others)
+        facts = _told(result) | rows.facts(model.N) | quality_facts(quality, rows.others)
         out.print(facts_table(facts, f"{method} on {file.name}"))
         _say_about(rows, unscaled)
     document = result.summary()
@@ -248,7 +248,7 @@ def _say_about(rows: FitRows, unscaled: bool) -> None:
     """Say what was done to the rows, and what a user should know."""
     from ode2opt.problems import categories
 
-    say_words(rows.words, rows.notes)
+    say_words(rows.words, (*rows.label_found(), *rows.notes))
     for other in rows.others:
         for note in other.rows.notes:
             say(f"Of the {other.where}: {note}")

@@ -1,5 +1,7 @@
 """Files that can be taken in more than one way: what is wrong is refused, what is taken is told."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,3 +88,28 @@ def test_an_index_that_stands_last_is_no_label(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")  # pandas writes the index as the last column
     found = read_table(tmp_path / "t.parquet")
     assert (found.columns, found.encoding.label) == (["p"], "churn")
+
+
+@pytest.mark.parametrize(
+    ("head", "options", "told"),
+    [
+        ("age,pay,churn\n", (), "The label is column 'churn'."),
+        ("age,y,pay\n", (), "The label is column 'y'."),
+        ("", (), "The label is column 2 (counted from 0)."),
+        ("age,pay,churn\n", ("--label", "churn"), ""),
+        ("age,pay,churn\n", ("--json", "-"), ""),
+    ],
+)
+def test_solve_says_which_column_it_takes_as_the_label(written, run_cli, head, options, told):
+    path = written(head + "3,0,1\n7,1,0\n8,0,1\n2,1,1\n")
+    for where in (path, path.parent / "*.csv"):
+        model = ["--problem", "logistic", "--l2", 0.1, "--quiet"]
+        code, out, _ = run_cli("solve", where, *model, *options)
+        out = " ".join(out.split())
+        assert code == 0
+        assert told in out
+        assert ("The label" in out) == bool(told)
+        if "-" in options:
+            assert json.loads(out)["success"]
+        else:
+            assert "4 x 2" in out
