@@ -39,7 +39,8 @@ def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Word
         if len(each) > max(FEW, KINDS * rows):
             raise InputError(
                 f"Column {shown(name)} has {len(each):,} different words in {rows:,} rows: it "
-                f"names rows rather than kinds of them, so leave it out."
+                f"names rows rather than kinds of them, so leave it out, of a file with "
+                f"--drop {shown(name)}."
             )
     return {name: tuple(sorted(each)) for name, each in found.items()}
 

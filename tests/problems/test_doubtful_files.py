@@ -113,3 +113,18 @@ def test_solve_says_which_column_it_takes_as_the_label(written, run_cli, head, o
             assert json.loads(out)["success"]
         else:
             assert "4 x 2" in out
+
+
+# Columns of words ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kinds", "rows"), [(20, 20), (21, 42), (21, 41), (30, 59)])
+def test_more_than_20_words_in_over_half_of_the_rows_are_refused(written, kinds, rows):
+    text = "".join(f"{i},n{i % kinds},{i % 2}\n" for i in range(rows))
+    path = written(f"p,name,y\n{text}")
+    if kinds <= 20 or 2 * kinds <= rows:
+        assert len(read_table(path).columns) == 1 + kinds
+        return
+    words = f"{path}: column 'name' has {kinds} different words .* with --drop 'name'"
+    with pytest.raises(InputError, match=words):
+        read_table(path)

@@ -115,7 +115,10 @@ def naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+        told = str(error)
+        if told[1:2].islower():  # a word of a sentence, not the name of something
+            told = told[0].lower() + told[1:]
+        raise InputError(str(error) if str(path) in told else f"{path}: {told}") from None
 
 
 def asked_for(
