@@ -340,6 +340,29 @@ def test_files_without_names_are_predicted_by_the_order_of_columns(run_cli, tmp_
     assert "5 columns" in err
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (["age", "spent"], "by position."),
+        (["age", "y", "spent"], "by position, and 'y' is taken as the label."),
+        (["spent", "y"], "by position, 'y' as a feature, too."),
+    ],
+)
+def test_a_model_without_names_says_that_columns_are_taken_by_position(
+    run_cli, tmp_path, churn, columns, said
+):
+    X = churn[["age", "spent"]].to_numpy()
+    estimator = ours.LogisticRegression().fit(X, churn["left"])
+    estimator.save(tmp_path / "m.safetensors")
+    churn.assign(y=churn["left"] == "yes")[columns].to_csv(tmp_path / "new.csv", index=False)
+    command = ("predict", tmp_path / "m.safetensors", tmp_path / "new.csv")
+    code, out, err = run_cli(*command, "--json", "-")
+    assert (code, said in err) == (0, True)  # beside the document
+    if "age" in columns:
+        assert json.loads(out)["predictions"] == estimator.predict(X).tolist()
+    assert said in run_cli(*command)[1]
+
+
 def test_probabilities_of_a_model_without_are_refused(run_cli, tmp_path, churn):
     model = tmp_path / "m.safetensors"
     run_cli(

@@ -12,7 +12,7 @@ from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
 from ode2opt.errors import InputError, many
-from ode2opt.terminal import out, say, write_json
+from ode2opt.terminal import mention, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Model
@@ -82,9 +82,10 @@ def predict(
     quality, why = _quality(model, rows)
     if out_file is not None:
         found.write(out_file)
+    tell = mention if json_file == "-" else say
+    for note in (*_notes(model, model_file), *rows.notes, *why):
+        tell(note)
     if json_file != "-":
-        for note in (*_notes(model, model_file), *rows.notes, *why):
-            say(note)
         _show(found, out_file, json_file is None)
         if quality is not None:
             say(f"On the {many(quality.rows, 'row')} of {file.name}: {quality}.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ode2opt.errors import InputError, shown
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.files.columns import (
+    LABEL_NAMES,
     MOST_SHOWN,
     Columns,
     check_names,
@@ -97,18 +98,25 @@ class Matching:
         )
 
     def _of_matrix(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Match columns in their order; one more than the model has is the label."""
+        """Match columns in their order; one more than the model has is the label.
+
+        Where the file has names, it is said that they do not count, and what became of the label.
+        """
         width = self.encoding.width
         own = [j for j in range(len(names)) if j not in indices(names, named)]
-        label = None
+        label, about_label = None, ""
         if len(own) == width + 1:
             label = own[usual_label([names[j] for j in own])]
             own.remove(label)
+            about_label = f", and {shown(names[label])} is taken as the label"
+        elif called := [names[j] for j in own if names[j].strip().lower() in LABEL_NAMES]:
+            about_label = f", {shown(called[0])} as a feature, too"
         if len(own) != width:
             raise InputError(f"{path} has {len(own)} columns, but the model has {width}.")
         fills = self.encoding.fills or (None,) * width
         encoded = [ColumnEncoding(names[j], fill=fill) for j, fill in zip(own, fills, strict=True)]
-        return Columns(label, own, encoded=encoded)
+        note = f"The model's columns have no names: columns are taken by position{about_label}."
+        return Columns(label, own, encoded=encoded, notes=(note,) if named else ())
 
     def check_matrix(self, path: Path) -> None:
         """Refuse a file whose columns have no names where the model has words."""
