@@ -175,6 +175,41 @@ def test_an_earlier_output_is_replaced_and_other_files_are_not(run_cli, tmp_path
         assert (tmp_path / other).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("predict", "prediction,mine\nyes,1\n"),
+        ("predict", "prediction,proba_no,proba_yes,mine\nyes,0,1,1\n"),
+        ("predict", "prediction_0,mine\n1,2\n"),
+        ("predict", "predictions\n1\n"),
+        ("coefficients", "column,coefficient,mine\n(intercept),1,2\n"),
+        ("coefficients", "column,coefficient\nage,1\n"),
+        ("coefficients", "column,coefficients\n(intercept),1\n"),
+        ("coefficients", "column,coefficient"),
+    ],
+)
+def test_a_file_that_is_only_like_ours_is_not_replaced(run_cli, tmp_path, model, command, text):
+    file = tmp_path / "like.csv"
+    file.write_text(text)
+    rows = [tmp_path / "churn.csv"] if command == "predict" else []
+    code, _, err = run_cli(command, model, *rows, "--out", file)
+    assert (code, "--overwrite" in err, file.read_text()) == (2, True, text)
+
+
+def test_predictions_and_coefficients_are_replaced_by_those_of_another_model(
+    run_cli, tmp_path, model, churn
+):
+    churn.assign(left=np.arange(120) % 3).to_csv(tmp_path / "three.csv", index=False)
+    three = tmp_path / "three.safetensors"
+    run_cli("solve", tmp_path / "three.csv", "--problem", "softmax", "--l2", L2, "--label", "left",
+            "--out", three)  # fmt: skip
+    for which in (model, three, model):
+        rows = tmp_path / ("three.csv" if which == three else "churn.csv")
+        for more in ([], ["--proba"]):
+            assert run_cli("predict", which, rows, "--out", tmp_path / "p.csv", *more)[0] == 0
+        assert run_cli("coefficients", which, "--out", tmp_path / "c.csv")[0] == 0
+
+
 def edited(churn, change):
     frame = churn.drop(columns="left").head(30).copy()
     return change(frame)

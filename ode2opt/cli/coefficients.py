@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,10 +63,11 @@ def coefficients(
 
 
 def _is_coefficients(path: Path) -> bool:
-    """Whether a file was written by this command."""
-    mark = f"{NAME},{VALUE}".encode()
-    with path.open("rb") as stream:
-        return stream.read(len(mark)) == mark
+    """Whether a file has the header and the first row that this command writes."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        header, first = islice(chain(csv.reader(lines), repeat([])), 2)
+    several = len(header) > 2 and all(name.startswith(f"{VALUE}_") for name in header[1:])
+    return header[:1] == [NAME] and (several or header[1:] == [VALUE]) and first[:1] == [INTERCEPT]
 
 
 def _sorted(model: Model) -> tuple[list[str], list[list[Any]]]:

@@ -7,6 +7,7 @@ option has written that one before, if it is empty, or with ``--overwrite``.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
@@ -239,5 +240,5 @@ def _replaceable(file: Path, ours: Recogniser) -> bool:
 def _recognised(ours: Recogniser, file: Path) -> bool:
     try:
         return ours(file)
-    except (OSError, ValueError, RecursionError, InputError, zipfile.BadZipFile):
+    except (OSError, ValueError, RecursionError, InputError, zipfile.BadZipFile, csv.Error):
         return False

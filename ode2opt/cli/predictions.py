@@ -108,7 +108,7 @@ class Predictions:
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file was written by :meth:`Predictions.write`."""
+    """Whether a file has the columns that :meth:`Predictions.write` gives it, and no others."""
     if path.suffix.lower() in PARQUET:
         import pyarrow.parquet
 
@@ -116,7 +116,9 @@ def is_predictions(path: Path) -> bool:
     else:
         with path.open(encoding="utf-8", newline="") as lines:
             names = next(csv.reader([lines.readline(LONGEST_HEADER)]), [])
-    return bool(names) and names[0] in ("prediction", "prediction_0")
+    if names[:1] == ["prediction"]:
+        return len(names) != 2 and all(name.startswith("proba_") for name in names[1:])
+    return len(names) > 1 and names == [f"prediction_{k}" for k in range(len(names))]
 
 
 def check_ending(path: Path | None) -> None:
