@@ -214,6 +214,30 @@ def test_a_fit_that_does_not_converge_leaves_its_model_and_predict_says_so(
     assert "did not reach its tolerance" in out
 
 
+@pytest.mark.parametrize("ending", ["safetensors", "npz"])
+def test_a_fit_that_does_not_converge_leaves_a_model_that_did(run_cli, tmp_path, cancer, ending):
+    file, aside = tmp_path / f"m.{ending}", tmp_path / f"m.unconverged.{ending}"
+    fit = ("solve", tmp_path / "train.csv", "--problem", "logistic", "--l2", L2, "--out", file)
+    for _ in range(2):  # one that has not converged may be replaced
+        assert run_cli(*fit, "--max-iter", 1)[0] == 1
+        assert file.exists()
+        assert not aside.exists()
+    early = file.read_bytes()
+    assert run_cli(*fit)[0] == 0
+    good = file.read_bytes()
+    for _ in range(2):
+        code, _, err = run_cli(*fit, "--max-iter", 1)
+        assert (code, file.read_bytes()) == (1, good)
+        assert f"{file} reached its tolerance, and stays; this solution is in {aside}." in err
+    if ending == "safetensors":
+        assert aside.read_bytes() == early
+        assert Model.load(aside).fit.success is False
+    assert run_cli(*fit, "--resume", "--json", "-")[0] == 0
+    aside.write_text("mine")
+    code, _, err = run_cli(*fit, "--max-iter", 1)
+    assert (code, one_sentence(err), aside.read_text()) == (2, True, "mine")
+
+
 @pytest.mark.parametrize(
     "more",
     [[], pytest.param(["--cluster", "local", "--workers", 1], marks=pytest.mark.exhaustive)],

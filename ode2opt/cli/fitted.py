@@ -95,6 +95,31 @@ def _with_rows(quality: Quality) -> str:
     return f"{quality} ({many(quality.rows, 'row')})"
 
 
+def unconverged_file(out_file: Path | None) -> Path | None:
+    """Return where a solution goes that does not reach its tolerance; None is ``out_file`` itself.
+
+    A file whose solution did reach its tolerance is not replaced by one that did not: that one is
+    written beside it.
+    """
+    if out_file is None or not out_file.is_file() or not _has_converged(out_file):
+        return None
+    return out_file.with_name(f"{out_file.stem}.unconverged{out_file.suffix}")
+
+
+def _has_converged(file: Path) -> bool:
+    """Whether a file holds a solution that reached its tolerance."""
+    from ode2opt import Model, Status
+    from ode2opt.problems.files.arrays import read_arrays
+
+    try:
+        if file.suffix.lower() == MODEL_ENDING:
+            return bool(Model.load(file).fit.success)
+        _, found = read_arrays(file, ["status"])
+        return str(found.get("status")) == Status.CONVERGED.name.lower()
+    except InputError:
+        return False  # whether it may be replaced is told elsewhere
+
+
 def write_solution(out_file: Path, model: Model, result: Result) -> None:
     """Write the model, or by the ending .npz (and to a pipe or a device) its arrays."""
     if out_file.suffix.lower() == MODEL_ENDING:

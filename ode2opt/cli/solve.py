@@ -17,6 +17,7 @@ from ode2opt.cli.fitted import (
     check_ending,
     measured,
     quality_facts,
+    unconverged_file,
     with_quality,
     write_solution,
 )
@@ -54,7 +55,7 @@ from ode2opt.cli.outputs import (
 )
 from ode2opt.errors import InputError
 from ode2opt.progress import reading, spinner
-from ode2opt.terminal import facts_table, fail, out, say, write_json
+from ode2opt.terminal import facts_table, fail, mention, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Result
@@ -171,9 +172,11 @@ def solve(
     options = model_options(problem, p, l2, intercept)
     if str(out_file) == "-":
         raise InputError("--out - must name a file: --json - prints the result.")
+    aside = unconverged_file(out_file)
     outputs = [
         Output("--json", json_file, RESULT),
         Output("--out", out_file, SOLUTION),
+        Output("the unconverged solution", aside, SOLUTION),
         Output("--memory", memory, read_before),
         Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
     ]
@@ -216,7 +219,8 @@ def solve(
         quality = measured(fitted, model, found, rows.others)
         result = _for_columns_as_they_are(found, model, rows.sizes)
         if out_file is not None:
-            write_solution(out_file, with_quality(fitted, quality), result)
+            target = out_file if result.success or aside is None else aside
+            write_solution(target, with_quality(fitted, quality), result)
         kept.ended(found)
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
@@ -230,6 +234,8 @@ def solve(
     if memory is not None and known is not None and result.success:
         known.update_file(memory)
     if not result.success:
+        if aside is not None:
+            mention(f"{out_file} reached its tolerance, and stays; this solution is in {aside}.")
         go_on = kept.go_on(result)
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)
 
