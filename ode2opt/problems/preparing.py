@@ -12,6 +12,7 @@ from ode2opt.problems._arrays import Array, first_non_finite, is_sparse
 
 MOST_SHOWN = 12  # classes
 DENSE_ABOVE = 0.15  # the density from which dense products are quicker than sparse ones
+MORE_CLASSES = "more classes take a softmax (--problem softmax)"
 Place = Callable[[int], str]
 """What errors call a row, by its number from 0: "line 17" of text, "row 16" of anything else."""
 
@@ -107,7 +108,10 @@ def binary_labels(
     if len(values) != 2:
         shown = ", ".join(str(v) for v in values[:5]) + (", ..." if len(values) > 5 else "")
         found = f"{len(values)} ({shown})" if len(values) != 1 else f"only {shown}"
-        raise InputError(f"{where}: a binary problem needs two label values, but has {found}.")
+        way_out = f": {MORE_CLASSES}" if len(values) > 2 else ""
+        raise InputError(
+            f"{where}: a binary problem needs two label values, but has {found}{way_out}."
+        )
     return (labels == values[1]).astype(np.float64)
 
 

@@ -128,3 +128,39 @@ def test_more_than_20_words_in_over_half_of_the_rows_are_refused(written, kinds,
     words = f"{path}: column 'name' has {kinds} different words .* with --drop 'name'"
     with pytest.raises(InputError, match=words):
         read_table(path)
+
+
+# What is no number, and too many classes -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ('"1,5"', "'1,5', but numbers here have decimal points: --decimal , reads decimal commas"),
+        ("$1", r"'\$1', not a number: mend it, or leave the column out with --drop"),
+        ("1_000", "'1_000', not a number: mend it"),
+        ("5%", "'5%', not a number: mend it"),
+    ],
+)
+def test_the_cell_that_is_no_number_is_named_wherever_it_stands(written, cell, words):
+    rows = [f"{cell},0", "2,1", "3,1"]
+    for line, order in ((2, rows), (3, [rows[1], rows[0], rows[2]])):
+        with pytest.raises(InputError, match=f"line {line}, column 'p' is {words}"):
+            read_table(written("p,y\n" + "\n".join(order) + "\n"))
+    if "," in cell:
+        np.testing.assert_array_equal(
+            read_table(written("p,y\n" + "\n".join(rows)), decimal=",").A.ravel(), [1.5, 2, 3]
+        )
+
+
+def test_three_classes_are_sent_to_softmax(written, run_cli):
+    path = written("p,y\n1,a\n2,b\n3,c\n")
+    for where in (path, path.parent / "*.csv"):
+        code, _, told = run_cli("solve", where, "--problem", "logistic", "--quiet")
+        assert code == 2
+        assert "3 (a, b, c): more classes take a softmax (--problem softmax)" in " ".join(
+            told.split()
+        )
+    code, _, told = run_cli("solve", written("p,y\n1,a\n2,a\n"), "--problem", "logistic")
+    assert code == 2
+    assert "softmax" not in told

@@ -104,12 +104,27 @@ def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
 
 
 def _mixed(found: Kinds, layout: Layout, j: int, number: _Cell, other: _Cell) -> str:
-    """Say which cell is unlike the first one."""
-    if number.line < other.line:
-        return _told(layout, j, other, Numbers(found.decimal).fault)
+    """Say which cell is no number; of words that do not look like one, which number is there."""
+    if number.line < other.line or _is_almost_a_number(other.text):
+        return _told(layout, j, other, lambda cell: _no_number(cell, found.decimal))
     return _told(
         layout, j, number, lambda cell: f"{short(cell)}, but the first cell is {short(other.text)}"
     )
+
+
+def _is_almost_a_number(text: str) -> bool:
+    """Whether a cell has digits and signs but no letters, such as $1, 1_000 or 1,5."""
+    letters, digits = (any(map(test, text)) for test in (str.isalpha, str.isdigit))
+    return digits and not letters
+
+
+def _no_number(cell: str, decimal: str) -> str:
+    """Say of a cell among numbers what is wrong, and the way out."""
+    if decimal == "." and has_decimal_comma(cell):
+        way_out = "--decimal , reads decimal commas"
+    else:
+        way_out = "mend it, or leave the column out with --drop"
+    return f"{Numbers(decimal).fault(cell)}: {way_out}"
 
 
 def _about_thousands(cell: str) -> str:

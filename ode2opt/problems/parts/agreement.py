@@ -14,6 +14,7 @@ from ode2opt.problems.files.data_table import with_fills, with_words
 from ode2opt.problems.files.missing import means
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Facts, Terms
+from ode2opt.problems.preparing import MORE_CLASSES
 
 FEW = 4  # notes that are said of single parts
 
@@ -141,7 +142,7 @@ def _label_values(facts: Sequence[Facts], two: bool) -> tuple[Any, ...]:
             told = ", ".join(str(value) for value in sorted(seen)[:5])
             raise InputError(
                 f"{part.name}: a binary problem needs two label values, but with this part there "
-                f"are {len(seen)} ({told})."
+                f"are {len(seen)} ({told}): {MORE_CLASSES}."
             )
     if len(seen) < 2:
         (only,) = seen
