@@ -164,3 +164,35 @@ def test_three_classes_are_sent_to_softmax(written, run_cli):
     code, _, told = run_cli("solve", written("p,y\n1,a\n2,a\n"), "--problem", "logistic")
     assert code == 2
     assert "softmax" not in told
+
+
+# Commas at the ends of lines -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [",", ",,,", ", "])
+@pytest.mark.parametrize("head", ["p,town,churn", ""])
+def test_commas_at_the_ends_of_lines_are_no_column(written, head, end):
+    lines = [*filter(None, [head]), "1,a,0", "2,b,1", "3,a,1"]
+    plain = read_table(written("\n".join(lines)))
+    found = read_table(written("\n".join(line + end for line in lines) + "\n"))
+    np.testing.assert_array_equal(found.A, plain.A)
+    np.testing.assert_array_equal(found.labels, plain.labels)
+    assert found.encoding == plain.encoding
+    assert "no name and no cells: left out" in " ".join(found.notes)
+    new = written("\n".join(line + end for line in lines), "new.csv")
+    np.testing.assert_array_equal(read_encoded(new, plain.encoding).A, plain.A)
+
+
+def test_a_last_column_with_a_name_or_a_cell_stays(written):
+    with pytest.raises(InputError, match="line 2, column 'z' is missing"):
+        read_table(written("p,y,z\n1,0,\n2,1,\n"))
+    with pytest.raises(InputError, match="line 2, column '' is missing"):
+        read_table(written("p,y,\n1,0,\n2,1,7\n"))
+    with pytest.raises(InputError, match="line 3 has 2 columns, not 3"):
+        read_table(written("p,y,\n1,0,\n2,1\n"))
+
+
+def test_a_last_feature_that_is_missing_in_all_rows_to_predict_is_filled(written):
+    encoding = read_table(written("1,5,0\n2,7,1\n"), missing="mean").encoding
+    new = read_encoded(written("3,\n4,\n", "new.csv"), encoding)
+    np.testing.assert_array_equal(new.A, [[3, 6], [4, 6]])

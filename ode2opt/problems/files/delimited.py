@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -44,9 +45,21 @@ def read_csv(path: Path, wanted: Wanted) -> RawTable:
     cell by cell, to find out which columns have missing cells, decimal commas or words.
     """
     layout = layout_of(path, wanted)
-    columns = wanted.columns(layout.names, layout.named, path)
+    layout, columns = _chosen(layout, wanted)
     cells, parsers, decimal = _read(layout, columns, wanted)
     return _table(layout, columns, cells, parsers, decimal)
+
+
+def _chosen(layout: Layout, wanted: Wanted) -> tuple[Layout, Columns]:
+    """Return which columns are what; last ones that are empty are left out.
+
+    To predict, columns without names are matched by position. There an empty one may be a label or
+    a feature that is missing in all rows: it is left out only if the file has too many columns.
+    """
+    if layout.empty and wanted.to_predict and not layout.named:
+        with suppress(InputError):
+            return replace(layout, empty=0), wanted.columns(layout.names, False, layout.path)
+    return layout, wanted.columns(layout.columns, layout.named, layout.path)
 
 
 def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray, Parsers, str]:
@@ -182,14 +195,14 @@ def _table(
         None if columns.label is None else _labels(cells[:, columns.label], parsers[columns.label]),
         None if columns.weights is None else cells[:, columns.weights].copy(),
         place=layout.place,
-        header=names,
+        header=layout.columns,
         named=layout.named,
         label=None if columns.label is None else names[columns.label],
         weighed=None if columns.weights is None else names[columns.weights],
         truths=isinstance(labels, Labels) and are_truths(labels.words),
         decimal=decimal,
         encoded=columns.encoded,
-        notes=(*layout.notes, *columns.notes, *notes),
+        notes=(*layout.notes, *layout.about_empty(), *columns.notes, *notes),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -31,6 +31,8 @@ class Layout:
         first: the first row of data.
         named: whether names are the file's own.
         notes: sentences about how the first line was taken, where that may be doubted.
+        empty: how many of the last columns have no name and no cell in any row: a comma at the end
+            of every line makes one.
     """
 
     path: Path
@@ -40,6 +42,18 @@ class Layout:
     first: list[str]
     named: bool
     notes: tuple[str, ...] = ()
+    empty: int = 0
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of columns without the last ones that are empty."""
+        return self.names[: len(self.names) - self.empty]
+
+    def about_empty(self) -> tuple[str, ...]:
+        """Return a sentence about the last columns that are empty, if there are some."""
+        which = "The last column has" if self.empty == 1 else f"The last {self.empty} columns have"
+        note = f"{which} no name and no cells: left out, as after a comma at the end of each line."
+        return (note,) if self.empty else ()
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Give each row of cells with the number of its line; blank lines are passed over."""
@@ -63,6 +77,33 @@ class Layout:
 
 def layout_of(path: Path, wanted: Wanted) -> Layout:
     """Return the layout of a file; an InputError says why it has none."""
+    layout = _begun(path, wanted)
+    return replace(layout, empty=_empty_columns(layout))
+
+
+def _empty_columns(layout: Layout) -> int:
+    """Return how many of the last columns are empty; all rows are read only if some may be."""
+    empty = _blank_at_end(layout.first)
+    if layout.named:
+        empty = min(empty, _blank_at_end(layout.names))
+    try:
+        rows = layout.rows() if empty else iter(())
+        for _, row in rows:
+            empty = min(empty, _blank_at_end(row))
+            if not empty:
+                break
+    except csv.Error:
+        return 0  # is told where the rows are read
+    return 0 if empty == len(layout.names) else empty
+
+
+def _blank_at_end(cells: list[str]) -> int:
+    """Return how many cells at the end of a row are blank."""
+    return next((i for i, cell in enumerate(reversed(cells)) if cell.strip()), len(cells))
+
+
+def _begun(path: Path, wanted: Wanted) -> Layout:
+    """Return the layout that the first lines of a file show."""
     try:
         with open_text(path) as lines:
             begin = list(islice(_full(lines), MOST_LINES))
