@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,8 +77,15 @@ def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array
 
 
 def column_names(names: Iterable[str], words: Words) -> list[str]:
-    """Return the names of all columns: those of numbers, then name=word."""
-    return [*names, *(f"{name}={word}" for name, known in words.items() for word in known)]
+    """Return the names of all columns: those of numbers, then name=word; refuses one twice."""
+    found = [*names, *(f"{name}={word}" for name, known in words.items() for word in known)]
+    if len(set(found)) < len(found):
+        twice = next(name for name, count in Counter(found).items() if count > 1)
+        raise InputError(
+            f"Two columns would be called {shown(twice)}, since a word becomes a column that is "
+            f"called column=word: rename one of them."
+        )
+    return found
 
 
 def told(words: Words) -> str:

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ode2opt import InputError
-from ode2opt.problems import read_encoded, read_table
+from ode2opt import InputError, Logistic
+from ode2opt.problems import Parts, read_encoded, read_table
+from ode2opt.problems.parts import files_in_parts
 
 
 @pytest.fixture
@@ -196,3 +197,27 @@ def test_a_last_feature_that_is_missing_in_all_rows_to_predict_is_filled(written
     encoding = read_table(written("1,5,0\n2,7,1\n"), missing="mean").encoding
     new = read_encoded(written("3,\n4,\n", "new.csv"), encoding)
     np.testing.assert_array_equal(new.A, [[3, 6], [4, 6]])
+
+
+# Names that would stand twice ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"town=x": [1.0, 2], "town": ["x", "z"], "y": [0, 1]}),
+        pd.DataFrame({"town": ["x=u", "z"], "town=x": ["u", "v"], "p": [1, 2], "y": [0, 1]}),
+    ],
+)
+def test_a_column_that_is_called_as_that_of_a_word_is_refused(tmp_path, frame):
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    twice = "town=x" if "x" in set(frame["town"]) else "town=x=u"
+    words = f"wo columns would be called '{twice}'"
+    for read in (
+        lambda: read_table(path),
+        lambda: Parts(Logistic, files_in_parts(tmp_path), labels=True),
+        lambda: Logistic(frame, "y"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read()
