@@ -74,6 +74,13 @@ def _umask() -> int:
     return mask
 
 
+def check_folder_of(path: str | Path) -> None:
+    """Refuse a file whose folder is missing."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder} to write {Path(path).name} into.")
+
+
 def save_tensors(
     path: str | Path, key: str, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]
 ) -> None:
@@ -83,6 +90,7 @@ def save_tensors(
     """
     from safetensors.numpy import save
 
+    check_folder_of(path)
     text = json.dumps(about, allow_nan=False)
     if len(text) > LONGEST_TEXT:
         raise InputError(f"The description of {path} has {len(text):,} characters: too many.")

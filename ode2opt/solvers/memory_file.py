@@ -20,7 +20,7 @@ from ode2opt.solvers.known import Known
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
-from ode2opt.storage import MEMORY, expect, finite, load_tensors, save_tensors
+from ode2opt.storage import MEMORY, check_folder_of, expect, finite, load_tensors, save_tensors
 
 VERSION = 1
 ARRAYS = ("mean", "hessian", "floor")
@@ -69,6 +69,7 @@ def update(
     Returns:
         The file that was written, and what it holds now.
     """
+    check_folder_of(path)
     for file in _places(path, mine):
         with _lock_of(file, wait):
             fitting, found = _found(file, mine)

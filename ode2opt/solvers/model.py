@@ -13,7 +13,7 @@ import numpy as np
 
 from ode2opt.display import Displayed, Listing, brief
 from ode2opt.errors import InputError, many, shown
-from ode2opt.problems._arrays import Array, as_matrix
+from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.family import KINDS, kind_of
 from ode2opt.problems.frames import encoded_frame, is_frame
@@ -24,6 +24,7 @@ from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers import model_file
 from ode2opt.solvers.class_labels import as_classes, as_targets
 from ode2opt.solvers.model_file import Fit
+from ode2opt.solvers.result import Result
 
 PRECISIONS = ("float64", "float32")
 LARGEST = 5  # coefficients that a notebook shows
@@ -149,6 +150,7 @@ class Model(Displayed):
             more: ``options`` as in the attributes; by default those of the problem, unless it is
                 in parts.
         """
+        _check_solution(problem, result)
         coef, intercept = _by_class(problem, np.asarray(result.x))
         if scaling is not None:
             coef = coef / scaling
@@ -234,8 +236,17 @@ class Model(Displayed):
             labels: of the rows: classes as in ``classes``, else numbers.
             weights: of the rows; one each by default.
         """
-        targets = as_targets(np.asarray(labels), self.classes)
-        return tally(self.prediction, self.scores(A), targets, weights).quality()
+        scores, found = self.scores(A), np.asarray(labels)
+        if self.classes is None and len(self.coef) > 1:
+            raise InputError(f"The model has {len(self.coef)} targets: quality is for one.")
+        if found.shape != scores.shape[:1]:
+            raise InputError(
+                f"The labels have the shape {found.shape} for {many(len(scores), 'row')}: each row "
+                f"needs one."
+            )
+        if weights is not None:
+            weights = as_raw_weights(weights, np.empty(len(scores)))
+        return tally(self.prediction, scores, as_targets(found, self.classes), weights).quality()
 
     def coefficients(self) -> dict[str, Any]:
         """Return names and numbers for JSON: columns, intercept, coefficients, classes.
@@ -268,6 +279,23 @@ def _check_options(problem: str, options: Mapping[str, Any]) -> None:
         if name not in option_names(kind):
             raise InputError(f"{problem} has no option {shown(name)}.")
     kind(np.zeros((1, 1)), np.zeros(1), **options)  # which checks their values
+
+
+def _check_solution(problem: Any, result: Any) -> None:
+    """Refuse what is no loss on rows, no result of a solve, or a result of another problem."""
+    if not isinstance(problem, RowModel):
+        raise InputError(
+            f"A model is made of a loss on rows, such as Logistic, not of {type(problem).__name__}."
+        )
+    if not isinstance(result, Result):
+        raise InputError(
+            f"A model is made of what solve(problem) returned, not of {type(result).__name__}."
+        )
+    if np.shape(result.x) != (problem.n,):
+        raise InputError(
+            f"The result has {many(np.size(result.x), 'variable')}, the problem {problem.n}: it is "
+            f"of another one."
+        )
 
 
 def _by_class(problem: RowModel, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

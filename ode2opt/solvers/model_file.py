@@ -5,6 +5,7 @@ Reading it needs NumPy only, validates every field, and executes nothing from th
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -98,6 +99,11 @@ def write(path: str | Path, model: Any) -> None:
 
 def read(path: str | Path, make: Callable[..., Made]) -> Made:
     """Return what ``make`` makes of the fields of a model, checked."""
+    if Path(path).is_file() and zipfile.is_zipfile(path):
+        raise InputError(
+            f"{path} is no model file but an archive such as NPZ: 'ode2opt solve --out "
+            f"X.safetensors' makes a model."
+        )
     arrays, about = load_tensors(path, MODEL, VERSION, "model", documents=[_TABLE])
     try:
         return make(**_fields(arrays, read_fields(_Header, about)))

@@ -1,6 +1,7 @@
 """The model file: what was fitted predicts the same after it was read, and bad files are told."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -247,6 +248,46 @@ def test_a_model_without_names_takes_as_many_columns_of_a_frame_as_it_has():
     np.testing.assert_allclose(model.predict(frame), model.predict(X), atol=1e-12)
     with pytest.raises(InputError, match=r"5 columns, the model 4: .* by position"):
         model.predict(frame.assign(e=0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "weights", "words"),
+    [
+        (X, WORDS[Y][:-1], None, "shape (149,) for 150 rows"),
+        (X, WORDS[Y][:, None], None, "shape (150, 1) for 150 rows"),
+        (X, "setosa", None, "shape () for 150 rows"),
+        (X, WORDS[Y], np.ones(149), "weights"),
+    ],
+)
+def test_labels_that_are_not_one_a_row_are_told(file, rows, labels, weights, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        Model.load(file).quality(rows, labels, weights)
+
+
+def test_what_is_no_solution_of_the_problem_makes_no_model():
+    problem = PROBLEMS["logistic"]()
+    with pytest.raises(InputError, match="returned, not of ndarray"):
+        Model.of(problem, X)
+    with pytest.raises(InputError, match="15 variables, the problem 5"):
+        Model.of(problem, solve(PROBLEMS["softmax"]()))
+    with pytest.raises(InputError, match="loss on rows"):
+        Model.of(X, solve(problem))
+
+
+def test_a_missing_folder_is_told(file, tmp_path):
+    there = tmp_path / "nowhere" / "file"
+    method = Method(None, "lpp", 1e-3, "family", 1.0, guard=Guard(fallback="lbfgs"))
+    for save in (Model.load(file).save, Memory().save, Memory().update_file, method.save):
+        with pytest.raises(InputError, match=r"There is no folder .*nowhere to write file into"):
+            save(there)
+
+
+def test_an_archive_is_no_model_and_the_way_out_is_told(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones(3))
+    with pytest.raises(
+        InputError, match=r"x.npz is no model file but an archive .*--out X.safetensors"
+    ):
+        Model.load(tmp_path / "x.npz")
 
 
 def test_a_loss_of_ones_own_has_no_model_file():
