@@ -136,11 +136,12 @@ def test_what_is_no_share_is_refused(run_cli, tmp_path, cancer, share):
     ("change", "words"),
     [
         (lambda frame: frame.iloc[:, :-1], "no labels"),
+        (lambda frame: frame.assign(target=frame["target"].where(frame.index > 50)), "Some labels"),
         (lambda frame: frame.assign(target=7), "7.0 is none of the model's classes"),
         (lambda frame: frame.iloc[:, 1:], "no column 'mean radius'"),
         (lambda frame: frame.head(0), "no rows"),
     ],
-    ids=["no label", "another class", "a column less", "empty"],
+    ids=["no label", "some labels", "another class", "a column less", "empty"],
 )
 def test_a_test_file_that_cannot_be_measured_is_told_before_the_fit(
     run_cli, tmp_path, cancer, change, words, monkeypatch

@@ -50,6 +50,11 @@ class Others:
         """Refuse rows without labels, and labels that are no classes of the model."""
         from ode2opt.solvers.class_labels import as_targets
 
+        if self.rows.partly_labelled:
+            raise InputError(
+                f"Some labels of the {self.where} are missing, so nothing can be measured there: "
+                f"fill them, or leave those rows out."
+            )
         if self.rows.labels is None:
             raise InputError(f"The {self.where} have no labels, so nothing can be measured there.")
         try:

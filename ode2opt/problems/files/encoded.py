@@ -32,7 +32,8 @@ class EncodedRows:
 
     Attributes:
         A: the matrix.
-        labels: numbers or words as in :class:`DataTable`; None where the file has none.
+        labels: numbers or words as in :class:`DataTable`; None where the file has none, or lacks
+            some of them, which ``partly_labelled`` tells.
         rows: which rows of the file these are, by number from 0.
         notes: sentences about what was done.
         total: how many rows the file has.
@@ -43,6 +44,7 @@ class EncodedRows:
     rows: np.ndarray
     notes: tuple[str, ...]
     total: int
+    partly_labelled: bool = False
 
 
 def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: str) -> EncodedRows:
@@ -57,7 +59,7 @@ def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: st
     """
     if unknown not in UNKNOWN:
         raise InputError(f"unknown is {shown(unknown)}: choose error or zero.")
-    total, raw = len(raw), _optional_labels(raw)
+    total, had_labels, raw = len(raw), raw.labels is not None, _optional_labels(raw)
     words_count_as_unknown = encoding.missing == "mean" and unknown == "zero"
     kept = raw if words_count_as_unknown else _settled(raw, encoding)
     fills = np.array([c.fill for c in encoding.numbers] if encoding.columns else encoding.fills)
@@ -75,7 +77,8 @@ def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: st
         }
         A = one_hot(A, known, words)
     rows = np.arange(total) if kept.rows is None else kept.rows
-    return EncodedRows(A, kept.labels, rows, tuple(notes), total)
+    partly_labelled = had_labels and kept.labels is None
+    return EncodedRows(A, kept.labels, rows, tuple(notes), total, partly_labelled)
 
 
 def _optional_labels(raw: RawTable) -> RawTable:
