@@ -5,7 +5,6 @@ Reading it needs NumPy only, validates every field, and executes nothing from th
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from ode2opt.storage import (
 
 VERSION = 1
 _COEF, _INTERCEPT, _SCALING, _TABLE = "coefficients", "intercept", "scaling", "table"
+_ARCHIVE = b"PK\x03\x04"  # how a ZIP archive begins
 _PLAIN = ("problem", "fit", "precision")
 Made = TypeVar("Made")
 
@@ -99,7 +99,7 @@ def write(path: str | Path, model: Any) -> None:
 
 def read(path: str | Path, make: Callable[..., Made]) -> Made:
     """Return what ``make`` makes of the fields of a model, checked."""
-    if Path(path).is_file() and zipfile.is_zipfile(path):
+    if _is_archive(Path(path)):
         raise InputError(
             f"{path} is no model file but an archive such as NPZ: 'ode2opt solve --out "
             f"X.safetensors' makes a model."
@@ -109,6 +109,15 @@ def read(path: str | Path, make: Callable[..., Made]) -> Made:
         return make(**_fields(arrays, read_fields(_Header, about)))
     except InputError as error:
         raise InputError(f"{path} is no valid model: {error}") from None
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file begins as ZIP archives do, such as NPZ files."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_ARCHIVE)) == _ARCHIVE
+    except OSError:
+        return False  # which is told where the file is read
 
 
 def _fields(arrays: dict[str, np.ndarray], header: _Header) -> dict[str, Any]:
