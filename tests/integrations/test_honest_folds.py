@@ -74,6 +74,7 @@ def by_search(X, y, jobs):
     return np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(FOLDS)])
 
 
+@pytest.mark.filterwarnings("ignore:This fit runs in a worker process")
 @pytest.mark.parametrize(
     "jobs", [1, pytest.param(2, marks=pytest.mark.exhaustive)], ids="jobs={}".format
 )
