@@ -293,10 +293,17 @@ def test_problems_of_another_size_or_kind_are_refused():
     assert memory.solves == 1
 
 
-def test_what_goes_with_a_memory_is_said():
-    for wrong in ({"memory": {}}, {"memory": Memory(), "method": "lbfgs"}):
-        with pytest.raises(InputError, match=r"memory must be an ode2opt\.Memory"):
-            solve(family(0), **wrong)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"memory": {}}, r"memory must be an ode2opt\.Memory, not dict"),
+        ({"memory": "nightly.safetensors"}, r"not str: Memory\.load\(path\) reads its file"),
+        ({"memory": Memory(), "method": "lbfgs"}, "'auto' only, not with 'lbfgs'"),
+    ],
+)
+def test_what_goes_with_a_memory_is_said(options, said):
+    with pytest.raises(InputError, match=said):
+        solve(family(0), **options)
 
 
 def test_a_method_is_made_of_what_was_learned(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from ode2opt import InputError, Logistic, Lpp, Memory, Problem, Quadratic, Schedule, Status, solve
+from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, Status, solve
 from ode2opt.solvers import METHODS
 
 
@@ -234,18 +234,3 @@ EYE = Quadratic(np.eye(2), np.ones(2))
 def test_wrong_use_is_named(call, said):
     with pytest.raises(InputError, match=said):
         call()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"memory": "nightly.safetensors"}, r"not str: Memory\.load\(path\) reads its file"),
-        (
-            {"memory": Memory(), "method": "lbfgs"},
-            "'auto' only, not with 'lbfgs'",
-        ),
-    ],
-)
-def test_a_memory_that_cannot_be_used_is_told_with_the_way_out(options, said):
-    with pytest.raises(InputError, match=said):
-        solve(Quadratic(np.eye(2), np.ones(2)), **options)
