@@ -147,7 +147,7 @@ def test_a_tolerance_that_rounding_forbids_ends_as_stalled():
     problem = Quadratic((Q + Q.T) / 2, np.full(5, 1e6, np.float32))
     result = solve(problem, method=Schedule.gradient_descent(0.1, 3), tol=1e-6, max_iter=200_000)
     assert result.status is Status.STALLED
-    assert result.iterations < 2_000
+    assert result.iterations < 20_000  # of 200,000; how many hangs on rounding, so on the processor
     assert not result.success
     assert np.isfinite(result.x).all()
 
