@@ -23,7 +23,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.errors import InputError
-from ode2opt.storage import has_description
+from ode2opt.storage import check_folder_of, has_description
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
@@ -188,11 +188,9 @@ def method_file(name: str) -> Path:
 
 def check_writable(path: Path) -> None:
     """Refuse a file whose folder is missing, read-only or full."""
-    folder = path.absolute().parent
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder} to write {path.name} into.")
+    check_folder_of(path)
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written: it is read-only.")
     _try_writing(Path(os.path.realpath(path)).parent, path)

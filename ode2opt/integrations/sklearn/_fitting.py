@@ -23,6 +23,7 @@ from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
 from ode2opt.solvers.library import SUFFIX, learned_names
+from ode2opt.storage import check_folder_of
 
 THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 """Solvers of scikit-learn's that are not here."""
@@ -134,8 +135,7 @@ def _opened(memory: Memory | str | os.PathLike[str] | None) -> Iterator[Memory |
         yield memory
         return
     file = Path(memory)
-    if not file.parent.is_dir():
-        raise InputError(f"memory={str(memory)!r}: there is no folder {file.parent}.")
+    check_folder_of(file)
     opened = Memory.load(file) if file.exists() else Memory()
     yield opened
     opened.update_file(file)
