@@ -24,7 +24,7 @@ from ode2opt.dynamics.jaxed import double
 from ode2opt.learning import FlowOptions, SequenceOptions
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.protocol import TRAINING
-from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.learning.stopm import StoPM
@@ -82,7 +82,7 @@ def sequence() -> float:
     options = SequenceOptions(tol=EPS, batch=1)
     source = family()
     known = SolvedBeforehand(source, options)
-    target = SequenceTarget(source, options, Way("spectral", "start"), known)
+    target = SequenceTarget(source, options, MetricRecipe("spectral", "start"), known)
     problem = target.problem(TRAINING, 0)
     one = target.of(problem, TRAINING, 0)
     stopm = StoPM(target.start, target.learnable, options, target.rules)

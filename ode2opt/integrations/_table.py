@@ -13,7 +13,7 @@ from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
 
-class Table(NamedTuple):
+class ScaledTable(NamedTuple):
     """A table for curvature 1, the curvature to divide it by, and the metric it runs in."""
 
     schedule: Schedule
@@ -29,13 +29,13 @@ class Table(NamedTuple):
             )
 
 
-def table_of(method: str | Path | Method | Schedule, scale: float | None) -> Table:
+def table_of(method: str | Path | Method | Schedule, scale: float | None) -> ScaledTable:
     """Return the table of a method, scaled as its family is, or of a schedule, as it is."""
     method = learned_or_table(method)
     if scale is not None:
         scale = as_positive(scale, "scale")
     if isinstance(method, Schedule):
-        return Table(method, 1.0 if scale is None else scale, None)
+        return ScaledTable(method, 1.0 if scale is None else scale, None)
     schedule = method.table()
     scale = method.family_scale if scale is None else scale
     if scale is None:
@@ -43,4 +43,4 @@ def table_of(method: str | Path | Method | Schedule, scale: float | None) -> Tab
             f"The method for {method.family} is scaled by the curvature at each start: give "
             f"scale=method.scale_of(problem, x0)."
         )
-    return Table(schedule, scale, method.metric)
+    return ScaledTable(schedule, scale, method.metric)

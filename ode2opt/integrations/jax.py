@@ -101,7 +101,7 @@ class _Given(NamedTuple):
     fallback: Array
 
 
-class _State(NamedTuple):
+class _TableState(NamedTuple):
     """One solve under way; ``first`` is the norm at the start, ``progress`` that of the last
     iteration that was a tenth better than the one before."""
 
@@ -320,15 +320,15 @@ def _conjugate_gradients(hessian: Any, y: Array, **options: Any) -> Array:
     return cg(hessian, y, tol=LINEAR_TOL, **options)[0]
 
 
-def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
+def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _TableState:
     """Run the table until something ends it."""
     g = problem.gradient(x)
     start, p = norm(g), _in_metric(given.parts, g)
     scale = _scale(rule, given, problem, x, g, p)
     a, c, d = given.table[0] / scale, given.table[1] / scale, given.table[2]
-    state = _State(jnp.asarray(0), x, x, g, start, start, x, start, start, jnp.asarray(0))
+    state = _TableState(jnp.asarray(0), x, x, g, start, start, x, start, start, jnp.asarray(0))
 
-    def step(state: _State) -> _State:
+    def step(state: _TableState) -> _TableState:
         k = state.k
         p = _in_metric(given.parts, state.g)
         e, u = eigac_step(state.u, p, a[k], c[k], d[k])
@@ -342,7 +342,7 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _State:
     return jax.lax.while_loop(lambda state: _status(given, state) == _RUNNING, step, state)
 
 
-def _taken_over(given: _Given, problem: Problem, start: Array, end: _State) -> Solution:
+def _taken_over(given: _Given, problem: Problem, start: Array, end: _TableState) -> Solution:
     """Return what the table found or, where it was left unsolved, what the fallback made of it."""
     status = _status(given, end)
     table = Solution(end.best_x, end.best_norm, end.k, status)
@@ -359,12 +359,12 @@ def _taken_over(given: _Given, problem: Problem, start: Array, end: _State) -> S
     return jax.lax.cond(unsolved & (given.fallback > 0), rest, lambda: table)
 
 
-def _noted(state: _State, x: Array, u: Array, g: Array) -> _State:
+def _noted(state: _TableState, x: Array, u: Array, g: Array) -> _TableState:
     """Return the state at the next iterate, with the best point and the last progress so far."""
     size = jnp.where(jnp.all(jnp.isfinite(x)), norm(g), jnp.inf)
     better, k = size < state.best_norm, state.k + 1
     progress = size < PROGRESS * state.progress
-    return _State(
+    return _TableState(
         k, x, u, g, size, state.first,
         best_x=jnp.where(better, x, state.best_x),
         best_norm=jnp.where(better, size, state.best_norm),
@@ -373,7 +373,7 @@ def _noted(state: _State, x: Array, u: Array, g: Array) -> _State:
     )  # fmt: skip
 
 
-def _status(given: _Given, state: _State) -> Array:
+def _status(given: _Given, state: _TableState) -> Array:
     """Return why to stop at this iterate; the guard's reasons as in its ``reason``."""
     horizon = len(given.table[0])
     reasons = {

@@ -21,7 +21,7 @@ from ode2opt.solvers.fallback import GROW, MAX_TRIALS, MOST_GROWTH, PROBE, RELAX
 from ode2opt.solvers.run import PROGRESS, ROUNDING
 
 
-class Here(NamedTuple):
+class TracedPoint(NamedTuple):
     """A point that was evaluated."""
 
     x: Array
@@ -59,9 +59,9 @@ class Descent(NamedTuple):
     L: Array
     trial: Array
     trials: Array
-    lowest: Here
+    lowest: TracedPoint
     least: Array
-    best: Here
+    best: TracedPoint
     still: Still
     stalled: Array
 
@@ -113,7 +113,7 @@ def _tried(problem: Problem, tol: Array, state: Descent) -> Descent:
     return after._replace(k=state.k + 1, best=best, stalled=after.stalled | still)
 
 
-def _moved(state: Descent, new: Here, t: Array, uphill: Array) -> Descent:
+def _moved(state: Descent, new: TracedPoint, t: Array, uphill: Array) -> Descent:
     """Return the state after an accepted step; one uphill restarts at the lowest point.
 
     Where values differ by rounding only, the later point is the lower one.
@@ -134,19 +134,19 @@ def _moved(state: Descent, new: Here, t: Array, uphill: Array) -> Descent:
     return _chosen(uphill, again, made)
 
 
-def _seen(still: Still, here: Here) -> Still:
+def _seen(still: Still, here: TracedPoint) -> Still:
     """Count a restart that has lowered neither the value nor, by a tenth, the gradient norm."""
     better = (here.value < still.value) | (here.norm < PROGRESS * still.norm)
     count = jnp.where(better, 0, still.restarts + 1)
     return Still(jnp.minimum(here.value, still.value), jnp.minimum(here.norm, still.norm), count)
 
 
-def _evaluated(problem: Problem, x: Array) -> Here:
+def _evaluated(problem: Problem, x: Array) -> TracedPoint:
     value, g = problem.value_and_gradient(x)
-    return Here(x, jnp.asarray(value), g, norm(g))
+    return TracedPoint(x, jnp.asarray(value), g, norm(g))
 
 
-def _better(new: Here, best: Here) -> Here:
+def _better(new: TracedPoint, best: TracedPoint) -> TracedPoint:
     """Return the point with the smaller gradient norm; a gradient may be zero at infinity."""
     return _chosen((new.norm < best.norm) & jnp.all(jnp.isfinite(new.x)), new, best)
 
@@ -156,7 +156,7 @@ def _chosen(first: Array, one: Any, other: Any) -> Any:
     return jax.tree.map(partial(jnp.where, first), one, other)
 
 
-def _curvature(y: Here, new: Here) -> Array:
+def _curvature(y: TracedPoint, new: TracedPoint) -> Array:
     """Return <g(x+) - g(y), x+ - y> / |x+ - y|^2; NaN where one of these is no number."""
     moved = new.x - y.x
     length = norm(moved)
@@ -164,7 +164,7 @@ def _curvature(y: Here, new: Here) -> Array:
     return jnp.where((length > 0) & (length < jnp.inf), found, jnp.nan)
 
 
-def _probe(problem: Problem, here: Here) -> Array:
+def _probe(problem: Problem, here: TracedPoint) -> Array:
     """Return the curvature along the gradient, from one more gradient close by."""
     size, slope = norm(here.x), jnp.abs(here.value) / here.norm
     length = PROBE * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))

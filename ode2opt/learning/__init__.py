@@ -3,6 +3,7 @@
 Options need no JAX; the rest needs it (the extra ``learn``) and is loaded when it is asked for.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from ode2opt.learning.begin import learn
     from ode2opt.learning.flow.objective import Rules, stopping_time
     from ode2opt.learning.protocol import StoppingTime
-    from ode2opt.learning.run import Step
+    from ode2opt.learning.run import TrainingStep
     from ode2opt.learning.training import Training
 
 _LAZY = {
     "begin": ("learn",),
     "flow.objective": ("Rules", "stopping_time"),
     "protocol": ("StoppingTime",),
-    "run": ("Step",),
+    "run": ("TrainingStep",),
     "training": ("Training",),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
@@ -33,9 +34,9 @@ __all__ = [
     "Options",
     "Rules",
     "SequenceOptions",
-    "Step",
     "StoppingTime",
     "Training",
+    "TrainingStep",
     "learn",
     "make_options",
     "stopping_time",
@@ -43,6 +44,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Step":
+        warnings.warn(
+            "ode2opt.learning.Step is TrainingStep since 0.2; the old name goes in 0.4.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = "TrainingStep"
     if name not in _HOME:
         raise AttributeError(f"module 'ode2opt.learning' has no attribute '{name}'")
     with needing("learn"):

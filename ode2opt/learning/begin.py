@@ -12,7 +12,7 @@ from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
-from ode2opt.learning.run import Callback, Note, Run
+from ode2opt.learning.run import Callback, LearningRun, Note
 from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.instant_run import InstantRun
 from ode2opt.learning.sequence.options import SequenceOptions
@@ -46,7 +46,7 @@ def learn(
         out: a folder for method, metrics, checkpoints and TensorBoard events; None keeps nothing.
         resume: go on with the run in ``out`` with the options that it has; bit for bit on the
             machine that began it.
-        callback: called with a :class:`Step` after every step; a true answer ends training.
+        callback: called with a :class:`TrainingStep` after every step; a true answer ends training.
         helpers: who else works on it, such as :class:`ode2opt.integrations.dask.helping.Workers`;
             the method is, bit for bit, the one without them if all have processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
@@ -100,7 +100,7 @@ def begun(
     note: Note = lambda text: None,
     memory: Memory | None = None,
     helpers: Helpers = ALONE,
-) -> Run[Any]:
+) -> LearningRun[Any]:
     """Return a run that is ready to go; without steps it is that of an instant method."""
     if memory is not None:
         if not isinstance(options, SequenceOptions):

@@ -21,7 +21,7 @@ MOST_POINTS = 100  # of a course
 ALIKE = 1.05  # a ratio up to which numbers count as the same
 
 
-class Subjects(NamedTuple):
+class ProblemSet(NamedTuple):
     """Problems with their start points, and how they are solved.
 
     Of several ``times`` the fastest is kept: the others were disturbed.
@@ -44,7 +44,7 @@ class Subjects(NamedTuple):
 
 
 def solved(
-    methods: Mapping[str, Sequence[str | Method]], subjects: Subjects, helpers: Helpers = ALONE
+    methods: Mapping[str, Sequence[str | Method]], subjects: ProblemSet, helpers: Helpers = ALONE
 ) -> dict[str, list[Result]]:
     """Solve each problem by all methods in turn, on one thread, so that seconds can be compared.
 
@@ -56,7 +56,7 @@ def solved(
     ]
     with one_thread():
         subjects._replace(times=1).solve_all(asked[0])  # what is loaded or made once is not timed
-        found = helpers.map(Subjects.solve_all, subjects, asked)
+        found = helpers.map(ProblemSet.solve_all, subjects, asked)
     return {name: [each[name] for each in found] for name in methods}
 
 

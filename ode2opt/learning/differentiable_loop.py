@@ -15,11 +15,11 @@ import jax.numpy as jnp
 
 from ode2opt.problems._arrays import Array
 
-Step = Callable[[Any, Any, Any, Any], tuple[Any, Array]]
+LoopStep = Callable[[Any, Any, Any, Any], tuple[Any, Array]]
 
 
-def loop(step: Step, state: Any, rows: Any, constants: Any) -> tuple[Any, Array, Array]:
-    """Step from row to row until it is over.
+def loop(step: LoopStep, state: Any, rows: Any, constants: Any) -> tuple[Any, Array, Array]:
+    """LoopStep from row to row until it is over.
 
     Args:
         step: takes (row i, row i+1, state, constants), returns the next state and whether to stop
@@ -36,11 +36,11 @@ def loop(step: Step, state: Any, rows: Any, constants: Any) -> tuple[Any, Array,
 
 
 @eqx.filter_custom_vjp
-def _loop(variables: Any, constants: Any, step: Step) -> tuple[Any, Array, Array]:
+def _loop(variables: Any, constants: Any, step: LoopStep) -> tuple[Any, Array, Array]:
     return _forward(variables, constants, step)[0]
 
 
-def _forward(variables: Any, constants: Any, step: Step) -> tuple[Any, Any]:
+def _forward(variables: Any, constants: Any, step: LoopStep) -> tuple[Any, Any]:
     first, rows = variables
     count = len(jax.tree.leaves(rows)[0]) - 1
     kept = jax.tree.map(lambda a: jnp.zeros((count, *a.shape), a.dtype), first)
@@ -61,14 +61,14 @@ def _forward(variables: Any, constants: Any, step: Step) -> tuple[Any, Any]:
     return (state, i, over), kept
 
 
-def _fwd(perturbed: Any, variables: Any, constants: Any, step: Step) -> tuple[Any, Any]:
+def _fwd(perturbed: Any, variables: Any, constants: Any, step: LoopStep) -> tuple[Any, Any]:
     del perturbed
     out, kept = _forward(variables, constants, step)
     return out, (kept, out[1])
 
 
 def _bwd(
-    saved: Any, slopes: Any, perturbed: Any, variables: Any, constants: Any, step: Step
+    saved: Any, slopes: Any, perturbed: Any, variables: Any, constants: Any, step: LoopStep
 ) -> tuple[Any, Any]:
     del perturbed
     (kept, end), (first, rows) = saved, variables

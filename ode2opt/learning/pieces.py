@@ -13,7 +13,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers import Result
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
-    from ode2opt.learning.stopm import State, StoPM
+    from ode2opt.learning.stopm import StoPM, TrainingState
 
 Number = tuple[int, int]
 """A stream, and the number of a problem in it."""
@@ -39,7 +39,7 @@ class Pieces(Generic[Tree, One]):
             self._drawn[number] = found
         return found
 
-    def slope(self, asked: tuple[State, Number]) -> tuple[StoppingTime, Any]:
+    def slope(self, asked: tuple[TrainingState, Number]) -> tuple[StoppingTime, Any]:
         """Return the stopping time of a problem and its slope by the parameters of a state."""
         state, number = asked
         return self.stopm.slope(state, self.drawn(number)[1])
@@ -49,7 +49,7 @@ class Pieces(Generic[Tree, One]):
         learned, number = asked
         return self.target.solve(learned, *self.drawn(number))
 
-    def measure(self, asked: tuple[State, float, Number]) -> StoppingTime:
+    def measure(self, asked: tuple[TrainingState, float, Number]) -> StoppingTime:
         """Return the stopping time of a problem, with a safety of its own."""
         state, safety, number = asked
         return self.stopm.measure(state, self.drawn(number)[1], safety)

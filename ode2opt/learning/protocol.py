@@ -139,7 +139,7 @@ class Restart(Generic[Tree]):
 
 
 @dataclass(frozen=True)
-class Plan(Generic[Tree, One]):
+class TrainingPlan(Generic[Tree, One]):
     """How a target is begun: at once, or by the best of several restarts.
 
     Attributes:

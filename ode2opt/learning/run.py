@@ -34,7 +34,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """What a callback sees after each step; a true answer ends training.
 
     Attributes:
@@ -52,10 +52,10 @@ class Step:
     steps: int
 
 
-Callback = Callable[[Step], object]
+Callback = Callable[[TrainingStep], object]
 
 
-class Run(ABC, Generic[Own]):
+class LearningRun(ABC, Generic[Own]):
     """A run, from its start or from where it was broken off.
 
     Attributes:
@@ -137,7 +137,7 @@ class Run(ABC, Generic[Own]):
         """Return the method with what it and its rivals need on fresh test problems."""
         every = {"method": method, **rivals}
         methods = {name: [each] * len(problems) for name, each in every.items()}
-        subjects = comparison.Subjects(problems, starts, self.options.tol, TIMES)
+        subjects = comparison.ProblemSet(problems, starts, self.options.tol, TIMES)
         found = comparison.solved(methods, subjects, self.helpers)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(

@@ -36,7 +36,7 @@ LAYOUT = 2  # of run directories: a target's own options, restarts among the ste
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredValidation:
     """What validation found of a point (:meth:`Validation.statistics`)."""
 
     complexity: float
@@ -90,8 +90,8 @@ class Position:
 
     ``step`` counts within a stage and ``done`` over all of them; ``prices`` are those of the
     restarts that are over, so that their number is the stage. ``best`` is what validation found of
-    the best point so far, by the names of :class:`Found`; ``stale`` counts validations without
-    progress.
+    the best point so far, by the names of :class:`StoredValidation`; ``stale`` counts validations
+    without progress.
     """
 
     step: int = 0
@@ -108,7 +108,7 @@ class Position:
         for name in ("step", "done", "stale", "metrics_bytes"):
             as_count(getattr(self, name), name, least=0)
         if self.best is not None:
-            read(Found, self.best)
+            read(StoredValidation, self.best)
 
 
 class RunDirectory:

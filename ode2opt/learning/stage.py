@@ -8,13 +8,13 @@ from ode2opt.learning.helpers import Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.protocol import TRAINING, VALIDATION, One, Target, Tree
-from ode2opt.learning.stopm import Batch, State, StoPM
+from ode2opt.learning.stopm import Batch, StoPM, TrainingState
 from ode2opt.learning.validation import Validator
 
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 
 
-class Stage(Generic[Tree, One]):
+class TrainingStage(Generic[Tree, One]):
     """Steps on the problems of a target; ``options.steps`` is how many there will be."""
 
     def __init__(self, target: Target[Tree, One], options: Options, helpers: Helpers) -> None:
@@ -27,7 +27,7 @@ class Stage(Generic[Tree, One]):
         """Return the numbers of the training problems of step k."""
         return range(k * self.options.batch, (k + 1) * self.options.batch)
 
-    def step(self, state: State, k: int) -> tuple[State, Batch]:
+    def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch]:
         """Update the parameters once, by the slopes of step k's problems."""
         asked = [(state._replace(memory=None), (TRAINING, i)) for i in self.numbers(k)]
         slopes = self.helpers.map(Pieces.slope, self.pieces, asked, compiled=True)

@@ -22,7 +22,7 @@ from ode2opt.problems._arrays import Array
 FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """What a step changes: the learned arrays, the optimiser's memory, rho."""
 
     parameters: Any
@@ -63,23 +63,23 @@ class StoPM(Generic[Tree, One]):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_optimizer": None}  # it is asked for slopes elsewhere, not updated
 
-    def start_from(self, parameters: Any) -> State:
+    def start_from(self, parameters: Any) -> TrainingState:
         """Return the state that training starts with, from given parameters."""
-        return State(parameters, self._optimizer.init(parameters), self.options.penalty)
+        return TrainingState(parameters, self._optimizer.init(parameters), self.options.penalty)
 
-    def learned(self, state: State) -> Tree:
+    def learned(self, state: TrainingState) -> Tree:
         """Return the whole tree of a state."""
         whole: Tree = eqx.combine(state.parameters, self._rest)
         return whole
 
-    def step(self, state: State, instances: Sequence[One]) -> tuple[State, Batch]:
+    def step(self, state: TrainingState, instances: Sequence[One]) -> tuple[TrainingState, Batch]:
         """Update the parameters on a batch."""
         return self.updated(state, [self.slope(state, one) for one in instances])
 
     @double
     def updated(
-        self, state: State, seen: Sequence[tuple[StoppingTime, Any]]
-    ) -> tuple[State, Batch]:
+        self, state: TrainingState, seen: Sequence[tuple[StoppingTime, Any]]
+    ) -> tuple[TrainingState, Batch]:
         """Update the parameters by the slopes of a batch, which are added in their order.
 
         Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
@@ -94,7 +94,7 @@ class StoPM(Generic[Tree, One]):
         return state, _summary([found for found, _ in seen], state.penalty)
 
     @double
-    def slope(self, state: State, one: One) -> tuple[StoppingTime, Any]:
+    def slope(self, state: TrainingState, one: One) -> tuple[StoppingTime, Any]:
         """Return the stopping time of an instance and its clipped slope, None if not finite."""
         rho = jnp.asarray(state.penalty)
         found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
@@ -105,7 +105,7 @@ class StoPM(Generic[Tree, One]):
         return found, jax.tree.map(lambda part: shrink * part, slope)
 
     @double
-    def measure(self, state: State, one: One, safety: float = 1.0) -> StoppingTime:
+    def measure(self, state: TrainingState, one: One, safety: float = 1.0) -> StoppingTime:
         """Return T, P and Q of one instance, P with a safety factor of its own."""
         rho = jnp.asarray(state.penalty)
         rules = self.rules.cautious(safety)

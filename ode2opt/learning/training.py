@@ -17,11 +17,11 @@ from ode2opt.errors import InputError, Ode2OptError, WorkersLostError
 from ode2opt.learning.ahead import Ahead
 from ode2opt.learning.helpers import Helpers
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import TEST, One, Plan, Tree
-from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, Note, Run, Step
+from ode2opt.learning.protocol import TEST, One, TrainingPlan, Tree
+from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, LearningRun, Note, TrainingStep
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.stage import Stage
-from ode2opt.learning.stopm import Batch, State
+from ode2opt.learning.stage import TrainingStage
+from ode2opt.learning.stopm import Batch, TrainingState
 from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
@@ -32,10 +32,10 @@ REJECTED = 1.2  # in best complexities: from there training goes back to the bes
 NOT_CONVEX = -1e-4
 LARGEST_PENALTY = 1e6
 
-Planner = Callable[[Family, Any, Memory | None, Note, Helpers], Plan[Tree, One]]
+Planner = Callable[[Family, Any, Memory | None, Note, Helpers], TrainingPlan[Tree, One]]
 
 
-class Training(Run[Options], Generic[Tree, One]):
+class Training(LearningRun[Options], Generic[Tree, One]):
     """A run of StoPM, from its start or from its last checkpoint.
 
     It has stages: one for each restart, with a share of the steps, and the one that goes on with
@@ -66,7 +66,7 @@ class Training(Run[Options], Generic[Tree, One]):
         if self.going_on:
             assert self.directory is not None
             self.position, (parameters, moments, self.best) = self.directory.load(self._like)
-            self.state = State(parameters, moments, self.position.penalty)
+            self.state = TrainingState(parameters, moments, self.position.penalty)
         else:
             self.position = Position(penalty=self.options.penalty)
             self._enter(self.position)
@@ -97,9 +97,9 @@ class Training(Run[Options], Generic[Tree, One]):
         self.validator = self.stage.validator
 
     @double
-    def _stage(self, number: int, steps: int) -> Stage[Tree, One]:
+    def _stage(self, number: int, steps: int) -> TrainingStage[Tree, One]:
         options = replace(self.options, steps=steps)
-        return Stage(self.plan.target(number), options, self.helpers)
+        return TrainingStage(self.plan.target(number), options, self.helpers)
 
     def _look_ahead(self, number: int) -> None:
         """Where others do the work, begin the restarts after this one too."""
@@ -145,7 +145,7 @@ class Training(Run[Options], Generic[Tree, One]):
                 ahead.close()
             board.close()
 
-    def _all_steps(self) -> Iterator[Step]:
+    def _all_steps(self) -> Iterator[TrainingStep]:
         """Take step after step of all stages that are left."""
         while self._restart is not None:
             self._look_ahead(self._restart)
@@ -196,7 +196,7 @@ class Training(Run[Options], Generic[Tree, One]):
         self._settle()
         self._checkpoint()
 
-    def _step(self) -> Step:
+    def _step(self) -> TrainingStep:
         """Update the parameters once; validate and checkpoint where it is time."""
         options, k = self.options, self.position.step
         penalty, restart, validation = self.state.penalty, self._restart, None
@@ -223,7 +223,7 @@ class Training(Run[Options], Generic[Tree, One]):
         self._settle()
         if due:
             self._checkpoint()
-        return Step(line, validation, self._best_complexity, done, self.steps)
+        return TrainingStep(line, validation, self._best_complexity, done, self.steps)
 
     def _judge(self, validation: Validation) -> None:
         """Keep the best point: feasible before infeasible, then the least complexity."""

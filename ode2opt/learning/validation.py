@@ -16,7 +16,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
-    from ode2opt.learning.stopm import State
+    from ode2opt.learning.stopm import TrainingState
 
 FEASIBLE = 1e-3
 """The largest P and Q, dimensionless, that count as none."""
@@ -82,7 +82,7 @@ class Validator(Generic[Tree, One]):
         found = [self.pieces.drawn(number) for number in self.numbers[:count]]
         return [problem for problem, _ in found], [one for _, one in found]
 
-    def __call__(self, state: State) -> Validation:
+    def __call__(self, state: TrainingState) -> Validation:
         """Solve by what a state has learned, and follow it."""
         results = self.solved(self.pieces.stopm.learned(state))
         strict = self.pieces.target.strict
@@ -94,7 +94,7 @@ class Validator(Generic[Tree, One]):
             Pieces.solve, self.pieces, [(learned, number) for number in self.numbers]
         )
 
-    def followed(self, state: State) -> dict[str, Any]:
+    def followed(self, state: TrainingState) -> dict[str, Any]:
         """Return how many flows got there, and the largest violations on the way."""
         asked = [(state, self.safety, number) for number in self.numbers]
         flows = self.helpers.map(Pieces.measure, self.pieces, asked)

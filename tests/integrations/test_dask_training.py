@@ -11,7 +11,7 @@ from ode2opt import Family, Method, learn
 from ode2opt.errors import InputError, WorkersLostError
 from ode2opt.integrations.dask.helping import Workers
 from ode2opt.learning.helpers import ALONE
-from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 
 FLOW = {
@@ -36,7 +36,7 @@ def family():
 @pytest.fixture(scope="module", autouse=True)
 def _two_ways():
     """Two restarts, cheaply; workers need not know."""
-    ways = [Way("diagonal", "start"), Way("diagonal", "path")]
+    ways = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SolvedBeforehand, "ways", lambda self: ways)
         yield

@@ -10,9 +10,9 @@ from support import graded_rows
 
 from ode2opt import Family, InputError, Method, learn, solve
 from ode2opt.learning import make_options
-from ode2opt.learning.comparison import Subjects, calls_of, solved, summary, words
+from ode2opt.learning.comparison import ProblemSet, calls_of, solved, summary, words
 from ode2opt.learning.sequence import instant_run, restarts, spectrum
-from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.handing_over import mean_calls
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.instant import instant, plain_instant
@@ -159,7 +159,7 @@ def test_a_metric_that_harms_is_not_taken():
 def target():
     options = make_options(OPTIONS | {"steps": 10, "horizon": 60})
     return SequenceTarget(
-        family(), options, Way("spectral", "path"), SolvedBeforehand(family(), options)
+        family(), options, MetricRecipe("spectral", "path"), SolvedBeforehand(family(), options)
     )
 
 
@@ -209,7 +209,7 @@ def test_all_methods_begin_at_the_same_point(known):
     starts = [np.full(8, 0.1 * i) for i in range(3)]
     method = plain_instant(known)[-1].replace(start=np.ones(8))
     methods = {"a": [method] * 3, "b": ["lbfgs"] * 3}
-    found = solved(methods, Subjects(problems, starts, 1e-3))
+    found = solved(methods, ProblemSet(problems, starts, 1e-3))
     for i, (problem, x0) in enumerate(zip(problems, starts, strict=True)):
         first = np.linalg.norm(problem.gradient(x0))
         assert {each[i].history.grad_norm[0] for each in found.values()} == {first}

@@ -9,7 +9,7 @@ from ode2opt import Family, InputError, Method, learn
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import begun, options_for
 from ode2opt.learning.run_directory import read_config
-from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.training import Training
 from ode2opt.study.run_report import run_report
@@ -31,7 +31,7 @@ def family():
 @pytest.fixture(scope="module", autouse=True)
 def _two_ways():
     """A diagonal metric, looked for at the start and along the path: two restarts, cheaply."""
-    ways = [Way("diagonal", "start"), Way("diagonal", "path")]
+    ways = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SolvedBeforehand, "ways", lambda self: ways)
         yield

@@ -12,7 +12,7 @@ from support import graded_rows
 from ode2opt import Family, InputError, Logistic, Lpp, Method, Quadratic, Schedule, learn, solve
 from ode2opt.dynamics import double, to_jax
 from ode2opt.learning import SequenceOptions, make_options
-from ode2opt.learning.sequence.background import Way
+from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.objective import (
     Learned,
     MetricInstance,
@@ -23,8 +23,8 @@ from ode2opt.learning.sequence.objective import (
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.spectrum import (
     METRICS,
+    CurvaturePoints,
     Filter,
-    Look,
     apply,
     filtered,
     metric_of,
@@ -47,7 +47,7 @@ def family(l2=1e-5):
 
 
 def instance(kind, problem):
-    look = Look(problem, [problem.start().x0], [1.0])
+    look = CurvaturePoints(problem, [problem.start().x0], [1.0])
     spectrum = jax.tree.map(jnp.asarray, METRICS[kind]([look], 0))
     return MetricInstance(to_jax(problem), jnp.asarray(problem.start().x0), spectrum)
 
@@ -119,7 +119,7 @@ def test_violations_are_those_of_linear_stability(x64):
     quadratic = Quadratic(np.eye(3), np.ones(3))
     one = MetricInstance(
         to_jax(quadratic), jnp.zeros(3), jax.tree.map(jnp.asarray, METRICS["none"](
-            [Look(quadratic, [np.zeros(3)], [1.0])], 0))
+            [CurvaturePoints(quadratic, [np.zeros(3)], [1.0])], 0))
     )  # fmt: skip
     tree = Learned(SplineTable(4, 5), Filter())
     tree = eqx.tree_at(lambda t: t.table.log_a, tree, jnp.full(4, jnp.log(3.5)))
@@ -250,7 +250,7 @@ def test_a_spectrum_of_single_precision_is_double(kind):
     A, b = (part.astype(np.float32) for part in graded_rows(100))
     problem = Logistic(A, b)
     assert problem.dtype == np.float32
-    spectrum = METRICS[kind]([Look(problem, [problem.start().x0], [1.0])], 0)
+    spectrum = METRICS[kind]([CurvaturePoints(problem, [problem.start().x0], [1.0])], 0)
     assert {part.dtype for part in spectrum} == {np.dtype(np.float64)}
     assert metric_of(kind, spectrum, whitened(spectrum)) is not None or kind == "none"
 
@@ -294,7 +294,7 @@ def test_a_sequence_resumes_bit_for_bit(trained, tmp_path):
 
 def target_for(metric, **options):
     options = make_options(SHORT | options)
-    way = Way(metric, "start")
+    way = MetricRecipe(metric, "start")
     return SequenceTarget(family(), options, way, SolvedBeforehand(family(), options))
 
 

@@ -312,3 +312,11 @@ def test_what_is_no_family_is_told_with_the_way_out(rng):
     problem = Logistic(rng.standard_normal((20, 2)), np.arange(20) % 2)
     with pytest.raises(InputError, match=r"needs a Family of problems, not Logistic: see Family\."):
         learn(problem)
+
+
+def test_the_old_name_of_a_training_step_works_and_warns():
+    import ode2opt.learning
+
+    with pytest.warns(DeprecationWarning, match="TrainingStep"):
+        old = ode2opt.learning.Step
+    assert old is ode2opt.learning.TrainingStep

@@ -7,7 +7,7 @@ import pytest
 
 from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.stopm import State
+from ode2opt.learning.stopm import TrainingState
 from ode2opt.learning.training import LARGEST_PENALTY, REJECTED, Training
 from ode2opt.learning.validation import FEASIBLE, Validation, Validator, counted, statistics
 
@@ -117,7 +117,7 @@ def training(strict=True, **options):
     run = object.__new__(Training)
     run.options = SimpleNamespace(**{"penalty_growth": 2.0, "patience": 3} | options)
     run.position = Position(penalty=1.0)
-    run.state, run.best = State("start", None, 1.0), "start"
+    run.state, run.best = TrainingState("start", None, 1.0), "start"
     run.target, run.directory = SimpleNamespace(strict=strict), None
     return run
 

@@ -47,7 +47,7 @@ WARN = StrOptions({"warn"})
 FOLDS = 5  # scikit-learn's number where none is given
 
 
-class Rows(NamedTuple):
+class LabelledRows(NamedTuple):
     """What a model is fitted to and judged by: rows, labels as given and counted, weights."""
 
     X: Array
@@ -145,7 +145,7 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         X, labels, weights = labelled(self, X, y, sample_weight)
         routed = self._routed(weights, params)
         weights = product(weights, by_class(self, labels, weights))
-        rows = Rows(X, self.classes_[labels], labels, weights)
+        rows = LabelledRows(X, self.classes_[labels], labels, weights)
         cv = _default_folds(labels) if self.cv is None else self.cv
         folds = list(check_cv(cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
         _check_folds(labels, folds)
@@ -178,7 +178,7 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     def _refit(
         self,
         model: LogisticRegression,
-        rows: Rows,
+        rows: LabelledRows,
         Cs: np.ndarray,
         best: int,
         mean: np.ndarray,
@@ -242,7 +242,7 @@ class _Judge(NamedTuple):
     scorer: Any
     params: dict[str, Any]
 
-    def __call__(self, model: LogisticRegression, rows: Rows, first: bool) -> float:
+    def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
         """Return the score of a model; what scikit-learn checks of rows is checked at first."""
         if first:
             return float(self.scorer(model, rows.X, rows.y, **self.params))
@@ -265,18 +265,18 @@ def _predicted(model: LogisticRegression, X: Array) -> np.ndarray:
     return np.argmax(scores, axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
 
 
-def _l2(rows: Rows, C: float) -> float:
+def _l2(rows: LabelledRows, C: float) -> float:
     return inverse_weight(C, total_weight(rows.weights, rows.X))
 
 
-def _problem(model: LogisticRegression, rows: Rows) -> LinearModel:
+def _problem(model: LogisticRegression, rows: LabelledRows) -> LinearModel:
     """Return the problem of some rows, without a penalty."""
     return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
 
 
 def _paths(
     model: LogisticRegression,
-    rows: Rows,
+    rows: LabelledRows,
     folds: list[tuple[np.ndarray, np.ndarray]],
     Cs: np.ndarray,
     judges: list[_Judge],
@@ -294,7 +294,7 @@ def _paths(
 
 def _path(
     model: LogisticRegression,
-    rows: Rows,
+    rows: LabelledRows,
     fold: tuple[np.ndarray, np.ndarray],
     Cs: np.ndarray,
     judge: _Judge,
@@ -303,8 +303,8 @@ def _path(
     """Return variables, score and iterations for every C of one fold, from strong to weak."""
     train, test = fold
     weights = None if rows.weights is None else rows.weights[train]
-    part = Rows(rows.X[train], rows.y[train], rows.labels[train], weights)
-    unseen = Rows(rows.X[test], rows.y[test], rows.labels[test], None)
+    part = LabelledRows(rows.X[train], rows.y[train], rows.labels[train], weights)
+    unseen = LabelledRows(rows.X[test], rows.y[test], rows.labels[test], None)
     problem = _problem(model, part)
     limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
     judged, x = copy.copy(model), None

@@ -27,7 +27,7 @@ class FlowInstance(NamedTuple):
     scale: Array
 
 
-class Source:
+class InstanceSampler:
     """Draws instances of a family: the same for the same seed, stream and number."""
 
     def __init__(self, family: Family, options: FlowOptions) -> None:

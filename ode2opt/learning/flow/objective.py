@@ -98,7 +98,7 @@ class _Row(NamedTuple):
     s: Array
 
 
-class _State(NamedTuple):
+class _FlowState(NamedTuple):
     """The flow (x, v) with its gradient g, the sequence (x_bar, u) with its own, and p and P.
 
     ``e`` is the sequence's last move and ``z`` the estimator's vector. Gradients are divided by
@@ -177,7 +177,7 @@ def _row_at(coefficients: Coefficients, t: Array) -> _Row:
 
 def _start(
     row: _Row, problem: Problem, x0: Array, scale: Array, rules: Rules
-) -> tuple[_State, _Constants]:
+) -> tuple[_FlowState, _Constants]:
     point = problem.at(x0)
     g = problem.gradient_at(point) / scale
     square = jnp.sum(g**2)
@@ -188,11 +188,13 @@ def _start(
     p, z = _p(row, point, point, z, constants)
     v, zero = row.beta * g, jnp.asarray(0.0)
     rest = jnp.zeros_like(x0)
-    state = _State(x0, v, g, x0, rules.h * v, g, rest, z, zero, p, zero, jnp.asarray(1.0))
+    state = _FlowState(x0, v, g, x0, rules.h * v, g, rest, z, zero, p, zero, jnp.asarray(1.0))
     return state, constants
 
 
-def _step(here: _Row, there: _Row, state: _State, constants: _Constants) -> tuple[_State, Array]:
+def _step(
+    here: _Row, there: _Row, state: _FlowState, constants: _Constants
+) -> tuple[_FlowState, Array]:
     """Take one step of the flow by Heun's method, and one of the sequence where it is due."""
     problem, scale, rules, limit = constants
     step, m = rules.step, rules.substeps
@@ -215,7 +217,7 @@ def _step(here: _Row, there: _Row, state: _State, constants: _Constants) -> tupl
     square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
     over = ~((square > constants.enough) & (square < limit) & (other < limit))
     turn = jnp.minimum(state.turn, _turn(x.x - state.x, g, state.g))
-    return _State(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, turn), over
+    return _FlowState(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, turn), over
 
 
 def _turn(move: Array, new: Array, old: Array) -> Array:
@@ -236,7 +238,7 @@ def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array
     return ishd(v, g, row.damping, row.beta, row.gamma, slope)
 
 
-def _sequence_move(rules: Rules, row: _Row, state: _State) -> tuple[Array, Array]:
+def _sequence_move(rules: Rules, row: _Row, state: _FlowState) -> tuple[Array, Array]:
     """Return the sequence's move e and its next u."""
     h = rules.h
     return eigac_step(state.u, state.g_bar, h * row.beta, h**2 * row.s, h * row.damping)
@@ -253,7 +255,7 @@ def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tu
 
 def _finish(
     coefficients: Coefficients,
-    state: _State,
+    state: _FlowState,
     i: Array,
     over: Array,
     rows: _Row,

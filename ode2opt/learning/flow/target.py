@@ -14,10 +14,10 @@ import numpy as np
 from ode2opt.dynamics.certificate import certificate_of
 from ode2opt.dynamics.coefficients import Coefficients, kind_of
 from ode2opt.learning.comparison import RIVALS
-from ode2opt.learning.flow.instances import FlowInstance, Source
+from ode2opt.learning.flow.instances import FlowInstance, InstanceSampler
 from ode2opt.learning.flow.objective import Rules
 from ode2opt.learning.flow.options import FlowOptions
-from ode2opt.learning.protocol import Plan
+from ode2opt.learning.protocol import TrainingPlan
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Method, Result, solve
@@ -33,7 +33,7 @@ class FlowTarget:
 
     def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
-        self.source = Source(family, options)
+        self.source = InstanceSampler(family, options)
         self.rules = Rules(
             jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
             K=options.horizon, kappa=options.kappa, lam=options.lam,
@@ -100,6 +100,6 @@ def flow_plan(
     memory: object,
     note: Callable[[str], None],
     helpers: object,
-) -> Plan[Coefficients, FlowInstance]:
+) -> TrainingPlan[Coefficients, FlowInstance]:
     """Return how a flow is begun: at once, and without a memory."""
-    return Plan(lambda number: FlowTarget(family, options))
+    return TrainingPlan(lambda number: FlowTarget(family, options))

@@ -11,7 +11,7 @@ import numpy as np
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.protocol import TEST
 from ode2opt.learning.sequence.options import SequenceOptions
-from ode2opt.learning.sequence.spectrum import Look, Spectrum
+from ode2opt.learning.sequence.spectrum import CurvaturePoints, Spectrum
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Method
@@ -22,7 +22,7 @@ STREAM = 3  # of seeds, beside those of training, validation and test
 OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
 
 
-class Way(NamedTuple):
+class MetricRecipe(NamedTuple):
     """One way to begin a sequence: a metric, and where it looks at curvature."""
 
     metric: str
@@ -36,15 +36,17 @@ class Solved(NamedTuple):
     x0: np.ndarray
     end: np.ndarray
 
-    def at_start(self) -> Look:
-        """Look at the curvature where a solve begins."""
-        return Look(self.problem, [self.x0], [1.0])
+    def at_start(self) -> CurvaturePoints:
+        """CurvaturePoints at the curvature where a solve begins."""
+        return CurvaturePoints(self.problem, [self.x0], [1.0])
 
-    def along_path(self) -> Look:
-        """Look where a solve begins and where it ends, both with the same trace."""
+    def along_path(self) -> CurvaturePoints:
+        """CurvaturePoints where a solve begins and where it ends, both with the same trace."""
         points = [self.x0, self.end]
         traces = [float(np.sum(np.asarray(self.problem.hessian_diagonal(x)))) for x in points]
-        return Look(self.problem, points, [1 / trace if trace > 0 else 0.0 for trace in traces])
+        return CurvaturePoints(
+            self.problem, points, [1 / trace if trace > 0 else 0.0 for trace in traces]
+        )
 
     def curvature(self, metric: Metric | None) -> float:
         """Return the curvature along M g, its mean over both ends."""
@@ -73,7 +75,7 @@ class Background(ABC):
         self.folds = _folds(family)
 
     @abstractmethod
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[MetricRecipe]:
         """Return all ways to begin a sequence."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ode2opt.learning.comparison import RIVALS, Subjects, solved, summary
+from ode2opt.learning.comparison import RIVALS, ProblemSet, solved, summary
 from ode2opt.learning.protocol import VALIDATION
 from ode2opt.learning.sequence.background import Background
 from ode2opt.learning.sequence.handing_over import overhead_of
@@ -30,7 +30,7 @@ class HeldOut:
         self.problems = [known.problem(VALIDATION, i) for i in numbers]
         pairs = zip(self.problems, self.folds, strict=True)
         self.starts = [known.start(problem, fold) for problem, fold in pairs]
-        self._subjects = Subjects(self.problems, self.starts, known.options.tol)
+        self._subjects = ProblemSet(self.problems, self.starts, known.options.tol)
         self._helpers = known.helpers
         self.rivals = self._solved({name: [rival] * len(numbers) for name, rival in RIVALS.items()})
 

@@ -16,7 +16,7 @@ from ode2opt.solvers import Method
 LARGEST = 2_000  # variables for which S is made a matrix
 
 
-class Subjects(NamedTuple):
+class PreconditionedProblems(NamedTuple):
     """Problems in a method's metric, with the scales and start points of a solve."""
 
     problems: list[Problem]
@@ -35,12 +35,14 @@ def no_table(method: Method, instances: int = 0) -> Certificate:
     )
 
 
-def in_metric(method: Method, problems: Sequence[Problem], starts: Sequence[Any]) -> Subjects:
+def in_metric(
+    method: Method, problems: Sequence[Problem], starts: Sequence[Any]
+) -> PreconditionedProblems:
     """Return the problems as the method's schedule meets them."""
     hosts = [np.asarray(x0) for x0 in starts]
     scales = [method.scale_of(p, x0) for p, x0 in zip(problems, hosts, strict=True)]
     if method.metric is None:
-        return Subjects(list(problems), scales, hosts)
+        return PreconditionedProblems(list(problems), scales, hosts)
     if method.metric.n > LARGEST:
         raise InputError(
             f"A metric of {method.metric.n:,} variables is too large to be certified "
@@ -48,4 +50,4 @@ def in_metric(method: Method, problems: Sequence[Problem], starts: Sequence[Any]
         )
     S = method.metric.matrix()
     points = [np.linalg.solve(S, x0) for x0 in hosts]
-    return Subjects([Transformed(problem, S) for problem in problems], scales, points)
+    return PreconditionedProblems([Transformed(problem, S) for problem in problems], scales, points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ode2opt.learning.comparison import RIVALS
 from ode2opt.learning.protocol import TEST
-from ode2opt.learning.run import TESTED, Callback, Run
+from ode2opt.learning.run import TESTED, Callback, LearningRun
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import no_table
@@ -15,7 +15,7 @@ from ode2opt.learning.validation import statistics
 from ode2opt.solvers import Memory, Method
 
 
-class InstantRun(Run[SequenceOptions]):
+class InstantRun(LearningRun[SequenceOptions]):
     """Makes the instant method, and measures it as training would."""
 
     def _set_up(self, memory: Memory | None) -> None:

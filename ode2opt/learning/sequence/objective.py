@@ -105,7 +105,7 @@ class SequenceRules(eqx.Module):
         return found.T
 
 
-class _State(NamedTuple):
+class _SequenceState(NamedTuple):
     """The iterate, u, the gradient g and M g, log |g| now and before, the sum of violations."""
 
     x: Array
@@ -145,7 +145,7 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
     begin, end = _log_norm(g), jnp.log(rules.tol)
     limits = _Limits(end, begin + jnp.log(rules.blowup), rules.margin, problem, spectrum)
     zero = jnp.zeros(())
-    start = _State(x0, a[0] * mg, g, mg, begin, begin + 1.0, zero, squares)
+    start = _SequenceState(x0, a[0] * mg, g, mg, begin, begin + 1.0, zero, squares)
     state, i, _ = loop(_step, start, (a, c, d), limits)
     reached = state.log_norm <= end
     drop = jnp.maximum(state.log_before - state.log_norm, LEAST_DROP)
@@ -156,8 +156,8 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
 
 
 def _step(
-    here: tuple[Array, Array, Array], there: Any, state: _State, limits: _Limits
-) -> tuple[_State, Array]:
+    here: tuple[Array, Array, Array], there: Any, state: _SequenceState, limits: _Limits
+) -> tuple[_SequenceState, Array]:
     """Take one iteration, M g in the place of g."""
     a, c, d = here
     e = eigac_move(state.u, state.mg, a)
@@ -168,11 +168,15 @@ def _step(
     swing = _swing(a, c, d, state, g, mg, e)
     violation = jax.nn.relu(jnp.log(jnp.maximum(swing, TINY)) - jnp.log1p(-limits.margin))
     over = (state.log_norm <= limits.end) | ~(state.log_norm <= limits.most)
-    new = _State(x, u, g, mg, _log_norm(g), state.log_norm, state.P + violation, state.squares)
+    new = _SequenceState(
+        x, u, g, mg, _log_norm(g), state.log_norm, state.P + violation, state.squares
+    )
     return new, over
 
 
-def _swing(a: Array, c: Array, d: Array, old: _State, g: Array, mg: Array, e: Array) -> Array:
+def _swing(
+    a: Array, c: Array, d: Array, old: _SequenceState, g: Array, mg: Array, e: Array
+) -> Array:
     """Return (a - c/2) l / (2 - d), 1 at the edge of linear stability (docs/mathematics.md,
     section 4).
 

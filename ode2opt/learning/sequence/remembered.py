@@ -11,7 +11,7 @@ from copy import copy
 
 from ode2opt.errors import InputError
 from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.sequence.background import STREAM, Background, Solved, Way
+from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, Solved
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import Spectrum, spectrum_of
 from ode2opt.problems.family import Family
@@ -41,8 +41,8 @@ class Remembered(Background):
             [Solved(one, self.start(one, self.folds), method.start) for one in problems]
         ] * (self.folds + 1)
 
-    def ways(self) -> list[Way]:
-        return [Way("none" if self._metric is None else self._metric.kind, "memory")]
+    def ways(self) -> list[MetricRecipe]:
+        return [MetricRecipe("none" if self._metric is None else self._metric.kind, "memory")]
 
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
         return [spectrum_of(self._metric, self.n)] * (self.folds + 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.protocol import VALIDATION, Plan, Restart
+from ode2opt.learning.protocol import VALIDATION, Restart, TrainingPlan
 from ode2opt.learning.sequence.background import OVERHEAD, Background
 from ode2opt.learning.sequence.handing_over import mean_calls
 from ode2opt.learning.sequence.objective import Learned, MetricInstance
@@ -40,7 +40,7 @@ def sequence_plan(
     memory: Memory | None,
     note: Callable[[str], None],
     helpers: Helpers = ALONE,
-) -> Plan[Learned, MetricInstance]:
+) -> TrainingPlan[Learned, MetricInstance]:
     """Return how a sequence is begun; ``note`` is told what goes on."""
     known = known_of(family, options, memory, note, helpers)
     ways = known.ways()
@@ -55,7 +55,7 @@ def sequence_plan(
         flops = OVERHEAD + known.problem(VALIDATION, 0).gradient_flops()
         return mean_calls(results) * (1 + (0 if metric is None else metric.flops / flops))
 
-    return Plan(
+    return TrainingPlan(
         lambda number: target(number),
         [Restart(way._asdict(), partial(price, number)) for number, way in enumerate(ways)],
         max(1, round(WARM_UP * options.steps)),

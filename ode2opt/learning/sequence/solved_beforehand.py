@@ -15,11 +15,11 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.sequence.background import OVERHEAD, STREAM, Background, Solved, Way
+from ode2opt.learning.sequence.background import OVERHEAD, STREAM, Background, MetricRecipe, Solved
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import (
     METRICS,
-    Look,
+    CurvaturePoints,
     Spectrum,
     basis_for,
     metric_of,
@@ -34,7 +34,10 @@ PROBLEMS = 6  # behind one fold's spectrum
 START_STREAM = 4  # of seeds, beside STREAM
 SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-LOOKS: dict[str, Callable[[Solved], Look]] = {"start": Solved.at_start, "path": Solved.along_path}
+LOOKS: dict[str, Callable[[Solved], CurvaturePoints]] = {
+    "start": Solved.at_start,
+    "path": Solved.along_path,
+}
 """Where the curvature is looked at, by the name of the option ``reference``."""
 
 
@@ -56,7 +59,7 @@ class SolvedBeforehand(Background):
             pairs = zip(self.solved, starts, strict=True)
             self.solved = [[one._replace(x0=start) for one in fold] for fold, start in pairs]
 
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[MetricRecipe]:
         options, problem = self.options, self.solved[-1][0].problem
         looks = list(LOOKS) if options.reference == "auto" else [options.reference]
         kinds = [options.metric]
@@ -65,7 +68,7 @@ class SolvedBeforehand(Background):
             if 2 * problem.n**2 > OVERHEAD + problem.gradient_flops():  # a basis may cost too much
                 kinds.append("diagonal")
         return [
-            Way(kind, look)
+            MetricRecipe(kind, look)
             for kind in kinds
             for look in (looks[:1] if kind in ("none", "diagonal") else looks)
         ]

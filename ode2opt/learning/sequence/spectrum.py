@@ -134,7 +134,7 @@ def basis_for(n: int) -> str:
     return "spectral" if n <= LARGEST_BASIS else "lowrank"
 
 
-class Look(NamedTuple):
+class CurvaturePoints(NamedTuple):
     """A problem with the points at which its curvature is looked at, and each one's weight."""
 
     problem: Problem
@@ -148,27 +148,29 @@ class Look(NamedTuple):
         return sum(parts)  # type: ignore[return-value]
 
 
-def _mean(looks: Sequence[Look], of: Callable[[Problem, np.ndarray], np.ndarray]) -> np.ndarray:
+def _mean(
+    looks: Sequence[CurvaturePoints], of: Callable[[Problem, np.ndarray], np.ndarray]
+) -> np.ndarray:
     return sum(look.total(of) for look in looks) / len(looks)  # type: ignore[return-value]
 
 
-def _none(looks: Sequence[Look], seed: int) -> Spectrum:
+def _none(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
     n = looks[0].problem.n
     return Spectrum(np.ones(n), np.zeros(()), np.zeros((n, 0)), np.zeros(0))
 
 
-def _diagonal(looks: Sequence[Look], seed: int) -> Spectrum:
+def _diagonal(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
     diagonal = _mean(looks, lambda problem, x: problem.hessian_diagonal(x))
     n = len(diagonal)
     return Spectrum(np.ones(n), _depth(diagonal), np.zeros((n, 0)), np.zeros(0))
 
 
-def _spectral(looks: Sequence[Look], seed: int) -> Spectrum:
+def _spectral(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
     w, V = np.linalg.eigh(_mean(looks, lambda problem, x: problem.hessian(x)))
     return Spectrum(np.ones(len(w)), np.zeros(()), np.ascontiguousarray(V), _depth(w))
 
 
-def _lowrank(looks: Sequence[Look], seed: int) -> Spectrum:
+def _lowrank(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
     """Randomised Nystrom after a Jacobi scaling: products with the Hessian and O(n r) memory."""
     diagonal = _mean(looks, lambda problem, x: problem.hessian_diagonal(x))
     scaling = (diagonal / (diagonal.max() or 1.0) + JACOBI_FLOOR) ** -0.25
@@ -193,7 +195,7 @@ def _depth(values: np.ndarray) -> np.ndarray:
     return -np.log10(np.maximum(values / top, ROUNDING))
 
 
-METRICS: dict[str, Callable[[Sequence[Look], int], Spectrum]] = {
+METRICS: dict[str, Callable[[Sequence[CurvaturePoints], int], Spectrum]] = {
     "none": _none,
     "diagonal": _diagonal,
     "spectral": _spectral,

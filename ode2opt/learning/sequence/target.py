@@ -17,7 +17,7 @@ from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError
 from ode2opt.learning.comparison import RIVALS
-from ode2opt.learning.sequence.background import Background, Way
+from ode2opt.learning.sequence.background import Background, MetricRecipe
 from ode2opt.learning.sequence.handing_over import (
     Choice,
     best_choice,
@@ -55,7 +55,7 @@ class SequenceTarget:
     strict = False
 
     def __init__(
-        self, family: Family, options: SequenceOptions, way: Way, known: Background
+        self, family: Family, options: SequenceOptions, way: MetricRecipe, known: Background
     ) -> None:
         self.family, self.options, self.known = family, options, known
         self.metric = way.metric
