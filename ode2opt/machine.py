@@ -22,7 +22,7 @@ if sys.platform == "win32":
         """Return the bytes of memory that the machine has."""
         import ctypes
 
-        class Status(ctypes.Structure):
+        class MemoryStatus(ctypes.Structure):
             """MEMORYSTATUSEX of the Windows API."""
 
             _fields_ = (
@@ -31,7 +31,7 @@ if sys.platform == "win32":
                 *((name, ctypes.c_ulonglong) for name in ("total", "free", *"abcde")),
             )
 
-        status = Status(length=ctypes.sizeof(Status))
+        status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
         if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
             raise ctypes.WinError()
         return int(status.total)

@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ode2opt.dynamics.coefficients import Coefficients, Curves
-from ode2opt.dynamics.default import ROUNDING, check_pair, check_times
+from ode2opt.dynamics.default import RELATIVE_ROUNDING, check_pair, check_times
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 
@@ -168,7 +168,7 @@ def stability_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
     order = xp.minimum(order, d)
     edge = (safe_sqrt(s) + safe_sqrt(s - d)) ** 2
     room = 1 - a * curvature / xp.where(edge > 0, edge, xp.full_like(edge, 1e-300))
-    return xp.where(order < -ROUNDING, xp.minimum(order, room), room)
+    return xp.where(order < -RELATIVE_ROUNDING, xp.minimum(order, room), room)
 
 
 def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:

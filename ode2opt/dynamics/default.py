@@ -13,7 +13,7 @@ from ode2opt.errors import InputError
 
 ALPHA, H, T0 = 6.0, 0.04, 1.0
 ACTIVATIONS = ("softplus", "elu", "relu")  # of neural coefficients
-ROUNDING = 1e-9
+RELATIVE_ROUNDING = 1e-9  # conditions may be missed by this share: their sides are rounded
 LONGEST = 100_000
 """The longest schedule of default coefficients; beyond it the guard's fallback does better."""
 
@@ -65,5 +65,5 @@ def check_pair(kappa: float, lam: float, alpha: float) -> None:
         raise InputError(f"alpha is {alpha:g}: it must be above 1.")
     if not 0 < kappa <= 1:
         raise InputError(f"kappa is {kappa:g}: it must lie in (0, 1].")
-    if not 0 < lam <= (alpha - 1) * (1 + ROUNDING):
+    if not 0 < lam <= (alpha - 1) * (1 + RELATIVE_ROUNDING):
         raise InputError(f"lam is {lam:g}: it must lie in (0, alpha - 1] = (0, {alpha - 1:g}].")

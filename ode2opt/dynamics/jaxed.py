@@ -118,7 +118,7 @@ def _twin(problem: Problem) -> Problem:
 
 def _matrix(A: Array) -> Array:
     """Return what multiplies vectors; a problem has a capital letter for it."""
-    return A if isinstance(A, Columns) else Columns(_leaf(A).T)
+    return A if isinstance(A, ColumnMajorMatrix) else ColumnMajorMatrix(_leaf(A).T)
 
 
 def _leaf(values: Array) -> Array:
@@ -133,7 +133,7 @@ def _dense(leaf: Array) -> Array:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Columns:
+class ColumnMajorMatrix:
     """A matrix kept by columns: ``A @ x`` and ``A.T @ r`` take half the time of one kept by rows.
 
     XLA's products with a vector like long contiguous runs, and problems have more rows than

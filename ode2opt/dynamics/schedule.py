@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ode2opt.errors import InputError, many
-from ode2opt.problems._arrays import as_count, as_positive, refuse_complex
+from ode2opt.problems._arrays import Array, as_count, as_positive, refuse_complex
 
 CHUNK = 1024  # rows turned into plain numbers at a time
-Curve = Callable[[np.ndarray], np.ndarray]
+TimeFunction = Callable[[Array], Array]
+"""A coefficient as a function of time: an array of times gives an array of values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +76,9 @@ class Schedule:
     def from_coefficients(
         cls,
         alpha: float,
-        beta: Curve,
-        gamma: Curve,
-        dbeta: Curve,
+        beta: TimeFunction,
+        gamma: TimeFunction,
+        dbeta: TimeFunction,
         *,
         h: float,
         t0: float,

@@ -22,14 +22,13 @@ from ode2opt.problems.files import (
 from ode2opt.problems.files.missing import settled
 from ode2opt.problems.named_data import DATASETS, Spec, cut, rows_of
 from ode2opt.problems.preparing import (
-    Rows,
+    DataRows,
+    TrainAndTest,
     largest_entries,
     quicker_layout,
     scaled,
 )
-from ode2opt.problems.sources import (
-    DownloadBar,
-)
+from ode2opt.problems.sources import DownloadBar
 
 SPLITS = ("paper", "shuffled")
 SHUFFLE_SEED = 0
@@ -43,8 +42,8 @@ class Dataset:
 
     name: str
     split: str
-    train: Rows
-    test: Rows
+    train: DataRows
+    test: DataRows
     size: int
     notes: tuple[str, ...] = ()
     """Sentences about how a file was read."""
@@ -162,13 +161,13 @@ def _order(rows: int) -> np.ndarray:
     return np.random.default_rng(SHUFFLE_SEED).permutation(rows)
 
 
-def _parts_of_file(rows: Rows, name: str) -> tuple[Rows, Rows]:
+def _parts_of_file(rows: DataRows, name: str) -> TrainAndTest:
     if len(rows) < 4:
         raise InputError(f"{name} has {len(rows)} rows: too few for training and test problems.")
     return cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
 
 
-def _check_sizes(name: str, spec: Spec, train: Rows, test: Rows) -> None:
+def _check_sizes(name: str, spec: Spec, train: DataRows, test: DataRows) -> None:
     found = (int(train.A.shape[1]), len(train), len(test))
     due = (spec.n, spec.n_train, spec.n_test)
     if found != due:
@@ -178,13 +177,13 @@ def _check_sizes(name: str, spec: Spec, train: Rows, test: Rows) -> None:
         )
 
 
-def _shuffled(train: Rows, test: Rows) -> tuple[Rows, Rows]:
+def _shuffled(train: DataRows, test: DataRows) -> TrainAndTest:
     """Deal all rows out again at random, in the same numbers."""
     whole = train.then(test)
     return cut(whole.take(_order(len(whole))), len(train))
 
 
-def _scaled(train: Rows, test: Rows, together: bool) -> tuple[Rows, Rows]:
+def _scaled(train: DataRows, test: DataRows, together: bool) -> TrainAndTest:
     size = largest_entries(train.A)
     other = size if together else largest_entries(test.A)
     return (

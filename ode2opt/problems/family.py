@@ -22,7 +22,7 @@ from ode2opt.problems.files import Names
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
-from ode2opt.problems.preparing import Rows
+from ode2opt.problems.preparing import DataRows
 from ode2opt.problems.softmax import Softmax
 from ode2opt.problems.sources import DataWarning, DownloadBar
 
@@ -255,11 +255,11 @@ class Family(Displayed):
         return cls("sampler", draw)
 
 
-def _as_rows(name: str, A: Array, b: Array, weights: Array = None) -> Rows:
+def _as_rows(name: str, A: Array, b: Array, weights: Array = None) -> DataRows:
     A = as_matrix(A, name)
     N = A.shape[0]
     given = None if weights is None else as_weights(weights, A)
-    return Rows(A, as_vector(b, A, "b", N), given)
+    return DataRows(A, as_vector(b, A, "b", N), given)
 
 
 class _RowSampler:
@@ -268,7 +268,7 @@ class _RowSampler:
     def __init__(
         self,
         kind: type[LinearModel],
-        rows: dict[str, Rows],
+        rows: dict[str, DataRows],
         size: int,
         options: dict[str, Any],
         held_back: int = 0,
@@ -319,7 +319,7 @@ class _RowSampler:
         return self.kind(chosen.A, chosen.b, **weighing, **self.options)
 
 
-def _classes(rows: dict[str, Rows]) -> int:
+def _classes(rows: dict[str, DataRows]) -> int:
     """Return how many classes all rows have together, counted from 0."""
     return max(int(np.max(np.asarray(part.b))) for part in rows.values()) + 1
 

@@ -12,7 +12,8 @@ from ode2opt.problems import synthetic
 from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, table_of
 from ode2opt.problems.files.columns import USUAL
 from ode2opt.problems.preparing import (
-    Rows,
+    DataRows,
+    TrainAndTest,
     binary_labels,
     check_finite,
     check_weights,
@@ -31,6 +32,8 @@ from ode2opt.problems.sources import (
 )
 
 COVTYPE_CLASS = 2  # LIBSVM's binary covtype: this class against the other six
+Reader = Callable[[DownloadBar | None], TrainAndTest]
+"""Reads a dataset; a download moves the bar, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,10 @@ class Spec:
     n_test: int
     size: int
     origin: str
-    read: Callable[[DownloadBar | None], tuple[Rows, Rows]]
+    read: Reader
     files: tuple[str, ...] = ()
     need_all: bool = True
-    read_classes: Callable[[DownloadBar | None], tuple[Rows, Rows]] | None = None
+    read_classes: Reader | None = None
 
     def place(self) -> str:
         """Say where the data would come from now."""
@@ -60,7 +63,7 @@ class Spec:
         return ", ".join(sorted(cached.get(place, "cache") for place in places))
 
 
-def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> Rows:
+def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> DataRows:
     """Return a table's rows with checked features, labels and weights."""
     check_finite(table.A, where, table.columns, table.place)
     if table.weights is not None:
@@ -69,14 +72,14 @@ def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = F
         binary = len(np.unique(table.labels)) == 2
     mapped = class_labels if classes else binary_labels if binary else numeric_targets
     b = mapped(table.labels, where, table.place)
-    return Rows(table.A, b, table.weights, label_words(table.labels))
+    return DataRows(table.A, b, table.weights, label_words(table.labels))
 
 
-def cut(rows: Rows, first: int) -> tuple[Rows, Rows]:
+def cut(rows: DataRows, first: int) -> TrainAndTest:
     return rows.take(slice(0, first)), rows.take(slice(first, None))
 
 
-def _libsvm(name: str, n: int, progress: DownloadBar | None) -> Rows:
+def _libsvm(name: str, n: int, progress: DownloadBar | None) -> DataRows:
     path = obtain_file(name, progress)
     return rows_of(_libsvm_table(path, n), str(path), binary=True)
 
@@ -85,24 +88,22 @@ def _libsvm_table(path: Path, n: int) -> DataTable:
     return table_of(read_libsvm(path, USUAL, n), USUAL.missing)
 
 
-def _two_files(name: str, n: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
+def _two_files(name: str, n: int) -> Reader:
     return lambda progress: (_libsvm(name, n, progress), _libsvm(name + ".t", n, progress))
 
 
-def _one_file(name: str, n: int, first: int) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
+def _one_file(name: str, n: int, first: int) -> Reader:
     return lambda progress: cut(_libsvm(name, n, progress), first)
 
 
-def _bundled(
-    name: str, first: int, classes: int
-) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
+def _bundled(name: str, first: int, classes: int) -> Reader:
     """Rows of scikit-learn's; labels are counted modulo some classes."""
 
-    def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:
+    def read(progress: DownloadBar | None) -> TrainAndTest:
         from sklearn import datasets
 
         data = getattr(datasets, f"load_{name}")()
-        return cut(Rows(data.data, (data.target % classes).astype(np.float64)), first)
+        return cut(DataRows(data.data, (data.target % classes).astype(np.float64)), first)
 
     return read
 
@@ -110,12 +111,10 @@ def _bundled(
 COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2")
 
 
-def _covtype(
-    rows: int | None, first: int, files: tuple[str, ...]
-) -> Callable[[DownloadBar | None], tuple[Rows, Rows]]:
+def _covtype(rows: int | None, first: int, files: tuple[str, ...]) -> Reader:
     """The first ``rows`` of covtype (all if None): from a LIBSVM file, or the original text."""
 
-    def read(progress: DownloadBar | None) -> tuple[Rows, Rows]:
+    def read(progress: DownloadBar | None) -> TrainAndTest:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
             whole = rows_of(_libsvm_table(as_known(path), 54), str(path), binary=True)
@@ -126,11 +125,11 @@ def _covtype(
     return read
 
 
-def _covtype_text(path: Path) -> Rows:
+def _covtype_text(path: Path) -> DataRows:
     """Read the original text: seven classes, of which one is set against the others."""
     table = table_of(read_csv(path, Asked(label="-1")), USUAL.missing)
     whole = rows_of(table, str(path), binary=False)
-    return Rows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
+    return DataRows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
 
 
 DATASETS: dict[str, Spec] = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Rows = np.ndarray  # scores: N numbers, or N x K where each class (or target) has its own
+Scores = np.ndarray
+"""N scores, or N x K where each class (or target) has its own."""
 
 
 @dataclass(frozen=True)
@@ -23,42 +24,42 @@ class Prediction:
     """
 
     classes: bool = False
-    probabilities: Callable[[Rows], np.ndarray] | None = None
-    log_loss: Callable[[Rows, np.ndarray], np.ndarray] | None = None
-    mean: Callable[[Rows], np.ndarray] | None = None
+    probabilities: Callable[[Scores], np.ndarray] | None = None
+    log_loss: Callable[[Scores, np.ndarray], np.ndarray] | None = None
+    mean: Callable[[Scores], np.ndarray] | None = None
 
-    def chosen(self, scores: Rows) -> np.ndarray:
+    def chosen(self, scores: Scores) -> np.ndarray:
         """Return the number of each row's class."""
         return (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
 
-    def numbers(self, scores: Rows) -> np.ndarray:
+    def numbers(self, scores: Scores) -> np.ndarray:
         """Return what is predicted where there are no classes."""
         return scores if self.mean is None else self.mean(scores)
 
 
-def _two_probabilities(scores: Rows) -> np.ndarray:
+def _two_probabilities(scores: Scores) -> np.ndarray:
     from scipy.special import expit
 
     return np.column_stack([expit(-scores), expit(scores)])
 
 
-def _two_log_loss(scores: Rows, labels: np.ndarray) -> np.ndarray:
+def _two_log_loss(scores: Scores, labels: np.ndarray) -> np.ndarray:
     return np.logaddexp(0, np.where(labels > 0, -scores, scores))
 
 
-def _probabilities(scores: Rows) -> np.ndarray:
+def _probabilities(scores: Scores) -> np.ndarray:
     from scipy.special import softmax
 
     return softmax(scores, axis=1)
 
 
-def _log_loss(scores: Rows, labels: np.ndarray) -> np.ndarray:
+def _log_loss(scores: Scores, labels: np.ndarray) -> np.ndarray:
     from scipy.special import log_softmax
 
     return -log_softmax(scores, axis=1)[np.arange(len(scores)), labels.astype(int)]
 
 
-def _exp(scores: Rows) -> np.ndarray:
+def _exp(scores: Scores) -> np.ndarray:
     with np.errstate(over="ignore"):  # a mean beyond the largest number is infinity
         return np.exp(scores)
 

@@ -23,7 +23,7 @@ def row_place(row: int, before: int = 0) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class DataRows:
     """A matrix of features, one target per row, and weights where rows have them.
 
     ``words`` are labels that were no numbers, in the order of the numbers they have become.
@@ -37,12 +37,12 @@ class Rows:
     def __len__(self) -> int:
         return int(self.A.shape[0])
 
-    def take(self, index: np.ndarray | slice) -> Rows:
+    def take(self, index: np.ndarray | slice) -> DataRows:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[index]
-        return Rows(self.A[index], self.b[index], weights, self.words)
+        return DataRows(self.A[index], self.b[index], weights, self.words)
 
-    def then(self, other: Rows) -> Rows:
+    def then(self, other: DataRows) -> DataRows:
         """Return these rows and others after them."""
         if is_sparse(self.A):
             from scipy.sparse import vstack
@@ -53,7 +53,11 @@ class Rows:
         weights = None
         if self.weights is not None and other.weights is not None:
             weights = np.concatenate([self.weights, other.weights])
-        return Rows(A, np.concatenate([self.b, other.b]), weights, self.words)
+        return DataRows(A, np.concatenate([self.b, other.b]), weights, self.words)
+
+
+TrainAndTest = tuple[DataRows, DataRows]
+"""The rows to learn from, and those to test with."""
 
 
 def class_labels(

@@ -17,7 +17,8 @@ from ode2opt.problems.parts.blocks import Part
 from ode2opt.problems.parts.problem import Parts
 from ode2opt.problems.predicting import COUNT, Prediction
 
-ROUNDING = 64 * np.finfo(np.float64).eps  # of a target: targets that differ by less are the same
+TARGET_ROUNDING = 64 * np.finfo(np.float64).eps
+"""Targets that differ by less than this share of their size are the same."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,12 @@ class Tally:
     def quality(self) -> Quality:
         """Return the measures."""
         weight = self.weight
-        rounding = weight * (ROUNDING * self.mean) ** 2
+        rounding = weight * (TARGET_ROUNDING * self.mean) ** 2
         of_mean = weight * self.mean * math.log(self.mean) if self.mean > 0 else 0.0
-        null, small = 2 * (self.entropy - of_mean), ROUNDING * (abs(self.entropy) + abs(of_mean))
+        null, small = (
+            2 * (self.entropy - of_mean),
+            TARGET_ROUNDING * (abs(self.entropy) + abs(of_mean)),
+        )
         return Quality(
             self.rows,
             accuracy=_known(self.right / weight) if weight else None,

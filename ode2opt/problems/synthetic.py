@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ode2opt.problems.preparing import Rows
+from ode2opt.problems.preparing import DataRows, TrainAndTest
 
 DIMENSION = 100
 SEPARABLE_SEED = 283
@@ -15,7 +15,7 @@ paper on `separable` is therefore by choice, unlike that on the other datasets.
 """
 
 
-def separable(rows: int, seed: int = SEPARABLE_SEED) -> tuple[Rows, Rows]:
+def separable(rows: int, seed: int = SEPARABLE_SEED) -> TrainAndTest:
     """Return train and test rows of one draw of the two clouds, with an intercept column.
 
     Rows alternate between N(mu1 + nu, I) with label 1 and N(mu0, I) with label 0; mu1 and mu0 are
@@ -27,11 +27,11 @@ def separable(rows: int, seed: int = SEPARABLE_SEED) -> tuple[Rows, Rows]:
     return _cloud(rng, rows, mu1 + nu, mu0), _cloud(rng, rows, mu1 + nu, mu0)
 
 
-def _cloud(rng: np.random.Generator, rows: int, one: np.ndarray, zero: np.ndarray) -> Rows:
+def _cloud(rng: np.random.Generator, rows: int, one: np.ndarray, zero: np.ndarray) -> DataRows:
     A = np.ones((rows, DIMENSION + 1))
     A[:, 1:] = rng.standard_normal((rows, DIMENSION))
     A[0::2, 1:] += one
     A[1::2, 1:] += zero
     b = np.zeros(rows)
     b[0::2] = 1.0
-    return Rows(A, b)
+    return DataRows(A, b)

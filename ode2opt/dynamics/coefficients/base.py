@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
@@ -13,12 +13,11 @@ import numpy as np
 
 from ode2opt.dynamics.default import check_times
 from ode2opt.dynamics.jaxed import double
-from ode2opt.dynamics.schedule import Schedule
+from ode2opt.dynamics.schedule import Schedule, TimeFunction
 from ode2opt.errors import InputError
 from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array, as_count
 
-Curve = Callable[[Array], Array]
 FIT_POINTS = 400
 
 
@@ -33,7 +32,7 @@ class Curves(NamedTuple):
     d2beta: Array
 
 
-def derivative(curve: Curve) -> Curve:
+def derivative(curve: TimeFunction) -> TimeFunction:
     """Return a curve's derivative; forward mode, which nests well."""
     return lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
 
@@ -61,7 +60,9 @@ class Coefficients(eqx.Module):
         """Return the weight of the gradient at time ``t``."""
 
     @abstractmethod
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Self:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Self:
         """Return coefficients of this kind close to the given curves on [t0, t1]."""
 
     @property
@@ -141,7 +142,9 @@ def as_alpha(alpha: Array) -> np.ndarray:
     return np.asarray(alpha, dtype=np.float64)
 
 
-def samples(curve: Curve, t0: float, t1: float, what: str, positive: bool) -> tuple[Array, Array]:
+def samples(
+    curve: TimeFunction, t0: float, t1: float, what: str, positive: bool
+) -> tuple[Array, Array]:
     """Return times even in log t and a curve's values there, checked."""
     if not 0 < t0 < t1:
         raise InputError(f"A fit needs 0 < t0 < t1, not t0 = {t0:g} and t1 = {t1:g}.")

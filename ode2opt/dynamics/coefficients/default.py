@@ -7,8 +7,9 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
+from ode2opt.dynamics.schedule import TimeFunction
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 
@@ -41,7 +42,9 @@ class Default(Coefficients):
     def settings(self) -> dict[str, Any]:
         return {"h": self.h, "corrected": self.corrected}
 
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Default:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Default:
         """Fit C to beta by least squares; gamma follows."""
         t, values = samples(beta, t0, t1, "beta", positive=True)
         shape = DefaultCoefficients(1.0, float(self.alpha), self.h).beta(t)

@@ -14,12 +14,12 @@ import numpy as np
 
 from ode2opt.dynamics.coefficients.base import (
     Coefficients,
-    Curve,
     as_alpha,
     samples,
 )
 from ode2opt.dynamics.coefficients.log_time import KNOTS, SplineCurve
 from ode2opt.dynamics.default import ALPHA, H, check_times
+from ode2opt.dynamics.schedule import TimeFunction
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 
@@ -75,7 +75,9 @@ class Feasible(Coefficients):
             "t0": self.shape.t0, "t1": self.shape.t1,
         }  # fmt: skip
 
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Feasible:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Feasible:
         """Invert the formulas: s from gamma where it lies in (d, 1), then Lam from beta."""
         t, b = samples(beta, t0, t1, "beta", positive=True)
         _, g = samples(gamma, t0, t1, "gamma", positive=False)

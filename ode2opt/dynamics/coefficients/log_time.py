@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA, DefaultCoefficients, H
+from ode2opt.dynamics.schedule import TimeFunction
 from ode2opt.errors import InputError
 from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array
@@ -124,7 +125,9 @@ class LogTime(Coefficients):
         curve = self.log_beta
         return {self.count_name: curve.count, "t0": curve.t0, "t1": curve.t1}
 
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> LogTime:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> LogTime:
         fitted = []
         for curve, target, name in (
             (self.log_beta, beta, "beta"),

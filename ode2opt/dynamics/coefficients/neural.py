@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, as_alpha, samples
 from ode2opt.dynamics.default import ACTIVATIONS, ALPHA, DefaultCoefficients, H
+from ode2opt.dynamics.schedule import TimeFunction
 from ode2opt.errors import unknown_name
 from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array
@@ -127,7 +128,9 @@ class Neural(Coefficients):
     def smooth(self) -> bool:
         return self.beta_network.activation == "softplus"
 
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Neural:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Neural:
         networks = (
             self.beta_network.regressed(*samples(beta, t0, t1, "beta", positive=False)),
             self.gamma_network.regressed(*samples(gamma, t0, t1, "gamma", positive=False)),

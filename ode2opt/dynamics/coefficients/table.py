@@ -7,8 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients.base import Coefficients, Curve, as_alpha, samples
+from ode2opt.dynamics.coefficients.base import Coefficients, as_alpha, samples
 from ode2opt.dynamics.default import ALPHA
+from ode2opt.dynamics.schedule import TimeFunction
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 
@@ -51,7 +52,9 @@ class Table(Coefficients):
     def smooth(self) -> bool:
         return False
 
-    def fit_to(self, beta: Curve, gamma: Curve, *, t0: float = 1.0, t1: float = 21.0) -> Table:
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Table:
         t, b = samples(beta, t0, t1, "beta", positive=False)
         _, g = samples(gamma, t0, t1, "gamma", positive=False)
         return Table(t, b, g, float(self.alpha))

@@ -53,7 +53,7 @@ def truth_values(words: Iterable[str]) -> np.ndarray | None:
     return None if None in values else np.array(values, dtype=np.float64)
 
 
-class Parser(Protocol):
+class CellParser(Protocol):
     """What reads the cells of a column."""
 
     def number(self, cell: str) -> float:
@@ -63,7 +63,7 @@ class Parser(Protocol):
         """Say what is wrong with a cell, after 'column x is'."""
 
 
-class Numbers:
+class NumberParser:
     """A column of numbers; missing cells are NaN.
 
     Args:
@@ -96,14 +96,14 @@ class Numbers:
         return f"{short(cell)}, not a number"
 
 
-class Weights(Numbers):
+class WeightParser(NumberParser):
     """The rows' weights."""
 
     def fault(self, cell: str) -> str:
         return f"{super().fault(cell)}: weights are numbers"
 
 
-class Words:
+class WordParser:
     """A column of words, numbered as they come; a number among them is refused.
 
     Args:
@@ -141,14 +141,14 @@ class Words:
             raise ValueError(word)
 
 
-class Labels(Words):
+class LabelParser(WordParser):
     """The labels: numbers, words or both."""
 
     def _check(self, word: str) -> None:
         pass
 
 
-class Ignored:
+class IgnoredParser:
     """A column that is not used."""
 
     def number(self, cell: str) -> float:

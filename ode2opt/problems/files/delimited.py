@@ -14,12 +14,12 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems.categories import Category
 from ode2opt.problems.files.cells import (
-    Ignored,
-    Labels,
-    Numbers,
-    Parser,
-    Weights,
-    Words,
+    CellParser,
+    IgnoredParser,
+    LabelParser,
+    NumberParser,
+    WeightParser,
+    WordParser,
     has_decimal_comma,
     has_thousands,
     is_missing,
@@ -30,10 +30,10 @@ from ode2opt.problems.files.columns import Columns, Wanted
 from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.layout import Layout, layout_of
 from ode2opt.problems.files.raw import RawTable
-from ode2opt.problems.files.scanning import Kinds, first_fault, scanned
+from ode2opt.problems.files.scanning import ColumnKinds, first_fault, scanned
 from ode2opt.problems.files.unpacking import is_packed, open_text
 
-Parsers = Mapping[int, Parser]
+CellParsers = Mapping[int, CellParser]
 """What reads the cells of a column, by its number; other columns are plain numbers."""
 
 
@@ -62,7 +62,7 @@ def _chosen(layout: Layout, wanted: Wanted) -> tuple[Layout, Columns]:
     return layout, wanted.columns(layout.columns, layout.named, layout.path)
 
 
-def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray, Parsers, str]:
+def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, with what has read them and the decimal sign."""
     if columns.encoded:
         return _read_encoded(layout, columns, wanted.decimal or ".")
@@ -75,7 +75,7 @@ def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray,
     kinds = scanned(layout, _numeric(columns), wanted.decimal)
     parsers = _found(kinds) | _others(layout, columns)
     if columns.weights is not None:
-        parsers[columns.weights] = Weights(kinds.decimal)
+        parsers[columns.weights] = WeightParser(kinds.decimal)
     cells = _loaded(layout, parsers)
     if cells is None:
         raise first_fault(layout, parsers)
@@ -84,7 +84,7 @@ def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray,
 
 def _read_encoded(
     layout: Layout, columns: Columns, decimal: str
-) -> tuple[np.ndarray, Parsers, str]:
+) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers; columns are what the encoding says that they are."""
     for plain in (True, False):
         parsers = _forced(columns, decimal, plain) | _others(layout, columns)
@@ -99,43 +99,47 @@ def _numeric(columns: Columns) -> list[int]:
     return [*columns.features, *([] if columns.weights is None else [columns.weights])]
 
 
-def _others(layout: Layout, columns: Columns) -> dict[int, Parser]:
+def _others(layout: Layout, columns: Columns) -> dict[int, CellParser]:
     """Return what reads labels, and columns that are not used."""
     used = {*_numeric(columns), columns.label}
-    found: dict[int, Parser] = {j: Ignored() for j in range(len(layout.names)) if j not in used}
-    return found if columns.label is None else found | {columns.label: Labels()}
+    found: dict[int, CellParser] = {
+        j: IgnoredParser() for j in range(len(layout.names)) if j not in used
+    }
+    return found if columns.label is None else found | {columns.label: LabelParser()}
 
 
-def _guessed(layout: Layout, columns: Columns, decimal: str | None) -> dict[int, Parser] | None:
+def _guessed(layout: Layout, columns: Columns, decimal: str | None) -> dict[int, CellParser] | None:
     """Return what may read columns, by their first cells; None where these do not tell."""
     first = {j: layout.first[j].strip() for j in columns.features}
     if decimal == "," or any(map(_is_odd, first.values())):
         return None
-    return {j: Words() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)}
+    return {
+        j: WordParser() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)
+    }
 
 
 def _is_odd(cell: str) -> bool:
     return has_decimal_comma(cell) or has_thousands(cell)
 
 
-def _found(kinds: Kinds) -> dict[int, Parser]:
+def _found(kinds: ColumnKinds) -> dict[int, CellParser]:
     """Return what reads columns of which every cell has been looked at."""
-    numbers: dict[int, Parser] = {j: Numbers(kinds.decimal) for j in kinds.odd}
-    return numbers | {j: Words() for j in kinds.words}
+    numbers: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
+    return numbers | {j: WordParser() for j in kinds.words}
 
 
-def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, Parser]:
+def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser]:
     """Return what reads columns as an encoding has them; ``plain`` numbers need nothing."""
-    found: dict[int, Parser] = {}
+    found: dict[int, CellParser] = {}
     for j, column in zip(columns.features, columns.encoded, strict=True):
         if column.kind == "words":
-            found[j] = Words(column.words)
+            found[j] = WordParser(column.words)
         elif not plain or decimal == ",":
-            found[j] = Numbers(decimal, truths=True)
+            found[j] = NumberParser(decimal, truths=True)
     return found
 
 
-def _loaded(layout: Layout, parsers: Parsers) -> np.ndarray | None:
+def _loaded(layout: Layout, parsers: CellParsers) -> np.ndarray | None:
     """Return all cells as numbers, None where one does not parse or a line has other columns."""
     try:
         with warnings.catch_warnings(), _source(layout.path) as source:
@@ -170,14 +174,14 @@ def _source(path: Path) -> Iterator[Path | IO[str]]:
 
 
 def _table(
-    layout: Layout, columns: Columns, cells: np.ndarray, parsers: Parsers, decimal: str
+    layout: Layout, columns: Columns, cells: np.ndarray, parsers: CellParsers, decimal: str
 ) -> RawTable:
     """Return the table of cells that have been read."""
     names = layout.names
     categories = {}
     for j in columns.features:
         parser = parsers.get(j)
-        if not isinstance(parser, Words):
+        if not isinstance(parser, WordParser):
             continue
         known = parser.words
         codes, truths = cells[:, j].astype(np.int32), truth_values(known)
@@ -199,15 +203,15 @@ def _table(
         named=layout.named,
         label=None if columns.label is None else names[columns.label],
         weighed=None if columns.weights is None else names[columns.weights],
-        truths=isinstance(labels, Labels) and are_truths(labels.words),
+        truths=isinstance(labels, LabelParser) and are_truths(labels.words),
         decimal=decimal,
         encoded=columns.encoded,
         notes=(*layout.notes, *layout.about_empty(), *columns.notes, *notes),
     )
 
 
-def _labels(codes: np.ndarray, parser: Parser) -> np.ndarray:
-    assert isinstance(parser, Labels)
+def _labels(codes: np.ndarray, parser: CellParser) -> np.ndarray:
+    assert isinstance(parser, LabelParser)
     values = as_labels(np.array(parser.words, dtype=object))
     hole = np.array([np.nan if values.dtype.kind == "f" else None], dtype=values.dtype)
     return np.append(values, hole)[codes.astype(int)]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files.cells import (
-    Ignored,
-    Numbers,
-    Parser,
+    CellParser,
+    IgnoredParser,
+    NumberParser,
     has_decimal_comma,
     has_thousands,
     is_missing,
@@ -22,7 +22,7 @@ from ode2opt.problems.files.layout import Layout
 
 
 @dataclass(frozen=True)
-class Kinds:
+class ColumnKinds:
     """What columns hold: plain numbers, numbers that NumPy cannot read alone, or words."""
 
     decimal: str = "."
@@ -40,7 +40,7 @@ _Seen = dict[str, _Cell]
 """The first cell of each kind in a column, in the order in which kinds come."""
 
 
-def scanned(layout: Layout, columns: Sequence[int], decimal: str | None) -> Kinds:
+def scanned(layout: Layout, columns: Sequence[int], decimal: str | None) -> ColumnKinds:
     """Return what columns hold; a cell that does not go with those above it is an InputError.
 
     Numbers have decimal commas if the user says so, or if cells are not separated by commas and
@@ -64,7 +64,7 @@ def scanned(layout: Layout, columns: Sequence[int], decimal: str | None) -> Kind
     if decimal is None:
         commas = layout.delimiter != "," and any(map(_has_commas, seen.values()))
         decimal = "," if commas else "."
-    found = Kinds(decimal)
+    found = ColumnKinds(decimal)
     for j, kinds in seen.items():
         _sorted_in(found, layout, j, kinds)
     return found
@@ -84,7 +84,7 @@ def _has_commas(kinds: _Seen) -> bool:
     return "comma" in kinds and "word" not in kinds
 
 
-def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
+def _sorted_in(found: ColumnKinds, layout: Layout, j: int, kinds: _Seen) -> None:
     """Put a column where it belongs."""
     number = {"whole", "comma"} if found.decimal == "," else {"whole", "point"}
     numbers = [kind for kind in kinds if kind in number]
@@ -92,7 +92,7 @@ def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
     if "grouped" in kinds and "word" not in kinds:
         raise InputError(_told(layout, j, kinds["grouped"], _about_thousands))
     if found.decimal == "," and "point" in kinds and "word" not in kinds:
-        raise InputError(_told(layout, j, kinds["point"], Numbers(",").fault))
+        raise InputError(_told(layout, j, kinds["point"], NumberParser(",").fault))
     if numbers and others:
         raise InputError(_mixed(found, layout, j, kinds[numbers[0]], kinds[others[0]]))
     if others:
@@ -103,7 +103,7 @@ def _sorted_in(found: Kinds, layout: Layout, j: int, kinds: _Seen) -> None:
         found.plain.append(j)
 
 
-def _mixed(found: Kinds, layout: Layout, j: int, number: _Cell, other: _Cell) -> str:
+def _mixed(found: ColumnKinds, layout: Layout, j: int, number: _Cell, other: _Cell) -> str:
     """Say which cell is no number; of words that do not look like one, which number is there."""
     if number.line < other.line or _is_almost_a_number(other.text):
         return _told(layout, j, other, lambda cell: _no_number(cell, found.decimal))
@@ -124,7 +124,7 @@ def _no_number(cell: str, decimal: str) -> str:
         way_out = "--decimal , reads decimal commas"
     else:
         way_out = "mend it, or leave the column out with --drop"
-    return f"{Numbers(decimal).fault(cell)}: {way_out}"
+    return f"{NumberParser(decimal).fault(cell)}: {way_out}"
 
 
 def _about_thousands(cell: str) -> str:
@@ -145,10 +145,10 @@ def _check_length(layout: Layout, line: int, row: Sequence[str]) -> None:
         )
 
 
-def first_fault(layout: Layout, parsers: Mapping[int, Parser]) -> InputError:
+def first_fault(layout: Layout, parsers: Mapping[int, CellParser]) -> InputError:
     """Return the error of the first cell that its column's parser refuses, or of a short line."""
-    every = {j: parsers.get(j, Numbers()) for j in range(len(layout.names))}
-    used = {j: parser for j, parser in every.items() if not isinstance(parser, Ignored)}
+    every = {j: parsers.get(j, NumberParser()) for j in range(len(layout.names))}
+    used = {j: parser for j, parser in every.items() if not isinstance(parser, IgnoredParser)}
     try:
         for line, row in layout.rows():
             _check_length(layout, line, row)
