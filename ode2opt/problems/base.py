@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ode2opt.display import Displayed, Listing, one_line
 from ode2opt.errors import InputError, many
 from ode2opt.problems._arrays import Array, Namespace
 from ode2opt.problems._numbers import usable
 from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.smoothness import Preconditioner, no_bound, smoothness_bound
 
 LARGEST_DENSE_HESSIAN = 5_000
 SEGMENT_NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
@@ -137,9 +140,47 @@ class Problem(Displayed, ABC):
         """Return a symmetric product with the Hessian's largest eigenvalue, and its dimension."""
         return lambda v: self.hvp(x, v), self.n
 
-    def curvature_bound(self) -> float | None:
-        """Return a constant that the Hessian's norm never exceeds, or None if none is known."""
-        return None
+    def smoothness(self, metric: Preconditioner | None = None) -> float:
+        """Return a smoothness constant L: no Hessian has a larger eigenvalue, at any point.
+
+        With a preconditioner M = S S^T it is one of y -> f(S y): lambda_max(S^T H(x) S) <= L
+        (docs/mathematics.md, section 13). It is a bound, not an estimate: rounding goes upwards.
+
+        Args:
+            metric: the preconditioner, an ``ode2opt.solvers.metric.Metric``; None (the default)
+                is none.
+
+        Returns:
+            L. For a quadratic it is the largest eigenvalue itself. Up to 2,000 variables it costs
+            about as much as a Hessian and its eigenvalues; beyond it may be larger than necessary.
+
+        Raises:
+            InputError: the curvature of this kind of problem has no known limit (``Lpp``,
+                ``Poisson``, a plain function), or the preconditioner is for other variables.
+
+        Examples:
+            >>> L = Logistic(A, b, l2=1e-3).smoothness()
+        """
+        return smoothness_bound(self, metric)
+
+    def hessian_bound(self) -> Array:
+        """Return a dense n x n matrix B such that B - H(x) is positive semidefinite for every x.
+
+        Raises:
+            InputError: none is known.
+        """
+        raise no_bound(self)
+
+    def absolute_product(self, v: np.ndarray) -> np.ndarray:
+        """Return |B| v for v >= 0, or more, with B as ``hessian_bound`` has it, on the host.
+
+        Args:
+            v: n numbers, none of them negative.
+
+        Raises:
+            InputError: no B is known.
+        """
+        raise no_bound(self)
 
     def scale(self, x: Array) -> Scale:
         """Return the step constant L as seen from ``x`` (docs/mathematics.md, section 9).
@@ -176,8 +217,7 @@ class Problem(Displayed, ABC):
 
     def _paper_bound(self) -> tuple[float, int]:
         """Return the global part of the paper's L and the oracle calls it took."""
-        bound = self.curvature_bound()
-        return (math.inf if bound is None else bound), 0
+        return math.inf, 0
 
     def _check_hessian_size(self) -> None:
         if self.n > LARGEST_DENSE_HESSIAN:

@@ -20,6 +20,7 @@ from ode2opt.problems._arrays import (
     as_ridge,
     as_vector,
     as_weights,
+    detached,
     is_dask,
     is_sparse,
     namespace,
@@ -37,6 +38,7 @@ from ode2opt.problems.frames import (
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
+from ode2opt.problems.smoothness import absolute_gram_product
 
 COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 
@@ -279,6 +281,25 @@ class LinearModel(RowModel):
         else:
             H = H + self.l2 * self.xp.eye(len(H), dtype=self.dtype)
         return self._bordered(H, bends) if self.intercept else H
+
+    def bends_bound(self) -> np.ndarray:
+        """Return the largest part that each row can have in the mean of second derivatives.
+
+        Raises:
+            InputError: the loss has no ``slope_bound``.
+        """
+        share = self._check_slope_bound() / self.N
+        if self.weights is None:
+            return np.full(self.N, share)
+        return share * np.asarray(detached(self.weights), dtype=np.float64)
+
+    def hessian_bound(self) -> Array:
+        return self.hessian_of(self.xp.asarray(self.bends_bound(), dtype=self.dtype))
+
+    def absolute_product(self, v: np.ndarray) -> np.ndarray:
+        several = v if self.width == 1 else v.reshape(-1, self.width)
+        gram = absolute_gram_product(self.A, self.bends_bound(), several, self.intercept)
+        return gram.reshape(-1) + self.penalties() * v
 
     def _bordered(self, H: Array, bent: Array) -> Array:
         """Return a Hessian with the intercept's row and column."""

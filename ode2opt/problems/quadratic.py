@@ -1,7 +1,17 @@
 """The quadratic f(x) = 1/2 x.Qx - b.x + l2/2 |x|^2."""
 
+import numpy as np
+
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_ridge, as_vector, is_sparse, namespace
+from ode2opt.problems._arrays import (
+    Array,
+    as_matrix,
+    as_ridge,
+    as_vector,
+    detached,
+    is_sparse,
+    namespace,
+)
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 
@@ -57,8 +67,12 @@ class Quadratic(Problem):
     def hessian_flops(self) -> int:
         return self.n**2
 
-    def curvature_bound(self) -> float | None:
-        return largest_curvature(self, self.b)[0]
+    def hessian_bound(self) -> Array:
+        return self.hessian(self.b)
+
+    def absolute_product(self, v: np.ndarray) -> np.ndarray:
+        Q = abs(self.Q)
+        return (Q if is_sparse(Q) else np.asarray(detached(Q))) @ v + self.l2 * v
 
     def _paper_bound(self) -> tuple[float, int]:
         return largest_curvature(self, self.b)

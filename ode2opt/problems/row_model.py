@@ -12,6 +12,7 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.gram import SPARSE_SLOWER, Extent
+from ode2opt.problems.smoothness import no_bound
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
@@ -125,11 +126,18 @@ class RowModel(Problem):
         squares[~seen] = squares[seen].mean() if seen.any() else 1.0
         return self.largest_bend(x) * np.repeat(squares, self.width)
 
-    def curvature_bound(self) -> float | None:
-        """Return slope_bound times the largest eigenvalue of A^T A / N, plus the penalty's."""
+    def penalties(self) -> np.ndarray:
+        """Return the weight of the penalty on each variable: l2, and the intercepts' own."""
+        weights = np.full(self.n, self.l2)
+        if self.intercept:
+            weights[-self.width :] = self.intercept_l2
+        return weights
+
+    def _check_slope_bound(self) -> float:
+        """Return the largest second derivative of the loss; refuse a loss that has none."""
         if self.slope_bound is None:
-            return None
-        return self.slope_bound * self._gram_eigenvalue()[0] + max(self.l2, self.intercept_l2)
+            raise no_bound(self)
+        return self.slope_bound
 
     def _paper_bound(self) -> tuple[float, int]:
         """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""

@@ -163,6 +163,16 @@ class Softmax(LinearModel):
             return H
         return H + diagonal[:, None] * self.xp.eye(self.n, dtype=self.dtype)
 
+    def hessian_bound(self) -> Array:
+        """Return the bound of Boehning (1992): diag(p) - p pᵀ <= (I - 1 1ᵀ / K) / 2."""
+        self._check_hessian_size()
+        columns = self._block(self.xp.asarray(self.bends_bound(), dtype=self.dtype))
+        classes = self.xp.eye(self.classes, dtype=self.dtype) - 1 / self.classes
+        pairs = columns[:, None, :, None] * classes[None, :, None, :]
+        penalty = self._penalty(self.xp.ones(self.n, dtype=self.dtype))
+        identity = self.xp.eye(self.n, dtype=self.dtype)
+        return self.xp.reshape(pairs, (self.n, self.n)) + penalty[:, None] * identity
+
     def _block(self, bent: Array) -> Array:
         """Return the Hessian's part for a pair of classes."""
         H = weighted_gram(self.A, bent)

