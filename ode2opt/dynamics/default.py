@@ -20,10 +20,22 @@ LONGEST = 100_000
 
 @dataclass(frozen=True)
 class DefaultCoefficients:
-    """The paper's hand-made coefficients for a curvature of 1.
+    """The paper's hand-made coefficients for a curvature of 1 (docs/mathematics.md, section 3).
 
-    C = 1 is what its tables show, C = 4 what its text prints. With a tight L the largest stable C
-    is 3.956; C = 2 is safe where L is only estimated.
+        beta(t) = C/h - C alpha/(2t),   gamma(t) = beta(t)/h
+
+    C = 1 is what the paper's tables show, C = 4 what its text prints. With a tight L the largest
+    stable C is 3.956; C = 2 is safe where L is only estimated.
+
+    Args:
+        C: the length of steps in units of 1/L, positive.
+        alpha: the viscous damping, above 1; 6 by default.
+        h: the step of the discretisation; 0.04 by default.
+        t0: the first time, above alpha h; 1 by default.
+
+    Examples:
+        >>> DefaultCoefficients(2.0).schedule(K=300, L=4.0)
+        Schedule(300 iterations, a 0.44 to 0.495, c 0.438 to 0.495, d 0.0185 to 0.24)
     """
 
     C: float
@@ -32,25 +44,51 @@ class DefaultCoefficients:
     t0: float = T0
 
     def beta(self, t: Any) -> Any:
-        """Return the Hessian damping at time ``t``."""
+        """Return the Hessian damping C/h - C alpha/(2t).
+
+        Args:
+            t: a positive time, or an array of them.
+        """
         return self.C / self.h - self.C * self.alpha / (2 * t)
 
     def gamma(self, t: Any) -> Any:
-        """Return the weight of the gradient at time ``t``."""
+        """Return the weight of the gradient, beta/h.
+
+        Args:
+            t: a positive time, or an array of them.
+        """
         return self.beta(t) / self.h
 
     def dbeta(self, t: Any) -> Any:
-        """Return the derivative of beta at time ``t``."""
+        """Return the derivative of beta, C alpha/(2 t^2).
+
+        Args:
+            t: a positive time, or an array of them.
+        """
         return self.C * self.alpha / (2 * t**2)
 
     def schedule(self, K: int, L: float = 1.0) -> Schedule:
-        """Return ``K`` iterations for curvature ``L``."""
+        """Return the Euler discretisation with step ``h`` from ``t0`` on.
+
+        Args:
+            K: the number of iterations, at least 1.
+            L: the curvature of the problem, positive; 1 by default.
+        """
         curves = (self.beta, self.gamma, self.dbeta)
         return Schedule.from_coefficients(self.alpha, *curves, h=self.h, t0=self.t0, K=K).scaled(L)
 
 
 def check_times(alpha: float, h: float, t0: float) -> None:
-    """Refuse alpha <= 1, h <= 0 and t0 <= alpha h."""
+    """Refuse numbers that no discretisation can have.
+
+    Args:
+        alpha: the viscous damping, which must exceed 1.
+        h: the step, which must be positive.
+        t0: the first time, which must exceed alpha h.
+
+    Raises:
+        InputError: one of them is out of its range.
+    """
     if not alpha > 1:
         raise InputError(f"alpha is {alpha:g}: it must be above 1.")
     if not h > 0:
@@ -60,7 +98,16 @@ def check_times(alpha: float, h: float, t0: float) -> None:
 
 
 def check_pair(kappa: float, lam: float, alpha: float) -> None:
-    """Refuse kappa outside (0, 1] and lam outside (0, alpha - 1]."""
+    """Refuse constants that the convergence condition cannot have (docs/mathematics.md, section 3).
+
+    Args:
+        kappa: must lie in (0, 1].
+        lam: must lie in (0, alpha - 1].
+        alpha: the viscous damping, which must exceed 1.
+
+    Raises:
+        InputError: one of them is out of its range.
+    """
     if not alpha > 1:
         raise InputError(f"alpha is {alpha:g}: it must be above 1.")
     if not 0 < kappa <= 1:

@@ -39,7 +39,12 @@ SOLVERS: dict[str, Any] = {
 
 
 class State(NamedTuple):
-    """A point of the first-order system."""
+    """A state of the first-order form of the inertial system.
+
+    Attributes:
+        x: the point.
+        v: the velocity v = x' + beta g.
+    """
 
     x: Array
     v: Array
@@ -49,9 +54,12 @@ class Flow(eqx.Module):
     """A solved trajectory.
 
     Attributes:
-        t, x, v: the times asked for and the states there; without times, the end of the flow.
+        t: the times asked for; without such times, the end of the flow.
+        x: the points there.
+        v: the velocities there, of the first-order form.
         reached: whether ``until`` was met before t1 (always False without it).
         succeeded: whether the solver got there at all.
+        dense: the interpolant of the trajectory; None unless ``dense=True`` was asked for.
     """
 
     t: Array
@@ -72,7 +80,15 @@ class Flow(eqx.Module):
 def velocity(
     coefficients: Coefficients, problem: Problem, scale: Array, t: Array, s: State
 ) -> State:
-    """Return (x', v') at time ``t``."""
+    """Return (x', v') of the flow (docs/mathematics.md, section 1).
+
+    Args:
+        coefficients: for curvature 1.
+        problem: a problem on JAX arrays.
+        scale: the instance's curvature scale; gradients are divided by it.
+        t: the time.
+        s: the state.
+    """
     g, damping = problem.gradient(s.x) / scale, coefficients.alpha / t
     curves = (coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t))
     return State(*ishd(s.v, g, damping, *curves))
@@ -81,7 +97,15 @@ def velocity(
 def initial_state(
     coefficients: Coefficients, problem: Problem, scale: Array, t0: Array, x0: Array
 ) -> State:
-    """Return the state of zero velocity at ``x0``."""
+    """Return the state in which x' = 0: v = beta(t0) g(x0).
+
+    Args:
+        coefficients: for curvature 1.
+        problem: a problem on JAX arrays.
+        scale: the instance's curvature scale; gradients are divided by it.
+        t0: the time.
+        x0: the point.
+    """
     return State(x0, coefficients.beta(t0) / scale * problem.gradient(x0))
 
 
@@ -102,24 +126,36 @@ def flow(
     h: float | None = None,
     max_steps: int = 16_384,
 ) -> Flow:
-    """Follow the inertial system from ``x0`` at rest.
+    """Follow the inertial system from ``x0`` at rest, x'(t0) = 0 (docs/mathematics.md, section 1).
 
     Args:
         coefficients: for curvature 1; divided by ``scale``.
         problem: the problem; converted by ``to_jax`` if it is on other arrays.
-        x0: the start.
-        t1: the end.
-        t0: the beginning.
-        scale: the instance's curvature scale.
+        x0: the start, n numbers.
+        t1: the end, above ``t0``.
+        t0: the beginning, positive; 1 by default.
+        scale: the instance's curvature scale, positive; 1 by default.
         ts: rising times at which the state is wanted, by default the end only; with ``until``,
             states after that are infinite.
         until: stop where the gradient norm first is at most this; the flow then ends at that time.
         dense: keep an interpolant, so that the flow can be called at any time.
-        solver: tsit5, dopri5, dopri8, heun or euler.
+        solver: tsit5 (the default), dopri5, dopri8, heun or euler.
         rtol: relative tolerance of the adaptive step size.
         atol: absolute tolerance of it.
         h: a constant step instead; needed by euler, which has no error estimate.
-        max_steps: more steps than this are a failed solve.
+        max_steps: the solve has failed if it takes more steps than this.
+
+    Returns:
+        The trajectory. A solve that failed is returned too, with ``succeeded`` False.
+
+    Raises:
+        InputError: the solver is unknown, x0 has the wrong shape, or times are out of order.
+
+    Examples:
+        >>> from ode2opt.dynamics import Default, flow
+        >>> found = flow(Default(C=1.0), problem, np.ones(3), t1=5.0)
+        >>> found.x.shape, bool(found.succeeded)
+        ((3,), True)
     """
     if solver not in SOLVERS:
         raise unknown_name("solver", solver, SOLVERS)
@@ -199,6 +235,11 @@ def _solve(
 
 
 def log_norm(problem: Problem, x: Array) -> Array:
-    """Return log |g(x)|, with a finite derivative also where g = 0."""
+    """Return log |g(x)|, with a finite derivative also where g = 0.
+
+    Args:
+        problem: a problem on JAX arrays.
+        x: the point.
+    """
     square = jnp.sum(problem.gradient(x) ** 2)
     return 0.5 * jnp.log(jnp.maximum(square, jnp.finfo(square.dtype).tiny))

@@ -21,22 +21,40 @@ from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 
 
 def as_double(value: Array) -> Array:
-    """Keep arrays and tracers, turn plain numbers into float64: a new number does not recompile."""
+    """Return plain numbers as float64, arrays and tracers as they are.
+
+    JAX compiles anew for a new plain number, but not for a new array.
+
+    Args:
+        value: a number or an array.
+    """
     return np.float64(value) if isinstance(value, float | int) else value
 
 
 class Estimate(NamedTuple):
-    """Lam(x), and the vector that warm-starts the estimate at a point close by."""
+    """An estimate of the largest curvature at a point.
+
+    Attributes:
+        curvature: Lam(x).
+        z: the vector that warm-starts the estimate at a point close by.
+    """
 
     curvature: Array
     z: Array
 
 
 class Estimator(eqx.Module):
-    """Estimates the largest curvature at a point."""
+    """Estimates Lam(x), the largest curvature at a point; differentiable in x.
+
+    See docs/mathematics.md, section 5.
+    """
 
     def start(self, problem: Problem) -> Array:
-        """Return the vector to begin with; fixed, so that results repeat."""
+        """Return the vector to begin with; fixed, so that results repeat.
+
+        Args:
+            problem: the problem whose curvature is estimated.
+        """
         z = np.random.default_rng(0).standard_normal(problem.n)
         return jnp.asarray(z / np.linalg.norm(z))
 
@@ -45,7 +63,14 @@ class Estimator(eqx.Module):
         """Return the estimate at ``x``, warm-started from ``z``."""
 
     def along(self, problem: Problem, here: Point, there: Point, z: Array) -> Estimate:
-        """Return the estimate averaged over the segment between two points (two nodes)."""
+        """Return the estimate averaged over the segment between two points (two Gauss nodes).
+
+        Args:
+            problem: a problem on JAX arrays.
+            here: one end.
+            there: the other end.
+            z: the vector of the last estimate, or of :meth:`start`.
+        """
         nodes = [(1 - tau) * here.x + tau * there.x for tau in SEGMENT_NODES]
         first, last = (self(problem, node, z) for node in nodes)
         return Estimate(0.5 * (first.curvature + last.curvature), last.z)
@@ -56,14 +81,23 @@ class Estimator(eqx.Module):
 
 
 class PowerIteration(Estimator):
-    """z <- Hz/|Hz| until z changes by less than ``tol``, at most ``steps`` times; Lam = z.Hz.
+    """Power iteration on the Hessian: z <- Hz/|Hz|, then Lam = z.Hz.
 
-    That last product makes the vector for the next point: with ``steps=0`` an estimate costs one
+    The last product makes the vector for the next point: with ``steps=0`` an estimate costs one
     product, good enough where points are close and the warm start is too. z is held fixed in
-    differentiation, so the derivative is D^3 f[z, z, .]. Never above the true value before it is
-    multiplied by ``safety``. The warm start is stirred with ``stir`` parts of a fixed random
-    direction: where two eigenvalues change places along the way, an unstirred z would stay with
-    the one that was largest before.
+    differentiation, so the derivative is D^3 f[z, z, .]. The estimate is never above the true
+    value before it is multiplied by ``safety``.
+
+    Args:
+        steps: at most this many steps, besides the last product; 10 by default.
+        tol: stop where a step changes z by less than this.
+        safety: the factor of the estimate, at least 1; 1 by default.
+        stir: the share of a fixed random direction that is added to the warm start. Where two
+            eigenvalues change places along the way, z without it would stay with the one that
+            was largest before.
+
+    Raises:
+        InputError: ``steps`` is negative, or ``safety`` below 1.
     """
 
     steps: int = eqx.field(default=10, static=True)
@@ -127,7 +161,11 @@ def _unit(product: Array, old: Array) -> Array:
 
 
 class Global(Estimator):
-    """One constant for all points: a known bound, or the curvature at a reference point."""
+    """One constant for all points: a known bound, or the curvature at a reference point.
+
+    Args:
+        constant: the curvature.
+    """
 
     constant: Array = eqx.field(converter=as_double)
 
@@ -139,7 +177,12 @@ class Global(Estimator):
 
 
 class L0L1(Estimator):
-    """Lam = L0 + L1 |g(x)|; its derivative is L1 H g/|g|."""
+    """Lam = L0 + L1 |g(x)|; its derivative is L1 H g/|g|.
+
+    Args:
+        L0: the curvature where the gradient is zero, not negative.
+        L1: what the curvature gains by gradient norm, not negative.
+    """
 
     L0: Array = eqx.field(converter=as_double)
     L1: Array = eqx.field(converter=as_double)
@@ -152,7 +195,21 @@ class L0L1(Estimator):
 
     @classmethod
     def fit(cls, norms: Array, curvatures: Array) -> L0L1:
-        """Return the upper envelope of points (|g|, lambda_max) with the least total excess."""
+        """Return the line above all points (|g|, lambda_max) with the least total excess.
+
+        Args:
+            norms: gradient norms, finite.
+            curvatures: the largest curvatures at the same points, finite.
+
+        Raises:
+            InputError: there are no points, the numbers of norms and curvatures differ, or one of
+                them is not finite.
+
+        Examples:
+            >>> fitted = L0L1.fit([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
+            >>> round(float(fitted.L0), 6), round(float(fitted.L1), 6)
+            (1.0, 1.0)
+        """
         from scipy.optimize import linprog
 
         norms, curvatures = np.asarray(norms, dtype=float), np.asarray(curvatures, dtype=float)
@@ -177,7 +234,15 @@ class L0L1(Estimator):
 
 
 def check_hvp(problem: Problem, who: str) -> None:
-    """Refuse a problem without Hessian-vector products."""
+    """Refuse a problem without Hessian-vector products.
+
+    Args:
+        problem: the problem.
+        who: what needs them, for the message.
+
+    Raises:
+        InputError: the problem has none.
+    """
     if not problem.has_hvp:
         raise InputError(
             f"{who} needs Hessian-vector products, which {type(problem).__name__} does not have: "

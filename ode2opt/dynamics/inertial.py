@@ -18,25 +18,61 @@ from ode2opt.problems._arrays import Array
 def ishd(
     v: Array, g: Array, damping: Array, beta: Array, gamma: Array, dbeta: Array
 ) -> tuple[Array, Array]:
-    """Return (x', v') given v and the gradient; ``damping`` is alpha/t."""
+    """Return (x', v') of the inertial system at a state.
+
+        x' = v - beta g,   v' = -(alpha/t) x' + (beta' - gamma) g
+
+    Args:
+        v: the velocity of the first-order form.
+        g: the gradient at x, divided by the instance's curvature scale.
+        damping: alpha/t.
+        beta: the Hessian damping at t.
+        gamma: the weight of the gradient at t.
+        dbeta: the derivative of ``beta`` at t.
+    """
     moved = v - beta * g
     return moved, -damping * moved + (dbeta - gamma) * g
 
 
 def eigac_step(u: Array, g: Array, a: Array, c: Array, d: Array) -> tuple[Array, Array]:
-    """Return the move e of an iteration and the next u, given u and the gradient."""
+    """Return the move e = u - a g of an iteration and the next velocity u - d e - c g.
+
+    Args:
+        u: the velocity, times h.
+        g: the gradient at x.
+        a: the step along the gradient.
+        c: the gradient's weight in the next velocity.
+        d: the damping.
+
+    Returns:
+        The pair (e, next u); the next point is x + e.
+    """
     e = eigac_move(u, g, a)
     return e, eigac_velocity(e, g, a, c, d)
 
 
 def eigac_move(u: Array, g: Array, a: Array) -> Array:
-    """Return e, by which x moves."""
+    """Return e = u - a g, by which x moves.
+
+    Args:
+        u: the velocity, times h.
+        g: the gradient at x.
+        a: the step along the gradient.
+    """
     return u - a * g
 
 
 def eigac_velocity(e: Array, g: Array, a: Array, c: Array, d: Array) -> Array:
-    """Return the next u after a move.
+    """Return the velocity u - d e - c g after a move.
 
-    u - d e - c g is written as (1 - d) e + (a - c) g, as the solver has it: the same roundings.
+    With e = u - a g this is (1 - d) e + (a - c) g, which is how it is computed: the solver has
+    the same form, and so the same rounding.
+
+    Args:
+        e: the move, from :func:`eigac_move`.
+        g: the gradient before the move.
+        a: the step along the gradient.
+        c: the gradient's weight in the next velocity.
+        d: the damping.
     """
     return (1 - d) * e + (a - c) * g

@@ -13,7 +13,16 @@ Numbers = tuple[Array, Array, Array]
 
 
 def iterates(numbers: Numbers, problem: Problem, x0: Array) -> Array:
-    """Return x_0..x_K for tables (a, c, d) of length K, already divided by the scale."""
+    """Return the points of EIGAC.
+
+    Args:
+        numbers: the tables (a, c, d), K numbers each, already divided by the curvature scale.
+        problem: a problem on JAX arrays (:func:`ode2opt.dynamics.to_jax`).
+        x0: the start, n numbers.
+
+    Returns:
+        x_0..x_K, an array of (K + 1) x n.
+    """
 
     def step(state: tuple[Array, Array], row: Numbers) -> tuple[tuple[Array, Array], Array]:
         x, u = state

@@ -28,7 +28,19 @@ _NOT_STATIC = ("_start", "_sparse_transposed", "_last_bend", "_signs", "_one_hot
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Run ``function`` with JAX in double precision, whatever the global setting is."""
+    """Make a function run with JAX in double precision, whatever the global setting is.
+
+    Args:
+        function: any function that uses JAX.
+
+    Returns:
+        A function of the same arguments.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> double(lambda: jnp.zeros(3).dtype)()
+        dtype('float64')
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -39,7 +51,14 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def refuse_single_precision(*trees: Any) -> None:
-    """Refuse to be traced by a transformation that was started in single precision."""
+    """Refuse to be traced by a transformation that was started in single precision.
+
+    Args:
+        *trees: the arguments of the function that is traced.
+
+    Raises:
+        InputError: one of them holds a JAX tracer while JAX is in single precision.
+    """
     traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
     if traced and not jax.config.jax_enable_x64:
         raise InputError(
@@ -53,15 +72,34 @@ def to_jax(problem: Problem) -> Problem:
     """Return the problem on dense float64 JAX arrays, as a pytree for jit, vmap and grad.
 
     Two problems of the same kind and shape have the same tree structure: what was compiled for one
-    serves the other, and ``stack`` makes a batch of them. A problem that is such a tree already,
-    traced or not, is returned as it is.
+    serves the other, and ``stack`` makes a batch of them.
+
+    Args:
+        problem: a problem on arrays of any library. One that is such a tree already, traced or
+            not, is returned as it is.
+
+    Raises:
+        InputError: the problem is a function with a gradient of its own, or a kind of problem that
+            does not list its arrays.
+
+    Examples:
+        >>> from ode2opt.dynamics import double, to_jax
+        >>> import jax
+        >>> double(jax.jit(to_jax(problem).value))(np.zeros(3))
     """
     return jax.tree.map(_dense, _twin(problem))
 
 
 @double
 def stack(problems: list[Problem]) -> Problem:
-    """Return problems of one kind and shape as one batch, for vmap over its leading axis."""
+    """Return problems as one batch, for vmap over its leading axis.
+
+    Args:
+        problems: problems of one kind and shape.
+
+    Raises:
+        InputError: their kinds or shapes differ.
+    """
     twins = [jax.tree.flatten(_twin(problem)) for problem in problems]
     if len({(tree, tuple(map(np.shape, leaves))) for leaves, tree in twins}) != 1:
         raise InputError("Problems of different kinds or shapes cannot be stacked into a batch.")
@@ -134,10 +172,13 @@ def _dense(leaf: Array) -> Array:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ColumnMajorMatrix:
-    """A matrix kept by columns: ``A @ x`` and ``A.T @ r`` take half the time of one kept by rows.
+    """A matrix stored by columns: ``A @ x`` and ``A.T @ r`` take half the time of one by rows.
 
-    XLA's products with a vector like long contiguous runs, and problems have more rows than
-    columns.
+    XLA's products with a vector are fastest along contiguous memory, and problems have more rows
+    than columns.
+
+    Args:
+        T: the transposed matrix, n x N.
     """
 
     T: Array
@@ -175,7 +216,12 @@ def _register(kind: type[Problem]) -> None:
 
 
 class JaxFunction(Problem):
-    """A function written with jax.numpy, differentiated where it is traced."""
+    """A function written with jax.numpy, differentiated where it is traced.
+
+    Args:
+        fun: takes x and returns a scalar.
+        n: the number of variables.
+    """
 
     def __init__(self, fun: Callable[[Array], Array], n: int) -> None:
         self.fun = fun

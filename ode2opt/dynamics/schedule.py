@@ -17,13 +17,28 @@ TimeFunction = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Tables a_k, c_k, d_k for k = 0..K-1 of
+    """The coefficients of K iterations of EIGAC: one number each of a, c and d per iteration.
 
-        e = u - a g;   x <- x + e;   u <- u - d e - c g,   u_0 = a_0 g(x_0).
+    Iteration k = 0..K-1 at the gradient g = g(x) is (docs/mathematics.md, section 2)
+
+        e = u - a_k g;   x <- x + e;   u <- u - d_k e - c_k g,   u_0 = a_0 g(x_0).
 
     K is the horizon: the number of iterations the schedule is made for. ``a`` and ``c`` have the
     dimension of a step; a schedule learned for curvature 1 is divided by the instance's scale
     with :meth:`scaled`.
+
+    Args:
+        a: K finite numbers, the step along the gradient; kept as a read-only float64 copy.
+        c: K finite numbers, the gradient's weight in the next velocity.
+        d: K finite numbers, the damping; alpha h / t where the schedule discretises an ODE.
+
+    Raises:
+        InputError: a table is not a row of finite real numbers, or their lengths differ.
+
+    Examples:
+        >>> from ode2opt import Schedule
+        >>> Schedule.heavy_ball(s=0.5, mu=0.9, K=100)
+        Schedule(100 iterations, a 0.5, c 0.5, d 0.1)
     """
 
     a: np.ndarray
@@ -56,7 +71,14 @@ class Schedule:
         return f"Schedule({many(len(self), 'iteration')}, {', '.join(spans)})"
 
     def rows(self, first: int = 0) -> Iterator[tuple[float, float, float]]:
-        """Yield (a_k, c_k, d_k) from k = ``first`` on, as plain numbers."""
+        """Yield (a_k, c_k, d_k) as plain numbers.
+
+        Args:
+            first: the iteration to begin with, 0 by default.
+
+        Yields:
+            The three numbers of each iteration from ``first`` on.
+        """
         for low in range(first, len(self), CHUNK):
             part = slice(low, low + CHUNK)
             yield from zip(
@@ -64,12 +86,26 @@ class Schedule:
             )
 
     def scaled(self, L: float) -> Schedule:
-        """Return the schedule for problems whose curvature is ``L`` times larger."""
+        """Return the schedule for problems whose curvature is ``L`` times larger: a/L, c/L, d.
+
+        Args:
+            L: the ratio of curvatures, a positive number.
+
+        Raises:
+            InputError: ``L`` is not a positive finite number.
+        """
         L = as_positive(L, "The scale")
         return Schedule(self.a / L, self.c / L, self.d)
 
     def first(self, K: int) -> Schedule:
-        """Return the first K iterations, or all where there are fewer."""
+        """Return the first iterations, or all where there are fewer.
+
+        Args:
+            K: how many, at least 1.
+
+        Raises:
+            InputError: ``K`` is no positive whole number.
+        """
         return Schedule(*(row[: _horizon(K)] for row in (self.a, self.c, self.d)))
 
     @classmethod
@@ -84,7 +120,29 @@ class Schedule:
         t0: float,
         K: int,
     ) -> Schedule:
-        """Discretise coefficients: a = h beta, c = h^2 (gamma - beta'), d = alpha h / t."""
+        """Discretise the inertial system by Euler's method with step h at times t_k = t0 + k h.
+
+            a_k = h beta(t_k),   c_k = h^2 (gamma(t_k) - beta'(t_k)),   d_k = alpha h / t_k
+
+        Args:
+            alpha: the viscous damping, positive.
+            beta: the Hessian damping as a function of an array of times.
+            gamma: the weight of the gradient, likewise.
+            dbeta: the derivative of ``beta``, likewise.
+            h: the step, positive.
+            t0: the first time, above alpha h.
+            K: the number of iterations, at least 1.
+
+        Raises:
+            InputError: not t0 > alpha h > 0, ``K`` is no positive whole number, or a number is not
+                finite.
+
+        Examples:
+            >>> def constant(t):
+            ...     return 0 * t + 1
+            >>> Schedule.from_coefficients(3, constant, constant, np.zeros_like, h=0.1, t0=1, K=5)
+            Schedule(5 iterations, a 0.1, c 0.01, d 0.214 to 0.3)
+        """
         if not t0 > alpha * h > 0:
             raise InputError(
                 f"t0 = {t0} must exceed alpha h = {alpha * h:g}, and both be positive."
@@ -94,22 +152,44 @@ class Schedule:
 
     @classmethod
     def gradient_descent(cls, s: float, K: int) -> Schedule:
-        """Gradient descent with step ``s``: d = 1, a = c = s. Its first iteration is idle."""
+        """Return gradient descent x <- x - s g as a schedule: a = c = s, d = 1.
+
+        The first iteration does not move: u_0 = a_0 g makes its e zero.
+
+        Args:
+            s: the step, usually 1/L.
+            K: the number of iterations, at least 1.
+        """
         ones = np.ones(_horizon(K))
         return cls(s * ones, s * ones, ones)
 
     @classmethod
     def heavy_ball(cls, s: float, mu: float, K: int) -> Schedule:
-        """Heavy ball with step ``s`` and momentum ``mu``: c = a, d = 1 - mu."""
+        """Return Polyak's heavy ball as a schedule: a = c = s, d = 1 - mu.
+
+        Its iteration is x <- x - s g + mu (x - x_old).
+
+        Args:
+            s: the step.
+            mu: the momentum, usually in [0, 1).
+            K: the number of iterations, at least 1.
+        """
         ones = np.ones(_horizon(K))
         return cls(s * ones, s * ones, (1 - mu) * ones)
 
     @classmethod
     def nesterov(cls, s: float, mu: np.ndarray) -> Schedule:
-        """Nesterov with step ``s`` and momenta mu_0..mu_K; iterates are the extrapolated points.
+        """Return Nesterov's method as a schedule; the iterates are its extrapolated points.
 
         a_k = s (1 + mu_k), c_k = s (1 + mu_k - mu_{k+1}), d_k = 1 - mu_{k+1}. The first iteration
-        is idle and the second a plain gradient step: no iterate depends on mu_0 and mu_1.
+        does not move and the second is a plain gradient step: no iterate depends on mu_0 and mu_1.
+
+        Args:
+            s: the step, usually 1/L.
+            mu: the momenta mu_0..mu_K, for K iterations.
+
+        Raises:
+            InputError: ``mu`` is not a row of at least two numbers.
         """
         mu = np.asarray(mu, dtype=np.float64)
         if mu.ndim != 1 or len(mu) < 2:

@@ -27,14 +27,27 @@ FEW = 16  # so many more than parameters there are may they be
 
 
 def kind_of(coefficients: Coefficients) -> str:
-    """Return the name of a kind."""
+    """Return the name under which coefficients are listed in ``COEFFICIENTS``.
+
+    Args:
+        coefficients: of one of the kinds that are listed.
+    """
     return next(name for name, kind in COEFFICIENTS.items() if type(coefficients) is kind)
 
 
 def restored(
     kind: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
 ) -> Coefficients:
-    """Return coefficients from plain values, as a method file holds them."""
+    """Return coefficients from plain values, as a method file holds them.
+
+    Args:
+        kind: a name in ``COEFFICIENTS``.
+        settings: the value of :attr:`Coefficients.settings`.
+        parameters: the value of :meth:`Coefficients.parameters`.
+
+    Raises:
+        InputError: the kind is unknown, or its settings and parameters do not fit together.
+    """
     if kind not in COEFFICIENTS:
         raise unknown_name("kind of coefficients", kind, COEFFICIENTS)
     size = sum(np.size(values) for values in parameters.values())

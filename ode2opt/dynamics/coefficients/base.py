@@ -22,7 +22,16 @@ FIT_POINTS = 400
 
 
 class Curves(NamedTuple):
-    """The coefficients and their derivatives at times ``t``."""
+    """The coefficients and their derivatives at some times.
+
+    Attributes:
+        t: the times.
+        beta: the Hessian damping there.
+        gamma: the weight of the gradient.
+        dbeta: the first derivative of beta.
+        dgamma: the first derivative of gamma.
+        d2beta: the second derivative of beta.
+    """
 
     t: Array
     beta: Array
@@ -33,15 +42,24 @@ class Curves(NamedTuple):
 
 
 def derivative(curve: TimeFunction) -> TimeFunction:
-    """Return a curve's derivative; forward mode, which nests well."""
+    """Return the derivative of a function of time, by forward differentiation, which nests well.
+
+    Args:
+        curve: a function of one time, written with jax.numpy.
+    """
     return lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
 
 
 class Coefficients(eqx.Module):
-    """A kind of coefficients: a subclass gives ``alpha``, ``beta``, ``gamma`` and ``fit_to``.
+    """The coefficients alpha, beta(t) and gamma(t) of the inertial system.
 
-    Derivatives come from automatic differentiation. All functions take one time; ``curves`` takes
-    many. Coefficients are learned for curvature 1 and divided by the instance's scale.
+    They are those of docs/mathematics.md, section 1. A subclass gives ``beta``, ``gamma``,
+    ``fit_to`` and ``settings``. Derivatives come from automatic differentiation. All functions
+    take one time; ``curves`` takes many. Coefficients are learned for curvature 1 and divided by
+    the instance's scale.
+
+    Attributes:
+        alpha: the viscous damping, a scalar above 1.
     """
 
     alpha: Array
@@ -53,17 +71,36 @@ class Coefficients(eqx.Module):
 
     @abstractmethod
     def beta(self, t: Array) -> Array:
-        """Return the Hessian damping at time ``t``."""
+        """Return the Hessian damping.
+
+        Args:
+            t: a time, positive.
+        """
 
     @abstractmethod
     def gamma(self, t: Array) -> Array:
-        """Return the weight of the gradient at time ``t``."""
+        """Return the weight of the gradient.
+
+        Args:
+            t: a time, positive.
+        """
 
     @abstractmethod
     def fit_to(
         self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
     ) -> Self:
-        """Return coefficients of this kind close to the given curves on [t0, t1]."""
+        """Return coefficients of this kind, with this alpha, close to given curves.
+
+        Args:
+            beta: the Hessian damping as a function of one time, in NumPy or JAX.
+            gamma: the weight of the gradient, likewise.
+            t0: the beginning of the interval that is fitted; 1 by default.
+            t1: its end; 21 by default, 500 iterations of step 0.04.
+
+        Raises:
+            InputError: not 0 < t0 < t1, or a curve is not finite, or not positive where this kind
+                can only be positive.
+        """
 
     @property
     @abstractmethod
@@ -72,15 +109,26 @@ class Coefficients(eqx.Module):
 
     @classmethod
     def blank(cls, **settings: Any) -> Self:
-        """Return coefficients of a given shape, whose parameters are to be filled in."""
+        """Return coefficients of a given shape, whose parameters are to be filled in.
+
+        Args:
+            **settings: the value of :attr:`settings`.
+        """
         return cls(**settings)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name."""
+        """Return all arrays by name, as NumPy arrays."""
         return {name: np.asarray(leaf) for name, leaf in named_arrays(self)}
 
     def with_parameters(self, values: Mapping[str, np.ndarray]) -> Self:
-        """Return a copy with other arrays of the same names and shapes."""
+        """Return a copy with other arrays.
+
+        Args:
+            values: arrays of the names and shapes that :meth:`parameters` has.
+
+        Raises:
+            InputError: names or shapes differ.
+        """
         own = named_arrays(self)
         if (names := {name for name, _ in own}) != set(values):
             raise InputError(f"Parameters {sorted(names)} are due, not {sorted(values)}.")
@@ -93,23 +141,54 @@ class Coefficients(eqx.Module):
         return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), filled), rest)
 
     def dbeta(self, t: Array) -> Array:
-        """Return the derivative of beta at time ``t``."""
+        """Return the derivative of beta.
+
+        Args:
+            t: a time, positive.
+        """
         return derivative(self.beta)(t)
 
     @double
     def curves(self, t: Array) -> Curves:
-        """Return coefficients, first derivatives and beta's second one, as NumPy arrays."""
+        """Return beta, gamma and their derivatives as NumPy arrays.
+
+        Args:
+            t: a row of times.
+        """
         t = jnp.asarray(t, dtype=jnp.float64)
         return Curves(*(np.asarray(values) for values in _curves(self, t)))
 
     def numbers(self, t: Array, h: Array) -> tuple[Array, Array, Array]:
-        """Return a = h beta, c = h^2 (gamma - beta'), d = alpha h / t at an array of times."""
+        """Return the numbers of EIGAC: a = h beta, c = h^2 (gamma - beta'), d = alpha h / t.
+
+        Args:
+            t: a row of times.
+            h: the step.
+
+        Returns:
+            The rows (a, c, d), as JAX arrays that can be differentiated.
+        """
         beta, gamma, dbeta = (jax.vmap(f)(t) for f in (self.beta, self.gamma, self.dbeta))
         return h * beta, h**2 * (gamma - dbeta), self.alpha * h / t
 
     @double
     def schedule(self, h: float, t0: float, K: int, scale: float = 1.0) -> Schedule:
-        """Return the Euler discretisation: ``K`` iterations for curvature ``scale``."""
+        """Return the Euler discretisation as a schedule (docs/mathematics.md, section 2).
+
+        Args:
+            h: the step, positive.
+            t0: the first time, above alpha h.
+            K: the number of iterations, at least 1.
+            scale: the curvature of the problem, positive; 1 by default.
+
+        Raises:
+            InputError: one of them is out of its range.
+
+        Examples:
+            >>> from ode2opt.dynamics import Spline
+            >>> len(Spline().schedule(h=0.04, t0=1.0, K=500, scale=2.0))
+            500
+        """
         alpha = float(self.alpha)
         check_times(alpha, h, t0)
         t = jnp.asarray(t0 + h * np.arange(as_count(K, "K")), dtype=jnp.float64)
@@ -118,7 +197,14 @@ class Coefficients(eqx.Module):
 
 
 def named_arrays(tree: Any) -> list[tuple[str, Array]]:
-    """Return the floating arrays of a tree with the names of their places."""
+    """Return the floating-point arrays of a JAX tree with the names of their places.
+
+    Args:
+        tree: any pytree, such as coefficients.
+
+    Returns:
+        Pairs such as ("log_beta.parameters", array), in the tree's order.
+    """
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
     return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]
 
@@ -136,7 +222,14 @@ def _numbers(coefficients: Coefficients, t: Array, h: Array) -> tuple[Array, Arr
 
 
 def as_alpha(alpha: Array) -> np.ndarray:
-    """Return alpha as a float64 scalar, refusing what is not above 1."""
+    """Return alpha as a float64 scalar.
+
+    Args:
+        alpha: a number above 1.
+
+    Raises:
+        InputError: it is not above 1.
+    """
     if not float(alpha) > 1:
         raise InputError(f"alpha is {float(alpha):g}: it must be above 1.")
     return np.asarray(alpha, dtype=np.float64)
@@ -145,7 +238,19 @@ def as_alpha(alpha: Array) -> np.ndarray:
 def samples(
     curve: TimeFunction, t0: float, t1: float, what: str, positive: bool
 ) -> tuple[Array, Array]:
-    """Return times even in log t and a curve's values there, checked."""
+    """Return times that are even in log t, and a curve's values there.
+
+    Args:
+        curve: a function of one time, in NumPy or JAX.
+        t0: the first time, positive.
+        t1: the last time, above ``t0``.
+        what: what errors call the curve.
+        positive: whether its values must be positive.
+
+    Raises:
+        InputError: the interval is empty, or a value is not finite, or not positive where it must
+            be.
+    """
     if not 0 < t0 < t1:
         raise InputError(f"A fit needs 0 < t0 < t1, not t0 = {t0:g} and t1 = {t1:g}.")
     t = np.geomspace(t0, t1, FIT_POINTS)

@@ -15,7 +15,21 @@ from ode2opt.problems._arrays import Array
 
 
 class Default(Coefficients):
-    """alpha, beta = C/h - C alpha/(2t), gamma = beta/h, or beta/h + beta' with ``corrected``."""
+    """The paper's hand-made coefficients, with a C that can be learned.
+
+        beta = C/h - C alpha/(2t),   gamma = beta/h, or beta/h + beta' with ``corrected``
+
+    See docs/mathematics.md, section 8.
+
+    Args:
+        C: the length of steps in units of 1/L, positive; 1 by default.
+        alpha: the viscous damping, above 1; 6 by default.
+        h: the step that the formulas are made for; 0.04 by default.
+        corrected: whether gamma has the term beta'; False, as in the paper, by default.
+
+    Raises:
+        InputError: ``C`` is not positive, or ``alpha`` not above 1.
+    """
 
     C: Array
     h: float = eqx.field(static=True)
@@ -45,7 +59,7 @@ class Default(Coefficients):
     def fit_to(
         self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
     ) -> Default:
-        """Fit C to beta by least squares; gamma follows."""
+        """Fit C to beta by least squares; gamma follows from it."""
         t, values = samples(beta, t0, t1, "beta", positive=True)
         shape = DefaultCoefficients(1.0, float(self.alpha), self.h).beta(t)
         C = shape @ values / (shape @ shape)

@@ -28,11 +28,25 @@ EDGE = 1e-6  # how close a fit comes to the ends of the interval for s
 
 
 class Feasible(Coefficients):
-    """beta = m (sqrt(s) + sqrt(s-d))^2 / (h Lam) and gamma = s beta/h + beta'.
+    """Coefficients that meet the stability condition for all values of their parameters.
+
+        beta = m (sqrt(s) + sqrt(s-d))^2 / (h Lam),   gamma = s beta/h + beta'
 
     Here s = d + (1-d) sigmoid(p) and d = alpha h/t; p and log Lam are splines in log t. Lam(t)
     models how the curvature falls along the way (1 at the start). Then d a <= c <= a, the
-    stability condition for that Lam with margin m, and w > 0 hold identically.
+    stability condition for that Lam with margin m, and w > 0 hold identically
+    (docs/mathematics.md, section 8).
+
+    Args:
+        alpha: the viscous damping, above 1; 6 by default.
+        margin: m, in (0, 1]; 0.97 by default.
+        h: the step that the condition is met for; 0.04 by default.
+        knots: the number of knots of each spline, at least 3; 9 by default.
+        t0: the first knot, above alpha h; 1 by default.
+        t1: the last knot; 21 by default.
+
+    Raises:
+        InputError: one of them is out of its range.
     """
 
     alpha: Array
@@ -55,7 +69,11 @@ class Feasible(Coefficients):
         self.log_curvature = SplineCurve(np.zeros(knots), t0, t1)
 
     def ratio(self, t: Array) -> Array:
-        """Return s = c/a, between d and 1."""
+        """Return s = c/a, between d and 1.
+
+        Args:
+            t: a time, positive.
+        """
         d = self.alpha * self.h / t
         return d + (1 - d) * jax.nn.sigmoid(self.shape(t))
 

@@ -26,7 +26,13 @@ DEGREE = 6
 
 
 class LogTimeCurve(eqx.Module):
-    """A smooth curve of log t on [t0, t1], linear in its parameters, straight beyond its ends."""
+    """A smooth function of log t on [t0, t1], linear in its parameters, a straight line beyond.
+
+    Args:
+        parameters: the weights of the basis functions.
+        t0: the beginning of the interval, positive.
+        t1: its end.
+    """
 
     parameters: Array
     t0: float = eqx.field(static=True)
@@ -34,22 +40,35 @@ class LogTimeCurve(eqx.Module):
 
     @property
     def count(self) -> int:
-        """What says how fine the curve is."""
+        """The setting that says how fine the curve is: the number of knots, or the degree."""
         return int(self.parameters.shape[-1])
 
     @abstractmethod
     def basis(self, position: Array) -> Array:
-        """Return the basis functions at a position in [0, 1] along log t."""
+        """Return the values of the basis functions.
+
+        Args:
+            position: where along log t: 0 at t0, 1 at t1.
+        """
 
     def position(self, t: Array) -> Array:
-        """Return where log t lies between the ends: 0 at t0, 1 at t1."""
+        """Return where log t lies between the ends: 0 at t0, 1 at t1.
+
+        Args:
+            t: a time, positive.
+        """
         return (jnp.log(t) - np.log(self.t0)) / np.log(self.t1 / self.t0)
 
     def __call__(self, t: Array) -> Array:
         return self.basis(self.position(t)) @ self.parameters
 
     def regressed(self, t: np.ndarray, values: np.ndarray) -> LogTimeCurve:
-        """Return the curve that fits values at times ``t`` by least squares."""
+        """Return the curve that fits given values by least squares.
+
+        Args:
+            t: times.
+            values: the values wanted there.
+        """
         with jax_precision():
             times = jnp.asarray(t)
             design = np.asarray(jax.vmap(lambda time: self.basis(self.position(time)))(times))
@@ -58,7 +77,7 @@ class LogTimeCurve(eqx.Module):
 
 
 class SplineCurve(LogTimeCurve):
-    """A natural cubic spline; its parameters are the values at knots even in log t."""
+    """A natural cubic spline; its parameters are the values at knots that are even in log t."""
 
     def basis(self, position: Array) -> Array:
         """Return the cardinal splines as sums of 1, u and the cubes (u - k)_+^3."""
@@ -106,7 +125,13 @@ class PolynomialCurve(LogTimeCurve):
 
 
 class LogTime(Coefficients):
-    """beta = exp(curve), gamma = exp(curve): positive whatever the parameters are."""
+    """Coefficients beta = exp(p(log t)) and gamma = exp(q(log t)), which are always positive.
+
+    Attributes:
+        alpha: the viscous damping, a scalar above 1.
+        log_beta: the curve p.
+        log_gamma: the curve q.
+    """
 
     alpha: Array
     log_beta: LogTimeCurve
@@ -146,7 +171,18 @@ class LogTime(Coefficients):
 
 
 class Spline(LogTime):
-    """Natural cubic splines in log t, started at the default coefficients."""
+    """Natural cubic splines in log t, started at the default coefficients.
+
+    Args:
+        alpha: the viscous damping, above 1; 6 by default.
+        knots: the number of knots, at least 3; 9 by default.
+        t0: the first knot, positive; 1 by default.
+        t1: the last knot; 21 by default.
+        C: of the default coefficients to start at, positive; 1 by default.
+
+    Raises:
+        InputError: one of them is out of its range.
+    """
 
     count_name = "knots"
 
@@ -160,7 +196,18 @@ class Spline(LogTime):
 
 
 class Polynomial(LogTime):
-    """Polynomials in log t, started at the default coefficients."""
+    """Polynomials in log t, started at the default coefficients.
+
+    Args:
+        alpha: the viscous damping, above 1; 6 by default.
+        degree: at least 1; 6 by default.
+        t0: the beginning of the interval, positive; 1 by default.
+        t1: its end; 21 by default.
+        C: of the default coefficients to start at, positive; 1 by default.
+
+    Raises:
+        InputError: one of them is out of its range.
+    """
 
     count_name = "degree"
 

@@ -28,9 +28,19 @@ _FUNCTIONS = {
 
 
 class Network(eqx.Module):
-    """t -> W3 . s(W2 s(W1 t + b1) + b2) + b3, in units of ``unit``.
+    """A network of one input with two hidden layers: unit (W3 . s(W2 s(W1 t + b1) + b2) + b3).
 
     The kinks of the first layer are spread over the horizon; ``regressed`` fits the last layer.
+
+    Args:
+        W1: weights of the first layer, one a unit.
+        b1: its offsets.
+        W2: square matrix of the second layer.
+        b2: its offsets.
+        W3: weights of the last layer.
+        b3: its offset, a scalar.
+        unit: the factor of the output.
+        activation: s: softplus, elu or relu.
     """
 
     W1: Array
@@ -44,7 +54,14 @@ class Network(eqx.Module):
 
     @classmethod
     def random(cls, rng: np.random.Generator, width: int, activation: str, t1: float) -> Network:
-        """Return a network with random inner layers and a last layer of zeros."""
+        """Return a network with random inner layers and a last layer of zeros.
+
+        Args:
+            rng: where the random numbers come from.
+            width: the size of both hidden layers.
+            activation: softplus, elu or relu.
+            t1: the last time that kinks are spread over.
+        """
         kinks = np.geomspace(0.5, t1, width) * rng.uniform(0.9, 1.1, width)
         W1 = rng.choice([-1.0, 1.0], width) / np.sqrt(kinks)
         W2 = rng.standard_normal((width, width)) / np.sqrt(width)
@@ -52,7 +69,11 @@ class Network(eqx.Module):
         return cls(W1, -W1 * kinks, W2, b2, np.zeros(width), np.zeros(()), 1.0, activation)
 
     def hidden(self, t: Array) -> Array:
-        """Return the last hidden layer at time ``t``."""
+        """Return the last hidden layer.
+
+        Args:
+            t: a time.
+        """
         s = _FUNCTIONS[self.activation]
         return s(self.W2 @ s(self.W1 * t + self.b1) + self.b2)
 
@@ -60,7 +81,12 @@ class Network(eqx.Module):
         return self.unit * (self.W3 @ self.hidden(t) + self.b3)
 
     def regressed(self, t: np.ndarray, values: np.ndarray) -> Network:
-        """Return the network whose last layer fits values at times ``t`` by least squares."""
+        """Return the network whose last layer fits given values by least squares.
+
+        Args:
+            t: times.
+            values: the values wanted there.
+        """
         with jax_precision():
             hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
         size = float(np.abs(values).mean())
@@ -73,7 +99,19 @@ class Network(eqx.Module):
 
 
 class Neural(Coefficients):
-    """Two networks, one for beta and one for gamma, started at the default coefficients."""
+    """Two networks of t, one for beta and one for gamma, started at the default coefficients.
+
+    Args:
+        alpha: the viscous damping, above 1; 6 by default.
+        width: the size of both hidden layers of each network; 50 by default.
+        activation: softplus (the default), elu or relu.
+        seed: of the random inner layers; 0 by default.
+        t1: the last time that the default coefficients are fitted to; 21 by default.
+        C: of the default coefficients to start at, positive; 1 by default.
+
+    Raises:
+        InputError: the activation is unknown, or a number is out of its range.
+    """
 
     alpha: Array
     beta_network: Network
@@ -117,6 +155,12 @@ class Neural(Coefficients):
 
     @classmethod
     def blank(cls, *, units: Sequence[float] = (1.0, 1.0), **settings: Any) -> Neural:
+        """Return networks of a given shape, whose parameters are to be filled in.
+
+        Args:
+            units: the factors of the outputs of beta and gamma.
+            **settings: the other arguments of :class:`Neural`.
+        """
         made = cls(**settings)
         networks = (
             replace(network, unit=float(unit))

@@ -15,7 +15,22 @@ from ode2opt.problems._arrays import Array
 
 
 class Table(Coefficients):
-    """beta and gamma at given times; constant beyond the last."""
+    """Coefficients given at some times, straight lines between them, constant outside.
+
+    Args:
+        times: at least two times, strictly rising.
+        betas: beta at these times: finite, none negative.
+        gammas: gamma at these times, likewise.
+        alpha: the viscous damping, above 1; 6 by default.
+
+    Raises:
+        InputError: lengths differ, times do not rise, or a value is negative or not finite.
+
+    Examples:
+        >>> from ode2opt.dynamics import Table
+        >>> float(Table([1, 3], [20.0, 10.0], [500.0, 300.0]).beta(2.0))
+        15.0
+    """
 
     times: Array
     betas: Array
@@ -46,6 +61,11 @@ class Table(Coefficients):
 
     @classmethod
     def blank(cls, *, count: int = 2) -> Table:  # type: ignore[override]
+        """Return a table of ones, to be filled in.
+
+        Args:
+            count: the number of times, at least 2.
+        """
         return cls(np.arange(1.0, count + 1), np.ones(count), np.ones(count))
 
     @property
