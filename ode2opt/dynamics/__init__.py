@@ -26,7 +26,7 @@ _LAZY = {
         "linear_margin", "stability_margin",
     ),
     "certificate": ("Certificate", "certificate_of"),
-    "worst_cases": ("WorstCase", "worst_case"),
+    "worst_cases": ("ExactWorstCase", "worst_case"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

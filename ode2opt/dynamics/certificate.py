@@ -28,7 +28,7 @@ from ode2opt.dynamics.estimators import Estimator, PowerIteration, check_hvp
 from ode2opt.dynamics.iterates import Numbers, iterates
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.worst_cases import WorstCase
+from ode2opt.dynamics.worst_cases import ExactWorstCase
 from ode2opt.errors import InputError, many, printable
 from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems.base import Problem
@@ -91,7 +91,7 @@ class Certificate(Displayed):
     traces: tuple[Trace, ...]
     times: tuple[float, float]
     smooth: bool = True
-    worst_case: WorstCase | None = None
+    worst_case: ExactWorstCase | None = None
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ LONGEST = 30
 
 
 @dataclass(frozen=True)
-class WorstCase:
+class ExactWorstCase:
     """The worst that a schedule's first ``N`` iterations can do (the first is idle and counts).
 
     Attributes:
@@ -30,7 +30,7 @@ class WorstCase:
     error: float
 
 
-def worst_case(schedule: Schedule, L: float, N: int) -> WorstCase:
+def worst_case(schedule: Schedule, L: float, N: int) -> ExactWorstCase:
     """Return the exact worst case of ``N`` iterations over all L-smooth convex functions.
 
     This is a theorem about these N iterations, up to the stated numerical error; both numbers are
@@ -47,7 +47,7 @@ def worst_case(schedule: Schedule, L: float, N: int) -> WorstCase:
     unit = schedule.scaled(1 / L)
     value, value_gap = _solve(unit, N, gradient=False)
     square, square_gap = _solve(unit, N, gradient=True)
-    return WorstCase(N, value, square, max(value_gap, square_gap))
+    return ExactWorstCase(N, value, square, max(value_gap, square_gap))
 
 
 def check_worst_case(N: int, K: int) -> int:
