@@ -192,7 +192,7 @@ def main() -> None:
     """Print the table."""
     options = FlowOptions(tol=EPS)
     target = FlowTarget(family(), options)
-    one = target.of(target.problem(TRAINING, 0), TRAINING, 0)
+    one = target.instance(target.problem(TRAINING, 0), TRAINING, 0)
     case = Case(one, options, target.start)
     kept = diffrax.RecursiveCheckpointAdjoint()
     heun, tsit5 = diffrax.Heun(), diffrax.Tsit5()

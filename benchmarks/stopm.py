@@ -55,7 +55,7 @@ def flow() -> float:
     options = FlowOptions(tol=EPS, batch=1)
     target = FlowTarget(family(), options)
     problem = target.problem(TRAINING, 0)
-    one = target.of(problem, TRAINING, 0)
+    one = target.instance(problem, TRAINING, 0)
     rules = target.rules
     stopm = StoPM(target.start, target.learnable, options, rules)
     forward = eqx.filter_jit(lambda rules: rules.stopping_time(target.start, one))
@@ -84,7 +84,7 @@ def sequence() -> float:
     known = SolvedBeforehand(source, options)
     target = SequenceTarget(source, options, MetricRecipe("spectral", "start"), known)
     problem = target.problem(TRAINING, 0)
-    one = target.of(problem, TRAINING, 0)
+    one = target.instance(problem, TRAINING, 0)
     stopm = StoPM(target.start, target.learnable, options, target.rules)
     forward = eqx.filter_jit(lambda: target.rules.stopping_time(target.start, one))
     works: dict[str, Callable[[], Any]] = {

@@ -172,7 +172,7 @@ def test_after_ctrl_c_train_names_the_command_that_goes_on(run_cli, tmp_path, mo
     rows = tmp_path / "rows.csv"
     train = ("train", "logistic", rows, "--target", "sequence", "--out", tmp_path / "run")
     for resume in ([], ["--resume"]):
-        monkeypatch.setattr("ode2opt.learning.begin.begun", lambda *args: Broken())
+        monkeypatch.setattr("ode2opt.learning.begin.start_run", lambda *args: Broken())
         monkeypatch.setattr("ode2opt.learning.begin.options_for", lambda *a: Broken())
         code, _, err = run_cli(*train, *resume)
         assert code == 1

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
-from ode2opt.learning.options import About, Options
+from ode2opt.learning.options import OptionInfo, Options
 
 Kinds = Mapping[str, type[Options]]
 
@@ -43,7 +43,7 @@ def options_of(kinds: Kinds) -> list[Shown]:
 def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Shown:
     """Return one option, given the field of each dataclass that has it."""
     owner, first = next(iter(owners.items()))
-    about: About = first.metadata["about"]
+    about: OptionInfo = first.metadata["about"]
     assert about.panel is not None
     kind, default = get_type_hints(kinds[owner])[first.name], first.default
     shown: bool | str = default is not None

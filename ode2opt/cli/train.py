@@ -45,7 +45,13 @@ from ode2opt.cli.outputs import (
     json_with,
 )
 from ode2opt.errors import WorkersLostError, needing
-from ode2opt.learning.options import FIRST, JUDGING, LEARNED, PROBLEMS, UPDATES
+from ode2opt.learning.options import (
+    LEARNED_PANEL,
+    MAIN_PANEL,
+    PROBLEMS_PANEL,
+    UPDATES_PANEL,
+    VALIDATION_PANEL,
+)
 from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
 from ode2opt.progress import live_training
 from ode2opt.terminal import command_again, facts_table, fail, out, say, write_json
@@ -83,21 +89,21 @@ MemoryOption = Annotated[
 ]
 OWN = options_of(TARGETS)
 OTHERS = [
-    Shown("target", TargetOption, Target(DEFAULT), FIRST),
-    Shown("out_dir", OutOption, None, FIRST),
-    Shown("resume", ResumeOption, False, FIRST),
-    Shown("split", SplitOption, None, PROBLEMS),
-    Shown("size", SizeOption, None, PROBLEMS),
-    Shown("p", PowerOption, 4, PROBLEMS),
-    Shown("l2", RidgeOption, 0.0, PROBLEMS),
-    Shown("intercept", InterceptOption, False, PROBLEMS),
-    Shown("label", LabelOption, None, PROBLEMS),
-    Shown("weights", WeightsOption, None, PROBLEMS),
-    Shown("missing", MissingOption, MissingChoice.error, PROBLEMS),
-    Shown("drop", DropOption, None, PROBLEMS),
-    Shown("columns", ColumnsOption, None, PROBLEMS),
-    Shown("decimal", DecimalOption, None, PROBLEMS),
-    Shown("memory", MemoryOption, None, LEARNED),
+    Shown("target", TargetOption, Target(DEFAULT), MAIN_PANEL),
+    Shown("out_dir", OutOption, None, MAIN_PANEL),
+    Shown("resume", ResumeOption, False, MAIN_PANEL),
+    Shown("split", SplitOption, None, PROBLEMS_PANEL),
+    Shown("size", SizeOption, None, PROBLEMS_PANEL),
+    Shown("p", PowerOption, 4, PROBLEMS_PANEL),
+    Shown("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
+    Shown("intercept", InterceptOption, False, PROBLEMS_PANEL),
+    Shown("label", LabelOption, None, PROBLEMS_PANEL),
+    Shown("weights", WeightsOption, None, PROBLEMS_PANEL),
+    Shown("missing", MissingOption, MissingChoice.error, PROBLEMS_PANEL),
+    Shown("drop", DropOption, None, PROBLEMS_PANEL),
+    Shown("columns", ColumnsOption, None, PROBLEMS_PANEL),
+    Shown("decimal", DecimalOption, None, PROBLEMS_PANEL),
+    Shown("memory", MemoryOption, None, LEARNED_PANEL),
     Shown("cluster", SharingOption, None, SHARING),
     Shown("workers", SharersOption, None, SHARING),
     Shown("json_file", JsonOption, None, RESULT),
@@ -114,7 +120,16 @@ OTHERS = [
 )
 @with_options(
     [*OTHERS, *OWN],
-    [FIRST, PROBLEMS, LEARNED, *PANELS, UPDATES, JUDGING, SHARING, RESULT],
+    [
+        MAIN_PANEL,
+        PROBLEMS_PANEL,
+        LEARNED_PANEL,
+        *PANELS,
+        UPDATES_PANEL,
+        VALIDATION_PANEL,
+        SHARING,
+        RESULT,
+    ],
     {"ctx": typer.Context, "problem": ProblemArgument, "dataset": DatasetArgument},
 )
 def train(
@@ -146,7 +161,7 @@ def train(
 
     with needing("learn"):
         from ode2opt.learning import comparison
-        from ode2opt.learning.begin import begun, options_for
+        from ode2opt.learning.begin import options_for, start_run
 
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
     names = ("target", *(one.name for one in OWN))
@@ -166,7 +181,7 @@ def train(
     ):
         try:
             helpers = _helpers(client)
-            training = begun(family, options, folder, resume, note, known, helpers)
+            training = start_run(family, options, folder, resume, note, known, helpers)
         except (KeyboardInterrupt, WorkersLostError) as error:
             kept = "the run is as it was" if resume else "nothing is kept"
             fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
@@ -180,7 +195,7 @@ def train(
         say_words(family.words, family.notes)
         for sentence in method.certificate["verdict"]:
             say(sentence)
-        say(comparison.words(method.statistics["fresh"]))
+        say(comparison.comparison_sentence(method.statistics["fresh"]))
     found = {name: value for name, value in method.statistics.items() if name != "courses"}
     write_json({"run": str(folder), "horizon": method.horizon} | found, json_file)
 

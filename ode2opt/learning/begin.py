@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import InputError
-from ode2opt.learning.flow.given import with_given
+from ode2opt.learning.flow.given import with_named_coefficients
 from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
-from ode2opt.learning.run import Callback, LearningRun, Note
+from ode2opt.learning.run import Callback, LearningRun, Log
 from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.instant_run import InstantRun
 from ode2opt.learning.sequence.options import SequenceOptions
@@ -23,7 +23,7 @@ from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
 PLANS: dict[str, Planner[Any, Any]] = {"flow": flow_plan, "sequence": sequence_plan}
-"""How each target is begun."""
+"""How each target begins."""
 
 
 def learn(
@@ -68,44 +68,73 @@ def learn(
             f"Family.from_dataset and Family.from_arrays."
         )
     made = options_for(options, memory is not None, out if resume else None)
-    return begun(family, made, out, resume, memory=memory, helpers=helpers).run(callback)
+    return start_run(family, made, out, resume, memory=memory, helpers=helpers).run(callback)
 
 
 def options_for(
-    given: Mapping[str, Any], remembering: bool = False, resumed: str | Path | None = None
+    given: Mapping[str, Any], with_memory: bool = False, resume_from: str | Path | None = None
 ) -> Options:
-    """Return the options of a run: those given and, of a run that is resumed, those that it has.
+    """Return the checked options of a run, from keywords and, on resuming, from the run's folder.
 
-    With a memory the target is a sequence, unless another is named.
+    Args:
+        given: keywords of :func:`learn`: ``target`` and the fields of its options.
+        with_memory: whether the run begins with a memory; the target is then "sequence" unless
+            another is given. False by default.
+        resume_from: the folder of the run to resume; its stored options hold where none is given.
+            None (the default) is a new run.
+
+    Returns:
+        The options, of the class that the target names.
+
+    Raises:
+        InputError: for an unknown option or value, or a target other than the stored one.
     """
-    given = ({"target": SequenceOptions.target} if remembering else {}) | dict(given)
-    given = with_given(given)
-    if resumed is None:
+    given = ({"target": SequenceOptions.target} if with_memory else {}) | dict(given)
+    given = with_named_coefficients(given)
+    if resume_from is None:
         return make_options(given)
-    stored = read_config(resumed)["options"]
+    stored = read_config(resume_from)["options"]
     asked = given.get("target", stored["target"])
     if asked != stored["target"]:
         raise InputError(
-            f"{resumed} belongs to another configuration: target is {stored['target']!r} there and "
-            f"{asked!r} here."
+            f"{resume_from} belongs to another configuration: target is {stored['target']!r} there "
+            f"and {asked!r} here."
         )
     return make_options(stored | given)
 
 
-def begun(
+def start_run(
     family: Family,
     options: Options,
     out: str | Path | None,
     resume: bool,
-    note: Note = lambda text: None,
+    log: Log = lambda text: None,
     memory: Memory | None = None,
     helpers: Helpers = ALONE,
 ) -> LearningRun[Any]:
-    """Return a run that is ready to go; without steps it is that of an instant method."""
+    """Return a run that is set up and ready: call its ``run``.
+
+    With ``options.steps`` = 0 it makes an instant method, otherwise it trains.
+
+    Args:
+        family: the problems to learn from.
+        options: of :func:`options_for`.
+        out: the run's folder; None keeps nothing on disk.
+        resume: whether to go on with the run that is in ``out``.
+        log: called with one line of text about each step of the set-up that takes long.
+        memory: what earlier solves have learned, for the target "sequence" only; None by default.
+        helpers: runs the independent tasks of training; by default this process does.
+
+    Returns:
+        A :class:`~ode2opt.learning.run.LearningRun`.
+
+    Raises:
+        InputError: for a memory with another target, or a folder that cannot be used.
+    """
     if memory is not None:
         if not isinstance(options, SequenceOptions):
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
     if isinstance(options, SequenceOptions) and not options.steps:
-        return InstantRun(family, options, out, resume, note, memory, helpers)
-    return Training(family, options, out, resume, note, memory, helpers, PLANS[options.target])
+        return InstantRun(family, options, out, resume, log, memory, helpers)
+    return Training(family, options, out, resume, log, memory, helpers, PLANS[options.target])

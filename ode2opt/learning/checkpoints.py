@@ -1,4 +1,4 @@
-"""A tree of arrays as a checkpoint holds it: its leaves by their numbers, in double precision."""
+"""A tree of arrays as a checkpoint stores it: one array for each leaf, named by its number."""
 
 from __future__ import annotations
 
@@ -18,13 +18,32 @@ Tree = TypeVar("Tree")
 
 @double
 def packed(tree: Any) -> dict[str, np.ndarray]:
-    """Return a tree's arrays by name."""
+    """Return the leaves of a tree as NumPy arrays, for a checkpoint.
+
+    Args:
+        tree: any JAX pytree of arrays.
+
+    Returns:
+        The arrays by the names "0000", "0001", ... in the order of ``jax.tree.leaves``.
+    """
     return {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
 
 
 @double
 def unpacked(found: dict[str, np.ndarray], like: Callable[[], Tree]) -> Tree:
-    """Return the tree that was packed; ``like`` makes one of its kind, for the structure."""
+    """Return the tree that :func:`packed` took apart.
+
+    Args:
+        found: the arrays by name.
+        like: makes a tree of the same structure, shapes and types; its values are not used.
+
+    Returns:
+        The tree, in double precision.
+
+    Raises:
+        InputError: if a name, a shape or a type differs from those of ``like()``, or a number is
+            not finite.
+    """
     leaves, structure = jax.tree.flatten(like())
     return jax.tree.unflatten(structure, _in_places(found, leaves))
 

@@ -1,4 +1,4 @@
-"""A method beside others: the same problems, the same start points, oracle calls and seconds."""
+"""A method compared with baselines: the same problems and starts, oracle calls and seconds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result
 from ode2opt.threads import one_thread
 
-RIVALS: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
+BASELINES: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
-MOST_POINTS = 100  # of a course
-ALIKE = 1.05  # a ratio up to which numbers count as the same
+MOST_POINTS = 100  # of a curve
+SAME_RATIO = 1.05  # a ratio up to which numbers count as the same
 
 
 class ProblemSet(NamedTuple):
     """Problems with their start points, and how they are solved.
 
-    Of several ``times`` the fastest is kept: the others were disturbed.
+    Attributes:
+        problems: the problems.
+        starts: the start point of each.
+        tol: the gradient norm to reach.
+        times: how often each solve is repeated; the fastest counts, because the others were
+            disturbed. 1 by default.
     """
 
     problems: Sequence[Problem]
@@ -33,22 +38,44 @@ class ProblemSet(NamedTuple):
     times: int = 1
 
     def solve(self, method: str | Method, i: int) -> Result:
-        """Solve problem i by a method."""
+        """Solve one problem by one method.
+
+        Args:
+            method: a built-in name, or a method.
+            i: the number of the problem, from 0.
+
+        Returns:
+            The result of the fastest of ``times`` solves.
+        """
         given = (method, self.problems[i], self.starts[i], self.tol)
         return min((solve_one(*given) for _ in range(self.times)), key=_seconds_of)
 
     def solve_all(self, asked: tuple[Mapping[str, str | Method], int]) -> dict[str, Result]:
-        """Solve a problem by methods in turn."""
+        """Solve one problem by several methods in turn; a task for one worker.
+
+        Args:
+            asked: the methods by name, and the number of the problem.
+
+        Returns:
+            The results by the names of the methods.
+        """
         methods, i = asked
         return {name: self.solve(method, i) for name, method in methods.items()}
 
 
-def solved(
+def solve_all_by(
     methods: Mapping[str, Sequence[str | Method]], subjects: ProblemSet, helpers: Helpers = ALONE
 ) -> dict[str, list[Result]]:
     """Solve each problem by all methods in turn, on one thread, so that seconds can be compared.
 
-    ``methods`` has for each name the one to take for each problem.
+    Args:
+        methods: for each name the method to take for each problem, in the order of the problems.
+        subjects: the problems.
+        helpers: runs the independent solves; by default this process does.
+
+    Returns:
+        For each name the results in the order of the problems. One solve of the first problem goes
+        before and is not counted: it pays for what is loaded or compiled once.
     """
     asked = [
         ({name: each[i] for name, each in methods.items()}, i)
@@ -61,7 +88,15 @@ def solved(
 
 
 def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
-    """Return mean calls and median seconds to the tolerance, and how many got there."""
+    """Return what each method needed, as the method file and ``train --json`` store it.
+
+    Args:
+        found: results by name, as :func:`solve_all_by` returns them.
+
+    Returns:
+        ``problems`` (how many) and, each by name, ``reached`` (how many reached the tolerance),
+        ``calls`` (mean oracle calls until then) and ``seconds`` (their median).
+    """
     return {
         "problems": len(next(iter(found.values()))),
         "reached": {name: sum(one.success for one in each) for name, each in found.items()},
@@ -72,13 +107,20 @@ def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
     }
 
 
-def courses(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
-    """Return how the gradient norm fell on the first problem, over oracle calls, by each method."""
-    return {name: _course(each[0]) for name, each in found.items()}
+def gradient_curves(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+    """Return how the gradient norm fell on the first problem, over oracle calls, by each method.
+
+    Args:
+        found: results by name, with their histories.
+
+    Returns:
+        For each name the lists ``calls`` and ``norms``, at no more than 100 iterations.
+    """
+    return {name: _curve(each[0]) for name, each in found.items()}
 
 
-def _course(result: Result) -> dict[str, list[float]]:
-    """Return the finite gradient norms of a solve at few of its iterations, ends included."""
+def _curve(result: Result) -> dict[str, list[float]]:
+    """Return the finite gradient norms of a solve at few of its iterations, both ends included."""
     assert result.history is not None
     seen = zip(result.history.oracle_calls, result.history.grad_norm, strict=True)
     finite = [pair for pair in seen if math.isfinite(pair[1])]
@@ -90,7 +132,11 @@ def _course(result: Result) -> dict[str, list[float]]:
 
 
 def calls_of(result: Result) -> float:
-    """Return the oracle calls to the tolerance, or all where it was not met."""
+    """Return the oracle calls of a solve until its tolerance, or all where it was not reached.
+
+    Args:
+        result: of a solve.
+    """
     return result.reached.oracle_calls if result.reached else result.oracle_calls
 
 
@@ -98,8 +144,16 @@ def _seconds_of(result: Result) -> float:
     return result.reached.seconds if result.reached else result.seconds
 
 
-def words(found: Mapping[str, Any]) -> str:
-    """Say in one sentence what a method takes beside its rivals, from :func:`summary`."""
+def comparison_sentence(found: Mapping[str, Any]) -> str:
+    """Say in one sentence what a method needs compared with its baselines.
+
+    Args:
+        found: what :func:`summary` returned; the method is called "method" there.
+
+    Returns:
+        A sentence such as "On 20 fresh test problems it takes, beside L-BFGS, 3.1 times fewer
+        gradients and 2.0 times fewer seconds."
+    """
     total, reached = found["problems"], found["reached"]
     if reached["method"] < total:
         return f"It reached the tolerance on {reached['method']} of {total} fresh test problems."
@@ -115,6 +169,6 @@ def words(found: Mapping[str, Any]) -> str:
 
 
 def _times(ratio: float) -> str:
-    if 1 / ALIKE <= ratio <= ALIKE:
+    if 1 / SAME_RATIO <= ratio <= SAME_RATIO:
         return "as many"
     return f"{ratio:.1f} times fewer" if ratio > 1 else f"{1 / ratio:.1f} times more"

@@ -96,5 +96,10 @@ _loop.def_bwd(_bwd)
 
 
 def row_of(table: Any, i: Array) -> Any:
-    """Return row ``i`` of every array of a table."""
+    """Return row ``i`` of every array of a tree.
+
+    Args:
+        table: a tree of arrays with a common leading axis.
+        i: the number of the row, from 0; it may be traced.
+    """
     return jax.tree.map(lambda rows: rows[i], table)

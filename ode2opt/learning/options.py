@@ -19,15 +19,27 @@ from ode2opt.problems._arrays import as_count, as_number
 OPTIMIZERS = ("adam", "adamw", "sgd")
 DECAYS = ("constant", "cosine", "exponential")
 
-FIRST = "The five that matter"
-PROBLEMS = "The problems"
-LEARNED = "What is learned"
-UPDATES = "The updates of the parameters"
-JUDGING = "Validation"
+MAIN_PANEL = "The five that matter"
+PROBLEMS_PANEL = "The problems"
+LEARNED_PANEL = "What is learned"
+UPDATES_PANEL = "The updates of the parameters"
+VALIDATION_PANEL = "Validation"
 
 
 class Range(NamedTuple):
-    """Which numbers an option may be, from ``low`` to ``high``; ``ends`` says which are outside."""
+    """The numbers that an option may be.
+
+    Attributes:
+        low: the lower end.
+        high: the upper end, infinity by default.
+        ends: two brackets as in mathematics; "[" or "]" includes an end, "(" or ")" does not.
+        whole: whether only whole numbers are allowed; then ``low`` is the smallest of them and
+            ``high`` and ``ends`` are not read. False by default.
+
+    Examples:
+        >>> Range(0, 1, "(]").words
+        'above 0 and at most 1'
+    """
 
     low: float
     high: float = math.inf
@@ -35,7 +47,15 @@ class Range(NamedTuple):
     whole: bool = False
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a number outside, naming it and the range."""
+        """Refuse a number outside the range.
+
+        Args:
+            name: the option's name, for the message.
+            value: what was given.
+
+        Raises:
+            InputError: naming the option, the value and the range.
+        """
         if self.whole:
             as_count(value, name, least=int(self.low))
             return
@@ -47,7 +67,7 @@ class Range(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The range as a sentence has it."""
+        """The range in words, to follow "it must be"."""
         if self == POSITIVE:
             return "a positive number"
         if self.whole:
@@ -63,14 +83,14 @@ SHARE = Range(0, 1)
 COUNT = Range(1, whole=True)
 
 
-class About(NamedTuple):
-    """What an option says of itself.
+class OptionInfo(NamedTuple):
+    """What an option says of itself: the source of its help, its check and its place in the help.
 
     Attributes:
         help: what it is, in one line.
         panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
-        choices: what it may be, of a name.
-        range: what it may be, of a number.
+        choices: the names that it may be; None for a number.
+        range: the numbers that it may be; None for a name or a switch.
     """
 
     help: str
@@ -87,65 +107,123 @@ def option(
     choices: Collection[str] | None = None,
     range: Range | None = None,
 ) -> Any:
-    """Declare an option as a field of a dataclass; see :class:`About`."""
-    return _field(default, About(help, panel, choices, range))
+    """Declare an option as a field of a dataclass.
+
+    Args:
+        default: its default; ``dataclasses.MISSING`` where each target has its own.
+        help: what it is, in one line.
+        panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
+        choices: the names that it may be.
+        range: the numbers that it may be.
+
+    Returns:
+        A dataclass field that carries an :class:`OptionInfo`.
+    """
+    return _field(default, OptionInfo(help, panel, choices, range))
 
 
-def again(name: str, default: Any, **changes: Any) -> Any:
-    """Declare an option of :class:`Options` with a target's own default, and other changes."""
+def override(name: str, default: Any, **changes: Any) -> Any:
+    """Declare an option of :class:`Options` again, with a target's own default.
+
+    Args:
+        name: the option's name.
+        default: the target's default.
+        changes: fields of :class:`OptionInfo` that differ for the target, such as ``choices``.
+
+    Returns:
+        A dataclass field.
+    """
     return _field(default, declared(Options)[name]._replace(**changes))
 
 
-def _field(default: Any, about: About) -> Any:
+def _field(default: Any, about: OptionInfo) -> Any:
     return field(default=default, metadata={"about": about})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ABC):
-    """What a run of either target is made with; a target's own options are in its subclass.
+    """What a training run is made with; each target adds its own options in a subclass.
+
+    ``FlowOptions`` and ``SequenceOptions`` give the defaults that are missing here. All options
+    are checked on construction; the ranges are those of ``ode2opt train --help``.
 
     Attributes:
         target: the target's name.
-        panel: where the help of ``ode2opt train`` shows its own options.
+        panel: the group of the help that shows the target's own options.
+        tol: the gradient norm to reach; positive, 3e-4 by default.
+        steps: updates of the parameters; 1 or more (a sequence: 0 makes an instant method).
+        coefficients: the kind of coefficients or of table that is learned, a name.
+        scale: divide by the curvature of each "instance", or by one of the "family".
+        metric: the preconditioner of a sequence; "auto" chooses on training problems.
+        batch: problems of one step; 1 or more.
+        horizon: iterations after which a problem is given up; 1 or more.
+        seed: drives which problems are drawn; 0 or more, 0 by default.
+        blocks: whether every second problem is made of rows that follow each other in the file;
+            True by default.
+        optimizer: "adam" (the default), "adamw" or "sgd" (the paper's).
+        lr: the step size; None (the default) takes 0.03, or 0.001 for neural coefficients and sgd,
+            or 0.05 for a sequence.
+        momentum: of sgd; in [0, 1), 0.9 by default.
+        decay: how the step size falls: "constant", "cosine" (the default) or "exponential".
+        clip: the largest norm of one problem's gradient; positive, 3 by default.
+        penalty: the coefficient rho of P + Q (docs/mathematics.md, section 7); positive.
+        penalty_growth: factor on it after each validation that finds a violation; at least 1,
+            1.1 by default.
+        validate_every: steps between validations; 1 or more, 10 by default.
+        validation: held-out training problems of a validation; 1 or more, 8 by default.
+        patience: validations without progress after which training stops; 1 or more, 8 by default.
     """
 
     target: ClassVar[str]
     panel: ClassVar[str]
 
-    tol: float = option(3e-4, "Gradient norm to reach.", FIRST, range=POSITIVE)
+    tol: float = option(3e-4, "Gradient norm to reach.", MAIN_PANEL, range=POSITIVE)
     steps: int = option(
         MISSING,
         "Updates of the parameters; with 0 a sequence is an instant method, in seconds.",
-        FIRST,
+        MAIN_PANEL,
         range=COUNT,
     )
-    coefficients: str = option(MISSING, "The kind of coefficients.", LEARNED)
+    coefficients: str = option(MISSING, "The kind of coefficients.", LEARNED_PANEL)
     scale: str = option(
-        MISSING, "Divide by each instance's curvature, or by the family's.", LEARNED
+        MISSING, "Divide by each instance's curvature, or by the family's.", LEARNED_PANEL
     )
-    metric: str = option(MISSING, "Of a sequence: auto chooses on training problems.", LEARNED)
-    batch: int = option(MISSING, "Problems a step.", PROBLEMS, range=COUNT)
-    horizon: int = option(MISSING, "Iterations until a problem is given up.", PROBLEMS, range=COUNT)
-    seed: int = option(0, "Drives which problems are drawn.", PROBLEMS, range=Range(0, whole=True))
-    blocks: bool = option(True, "Every second problem of rows that follow each other.", PROBLEMS)
-    optimizer: str = option("adam", "sgd is the paper's.", UPDATES, choices=OPTIMIZERS)
+    metric: str = option(
+        MISSING, "Of a sequence: auto chooses on training problems.", LEARNED_PANEL
+    )
+    batch: int = option(MISSING, "Problems a step.", PROBLEMS_PANEL, range=COUNT)
+    horizon: int = option(
+        MISSING, "Iterations until a problem is given up.", PROBLEMS_PANEL, range=COUNT
+    )
+    seed: int = option(
+        0, "Drives which problems are drawn.", PROBLEMS_PANEL, range=Range(0, whole=True)
+    )
+    blocks: bool = option(
+        True, "Every second problem of rows that follow each other.", PROBLEMS_PANEL
+    )
+    optimizer: str = option("adam", "sgd is the paper's.", UPDATES_PANEL, choices=OPTIMIZERS)
     lr: float | None = option(
         None,
         "Step size; 0.03 by default, 0.001 for neural coefficients and sgd, 0.05 for a sequence.",
-        UPDATES,
+        UPDATES_PANEL,
         range=POSITIVE,
     )
-    momentum: float = option(0.9, "Of sgd.", UPDATES, range=SHARE)
-    decay: str = option("cosine", "How the step size falls.", UPDATES, choices=DECAYS)
-    clip: float = option(3.0, "Largest norm of a problem's gradient.", UPDATES, range=POSITIVE)
-    penalty: float = option(MISSING, "The coefficient rho of P + Q.", UPDATES, range=POSITIVE)
-    penalty_growth: float = option(
-        1.1, "Its growth while validation finds a violation; 1 keeps it.", UPDATES, range=Range(1)
+    momentum: float = option(0.9, "Of sgd.", UPDATES_PANEL, range=SHARE)
+    decay: str = option("cosine", "How the step size falls.", UPDATES_PANEL, choices=DECAYS)
+    clip: float = option(
+        3.0, "Largest norm of a problem's gradient.", UPDATES_PANEL, range=POSITIVE
     )
-    validate_every: int = option(10, "Steps between validations.", JUDGING, range=COUNT)
-    validation: int = option(8, "Held-out training problems.", JUDGING, range=COUNT)
+    penalty: float = option(MISSING, "The coefficient rho of P + Q.", UPDATES_PANEL, range=POSITIVE)
+    penalty_growth: float = option(
+        1.1,
+        "Its growth while validation finds a violation; 1 keeps it.",
+        UPDATES_PANEL,
+        range=Range(1),
+    )
+    validate_every: int = option(10, "Steps between validations.", VALIDATION_PANEL, range=COUNT)
+    validation: int = option(8, "Held-out training problems.", VALIDATION_PANEL, range=COUNT)
     patience: int = option(
-        8, "Validations without progress until training stops.", JUDGING, range=COUNT
+        8, "Validations without progress until training stops.", VALIDATION_PANEL, range=COUNT
     )
 
     def __post_init__(self) -> None:
@@ -170,6 +248,13 @@ class Options(ABC):
         return {"target": self.target} | asdict(self)
 
 
-def declared(kind: type[Any]) -> dict[str, About]:
-    """Return what the options of a target say of themselves, by name."""
+def declared(kind: type[Any]) -> dict[str, OptionInfo]:
+    """Return what the options of a target say of themselves.
+
+    Args:
+        kind: :class:`Options` or a subclass.
+
+    Returns:
+        An :class:`OptionInfo` for each option, by name.
+    """
     return {each.name: each.metadata["about"] for each in fields(kind)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from ode2opt.learning.protocol import TRAINING, One, StoppingTime, Target, Tree
+from ode2opt.learning.protocol import TRAINING, InstanceT, StoppingTime, Target, Tree
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Result
 
@@ -19,22 +19,22 @@ Number = tuple[int, int]
 """A stream, and the number of a problem in it."""
 
 
-class Pieces(Generic[Tree, One]):
+class Pieces(Generic[Tree, InstanceT]):
     """A target and the StoPM that learns it, asked problem by problem."""
 
-    def __init__(self, target: Target[Tree, One], stopm: StoPM[Tree, One]) -> None:
+    def __init__(self, target: Target[Tree, InstanceT], stopm: StoPM[Tree, InstanceT]) -> None:
         self.target, self.stopm = target, stopm
-        self._drawn: dict[Number, tuple[Problem, One]] = {}
+        self._drawn: dict[Number, tuple[Problem, InstanceT]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_drawn": {}}  # what is drawn here stays here
 
-    def drawn(self, number: Number) -> tuple[Problem, One]:
+    def drawn(self, number: Number) -> tuple[Problem, InstanceT]:
         """Return a problem and its instance; those of training are seen once, others are kept."""
         if number in self._drawn:
             return self._drawn[number]
         problem = self.target.problem(*number)
-        found = problem, self.target.of(problem, *number)
+        found = problem, self.target.instance(problem, *number)
         if number[0] != TRAINING:
             self._drawn[number] = found
         return found

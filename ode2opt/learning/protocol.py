@@ -1,14 +1,15 @@
-"""What the shared core of training knows of a target: two protocols, and what a stopping time is.
+"""What training knows of a target: a base class, two protocols, and what a stopping time is.
 
 StoPM, the training loop, validation and the run directory are written in these terms alone; the
-packages ``flow`` and ``sequence`` fulfil them.
+packages ``flow`` and ``sequence`` fill them in.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
@@ -22,7 +23,7 @@ Tree = TypeVar("Tree")
 
 
 class Instance(Protocol):
-    """A problem on JAX arrays, with what a target needs to follow it."""
+    """A problem on JAX arrays with what a target needs beside it: at least a start point."""
 
     @property
     def problem(self) -> Problem:
@@ -30,25 +31,27 @@ class Instance(Protocol):
 
     @property
     def x0(self) -> Array:
-        """Where it starts."""
+        """The start point."""
 
 
-One = TypeVar("One", bound=Instance)
+InstanceT = TypeVar("InstanceT", bound=Instance)
 Tree_contra = TypeVar("Tree_contra", contravariant=True)
-One_contra = TypeVar("One_contra", bound=Instance, contravariant=True)
+InstanceT_contra = TypeVar("InstanceT_contra", bound=Instance, contravariant=True)
 
 
 class StoppingTime(NamedTuple):
-    """The stopping time of an instance.
+    """The stopping time of one instance and how far it violates the constraints.
 
     Attributes:
-        T: the time (of a sequence, the iterations), or that at which it was given up.
-        P, Q: the violations until then, dimensionless: those of docs/mathematics.md,
-            section 6, times h sqrt(scale) and h^2 scale; a sequence has P alone.
+        T: the time at which the tolerance is met (of a sequence, the iterations), or at which the
+            instance was given up.
+        P: the stability violation until then, dimensionless: that of docs/mathematics.md, section
+            6, times h sqrt(scale).
+        Q: the convergence violation until then, times h^2 scale; zero for a sequence.
         reached: whether the gradient norm came down to the tolerance.
         failed: whether flow or sequence blew up.
-        turn: the smallest cosine between a step and its change of gradient: never below zero for
-            a convex function, up to rounding.
+        min_cosine: the smallest cosine between a step and its change of gradient. It is not
+            negative for a convex function, up to rounding.
     """
 
     T: Array
@@ -56,77 +59,135 @@ class StoppingTime(NamedTuple):
     Q: Array
     reached: Array
     failed: Array
-    turn: Array
+    min_cosine: Array
 
 
-class StoppingRules(Protocol[Tree_contra, One_contra]):
-    """What one instance's stopping time is, and what is minimised of it."""
+class StoppingRules(Protocol[Tree_contra, InstanceT_contra]):
+    """How the stopping time of an instance is measured, and what is minimised of it."""
 
-    def stopping_time(self, learned: Tree_contra, one: One_contra, /) -> StoppingTime:
-        """Return T, P and Q of an instance."""
+    def stopping_time(self, learned: Tree_contra, instance: InstanceT_contra, /) -> StoppingTime:
+        """Return T, P and Q of an instance, differentiable by what is learned.
+
+        Args:
+            learned: the learned tree.
+            instance: the problem with its start.
+        """
 
     def objective(self, found: StoppingTime, /) -> Array:
-        """Return what is minimised, before the penalty."""
+        """Return what is minimised, before the penalty rho (P + Q).
 
-    def cautious(self, safety: float, /) -> StoppingRules[Tree_contra, One_contra]:
-        """Return the same rules with another factor on the curvature."""
+        Args:
+            found: what :meth:`stopping_time` returned.
+        """
+
+    def with_safety(self, safety: float, /) -> StoppingRules[Tree_contra, InstanceT_contra]:
+        """Return the same rules with another factor on the curvature that P is measured with.
+
+        Args:
+            safety: the factor; 1 is the curvature as it is estimated.
+        """
 
 
-class Target(Protocol[Tree, One]):
-    """A family with its options, as the flow or the sequence sees them."""
+class Target(ABC, Generic[Tree, InstanceT]):
+    """What is learned for a family: a flow or a sequence, with the problems it is learned on.
 
-    @property
-    def start(self) -> Tree:
-        """The tree to learn, where it starts."""
+    Attributes:
+        strict: whether a point counts as feasible only with P = Q = 0 and the guard idle.
+        start: the tree to learn, where training starts.
+        learnable: the same tree with True at each array that is learned.
+        rules: how the stopping time of an instance is measured.
+    """
 
-    @property
-    def learnable(self) -> Any:
-        """The same tree with True at each array that is learned."""
+    strict: ClassVar[bool]
+    start: Tree
+    learnable: Any
+    rules: StoppingRules[Tree, InstanceT]
 
-    @property
-    def rules(self) -> StoppingRules[Tree, One]:
-        """What one instance's stopping time is."""
+    @abstractmethod
+    def problem(self, stream: int, i: int) -> Problem:
+        """Return a problem.
 
-    @property
-    def strict(self) -> bool:
-        """Whether a point counts as feasible only with P = Q = 0 and the guard idle."""
+        Args:
+            stream: ``TRAINING``, ``VALIDATION`` or ``TEST``; only the last sees test rows.
+            i: its number in the stream, from 0.
+        """
 
-    def problem(self, stream: int, i: int, /) -> Problem:
-        """Return the i-th problem of a stream."""
+    @abstractmethod
+    def instance(self, problem: Problem, stream: int, i: int) -> InstanceT:
+        """Return a problem as an instance on JAX arrays.
 
-    def of(self, problem: Problem, stream: int, i: int, /) -> One:
-        """Return a stream's i-th problem as an instance on JAX arrays."""
+        Args:
+            problem: what :meth:`problem` returned.
+            stream: its stream.
+            i: its number in the stream.
+        """
 
-    def solve(self, learned: Tree, problem: Problem, one: One, /) -> Result:
-        """Solve a problem by the guarded sequence of what was learned."""
+    @abstractmethod
+    def solve(self, learned: Tree, problem: Problem, instance: InstanceT) -> Result:
+        """Solve a problem by the guarded sequence of what was learned.
 
-    def method(self, learned: Tree, worst: int, /) -> Method:
-        """Return what was learned as a method, given the worst of the held-out problems."""
+        Args:
+            learned: the learned tree.
+            problem: the problem.
+            instance: the same problem as an instance, for its start and scale.
+        """
 
-    def polished(self, learned: Tree, method: Method, /) -> Method:
-        """Return the method after what is chosen once, at the end, on held-out problems."""
+    @abstractmethod
+    def method(self, learned: Tree, worst: int) -> Method:
+        """Return what was learned as a method.
 
-    def rivals(self, method: Method, /) -> dict[str, str | Method]:
-        """Return what a finished method is compared with, by name."""
+        Args:
+            learned: the learned tree.
+            worst: the largest number of iterations on held-out problems; it decides about the
+                length of the table.
+        """
 
+    @abstractmethod
+    def finalized(self, learned: Tree, method: Method) -> Method:
+        """Return the method with what is chosen once, at the end, on held-out problems.
+
+        Args:
+            learned: the learned tree.
+            method: what :meth:`method` made of it.
+        """
+
+    @abstractmethod
+    def baselines(self, method: Method) -> dict[str, str | Method]:
+        """Return the methods that a finished method is compared with, by name.
+
+        Args:
+            method: the finished method.
+        """
+
+    @abstractmethod
     def certificate(
         self,
         learned: Tree,
         method: Method,
         problems: Sequence[Problem],
-        instances: Sequence[One],
-        /,
+        instances: Sequence[InstanceT],
     ) -> dict[str, Any]:
-        """Return what can be promised, measured along held-out problems."""
+        """Return what can be promised about a method, measured on held-out problems.
+
+        Args:
+            learned: the learned tree.
+            method: the finished method.
+            problems: held-out problems.
+            instances: the same problems as instances.
+
+        Returns:
+            The certificate's summary, and its sentences under ``verdict``.
+        """
 
 
 @dataclass(frozen=True)
 class Restart(Generic[Tree]):
-    """One of several ways to begin.
+    """One of several ways to begin training; all are tried for a share of the steps.
 
     Attributes:
-        about: what tells it from the others.
-        price: what a held-out solve costs by what it has learned; the least is gone on with.
+        about: what tells it from the others, by name, such as its preconditioner.
+        price: gives the cost of a held-out solve, from what was learned and the results; the
+            restart with the lowest cost is trained to the end.
     """
 
     about: Mapping[str, str]
@@ -134,21 +195,21 @@ class Restart(Generic[Tree]):
 
     @property
     def words(self) -> str:
-        """What tells it from the others, for the eye."""
+        """What tells it from the others, in one line for the terminal."""
         return ", ".join(f"{name} {value}" for name, value in self.about.items())
 
 
 @dataclass(frozen=True)
-class TrainingPlan(Generic[Tree, One]):
-    """How a target is begun: at once, or by the best of several restarts.
+class TrainingPlan(Generic[Tree, InstanceT]):
+    """How training begins: at once, or with the best of several restarts.
 
     Attributes:
-        target: makes the target of a restart, by its number; 0 where there is one way alone.
-        restarts: the ways to begin that are tried first.
-        warm_up: how many steps each of them gets.
+        target: makes the target of a restart, by its number; 0 where there are no restarts.
+        restarts: the ways to begin that are tried first; none by default.
+        warm_up: how many steps each of them gets; 0 by default.
     """
 
-    target: Callable[[int], Target[Tree, One]]
+    target: Callable[[int], Target[Tree, InstanceT]]
     restarts: Sequence[Restart[Tree]] = ()
     warm_up: int = 0
 

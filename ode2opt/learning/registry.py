@@ -17,13 +17,34 @@ PANELS = [kind.panel for kind in TARGETS.values()]
 
 
 def make_options(given: Mapping[str, Any]) -> Options:
-    """Return options from keywords, ``target`` among them, with a clear word about wrong ones."""
+    """Return checked options from keywords.
+
+    Args:
+        given: ``target`` ("flow" by default) and fields of that target's options.
+
+    Returns:
+        A :class:`FlowOptions` or a :class:`SequenceOptions`.
+
+    Raises:
+        InputError: for an unknown target, option or value; the message names what is allowed.
+
+    Examples:
+        >>> make_options({"target": "sequence", "steps": 0}).learning_rate
+        0.05
+    """
     kind, own = _split(given)
     return kind(**own)
 
 
 def read_options(document: Mapping[str, Any]) -> Options:
-    """Return the options that a configuration holds, each field in its kind."""
+    """Return the options that a run's configuration stores, with the type of each field checked.
+
+    Args:
+        document: the field ``options`` of ``config.json``.
+
+    Raises:
+        InputError: for an unknown field or a value of another type or range.
+    """
     kind, own = _split(document)
     return read(kind, own)
 

@@ -1,4 +1,4 @@
-"""One run: its options, its folder, its clock, and what every finished method is measured by."""
+"""What training and instant methods share: options, folder, clock, and the final measurements."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 from ode2opt.threads import one_thread
 
-TESTED = 20  # fresh test problems for the statistics in the file
-TIMES = 3  # each is solved, the fastest counts
-NOTHING_FOLLOWED = {"P": None, "Q": None}
+TEST_PROBLEMS = 20  # fresh ones, for the statistics in the method file
+REPEATS = 3  # solves of each of them; the fastest counts
+NO_VIOLATIONS = {"P": None, "Q": None}
 
-Own = TypeVar("Own", bound=Options)
-Note = Callable[[str], None]
+OptionsT = TypeVar("OptionsT", bound=Options)
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """What a callback sees after each step; a true answer ends training.
+    """What a callback sees after each step; a true return value ends training.
 
     Attributes:
-        line: the step's line of metrics.jsonl; that of a restart has its number.
-        validation: what was found on held-out problems, if it was their turn.
-        best: the best complexity so far.
+        line: the step's line of metrics.jsonl; during a restart it has the restart's number.
+        validation: what was found on held-out problems, None where this step had no validation.
+        best: the best complexity so far, None before the first validation.
         done: the steps so far, those of restarts included.
-        steps: how many there will be at most.
+        steps: how many steps there will be at most.
     """
 
     line: dict[str, Any]
@@ -55,12 +55,21 @@ class TrainingStep:
 Callback = Callable[[TrainingStep], object]
 
 
-class LearningRun(ABC, Generic[Own]):
-    """A run, from its start or from where it was broken off.
+class LearningRun(ABC, Generic[OptionsT]):
+    """A run in a folder of its own, from its start or from its last checkpoint.
 
     Attributes:
         position: how far it is.
-        steps: how many steps it has, restarts included.
+        steps: how many steps it has at most, those of restarts included.
+
+    Args:
+        family: the problems to learn from.
+        options: what the run is made with.
+        out: its folder; None keeps nothing on disk.
+        resume: whether to go on with the run that is in ``out``.
+        log: called with one line of text about each step of the set-up that takes long.
+        memory: what earlier solves have learned; None by default.
+        helpers: runs independent tasks; by default this process does.
     """
 
     position: Position
@@ -69,37 +78,43 @@ class LearningRun(ABC, Generic[Own]):
     def __init__(
         self,
         family: Family,
-        options: Own,
+        options: OptionsT,
         out: str | Path | None,
         resume: bool,
-        note: Note = lambda text: None,
+        log: Log = lambda text: None,
         memory: Memory | None = None,
         helpers: Helpers = ALONE,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
         self._began = time.perf_counter()  # earlier, for a run that is resumed
-        self.family, self.options, self.note = family, options, note
+        self.family, self.options, self.log = family, options, log
         self.helpers = helpers
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options, memory)
-        self.going_on = False  # from a checkpoint
+        self.resuming = False  # from a checkpoint
         if self.directory is not None and resume:
-            self.going_on = self.directory.go_on(self.config)
+            self.resuming = self.directory.reopen(self.config)
         elif self.directory is not None:
-            self.directory.begin(self.config)
+            self.directory.create(self.config)
         with one_thread(), self._setting_up(resume):
             self._set_up(memory)
 
     @abstractmethod
     def _set_up(self, memory: Memory | None) -> None:
-        """Make ready what the run needs; ``note`` is told what takes long."""
+        """Prepare what the run needs; what takes long is told to ``self.log``."""
 
     def run(self, callback: Callback | None = None) -> Method:
-        """Go on to the end, Ctrl-C, or the callback's word; returns the best method.
+        """Run to the end, to Ctrl-C, or until the callback returns true.
 
-        Its folder is locked until then. Linear algebra has one thread, so that what is learned
-        does not depend on how many processors there are, here or where others help.
+        The folder is locked meanwhile. Linear algebra has one thread, so that what is learned does
+        not depend on the number of processors, here or on a cluster.
+
+        Args:
+            callback: called with a :class:`TrainingStep` after each step; None by default.
+
+        Returns:
+            The best method by validation.
         """
         if self.directory is not None:
             self.directory.lock()
@@ -112,11 +127,11 @@ class LearningRun(ABC, Generic[Own]):
 
     @abstractmethod
     def _run(self, callback: Callback | None) -> Method:
-        """Go on to the end, and return the method."""
+        """Run to the end, and return the method."""
 
     @contextmanager
     def _setting_up(self, resume: bool) -> Iterator[None]:
-        """A run that is broken off here leaves its folder free, and a new one none at all."""
+        """Release the folder if the set-up fails; of a new run, remove it."""
         try:
             yield
         except BaseException:
@@ -126,45 +141,55 @@ class LearningRun(ABC, Generic[Own]):
                 self.directory.release()
             raise
 
-    def _measured(
+    def _with_test_results(
         self,
         method: Method,
-        rivals: Mapping[str, str | Method],
+        baselines: Mapping[str, str | Method],
         problems: Sequence[Problem],
         starts: Sequence[np.ndarray],
-        violations: Mapping[str, Any] = NOTHING_FOLLOWED,
+        violations: Mapping[str, Any] = NO_VIOLATIONS,
     ) -> Method:
-        """Return the method with what it and its rivals need on fresh test problems."""
-        every = {"method": method, **rivals}
+        """Return the method with what it and its baselines need on fresh test problems."""
+        every = {"method": method, **baselines}
         methods = {name: [each] * len(problems) for name, each in every.items()}
-        subjects = comparison.ProblemSet(problems, starts, self.options.tol, TIMES)
-        found = comparison.solved(methods, subjects, self.helpers)
+        subjects = comparison.ProblemSet(problems, starts, self.options.tol, REPEATS)
+        found = comparison.solve_all_by(methods, subjects, self.helpers)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(
             statistics=dict(method.statistics)
             | {
                 "test": tested,
                 "fresh": comparison.summary(found),
-                "courses": comparison.courses(found),
+                "courses": comparison.gradient_curves(found),
             }
         )
 
     def _finished(self, method: Method, certificate: Mapping[str, Any]) -> Method:
-        """Return the method with its certificate, and keep it."""
+        """Return the method with its certificate, and write it to the folder."""
         method = method.replace(
             certificate=certificate,
             provenance=self.config | {"finished": True},
             statistics=dict(method.statistics) | {"seconds": time.perf_counter() - self._began},
         )
         if self.directory is not None:
-            self.directory.keep(method)
+            self.directory.save_method(method)
         return method
 
 
 def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:
-    """Return what a run is made with: options, data, memory, the versions of the packages."""
+    """Return the content of ``config.json``: what the result of a run depends on.
+
+    Args:
+        family: the problems.
+        options: what the run is made with.
+        memory: the memory it begins with, None for none.
+
+    Returns:
+        Layout, options, the family with the hash of its data, versions of packages and, with a
+        memory, the hash of what the memory holds.
+    """
     packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
-    remembered = {} if memory is None else {"memory": _about_memory(memory)}
+    remembered = {} if memory is None else {"memory": _memory_identity(memory)}
     return remembered | {
         "layout": LAYOUT,
         "options": options.as_dict(),
@@ -176,8 +201,8 @@ def configuration(family: Family, options: Options, memory: Memory | None = None
     }  # fmt: skip
 
 
-def _about_memory(memory: Memory) -> dict[str, Any]:
-    """Return what tells a memory from others."""
+def _memory_identity(memory: Memory) -> dict[str, Any]:
+    """Return the counts of a memory and a hash of what it has learned."""
     method = memory.method()
     metric = method.metric
     parts = [] if metric is None else [metric.scale, metric.V, metric.stretch]

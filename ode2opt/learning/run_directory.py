@@ -2,11 +2,10 @@
 
     config.json  metrics.jsonl  checkpoints/step-000010.safetensors  method.safetensors
 
-A checkpoint holds all that training needs to go on, on the same machine bit for bit, and how long
-the metrics were. Everything is written beside its place, flushed and renamed; metrics are cut back
-on resuming. One process at a time has the folder. Before the first checkpoint nothing is earned: a
-run that was broken off there begins anew, resumed or not. Reading a run needs no JAX; checkpoints
-do.
+A checkpoint holds all that training needs to go on, bit for bit on the same machine, and the
+length of the metrics file, which is cut back on resuming. Files are written beside their place,
+flushed and renamed. A lock keeps other processes out. A run that ended before its first checkpoint
+starts again from the beginning, resumed or not. Reading a run needs no JAX; checkpoints do.
 """
 
 from __future__ import annotations
@@ -30,14 +29,23 @@ from ode2opt.solvers import Method
 from ode2opt.storage import read_object, read_tensors, sweep, write_atomically
 
 Tree = TypeVar("Tree")
-KEPT = 3  # checkpoints
+CHECKPOINTS_KEPT = 3
 SECTIONS = ("options", "family", "versions")  # by which a configuration is known
 LAYOUT = 2  # of run directories: a target's own options, restarts among the steps
 
 
 @dataclass(frozen=True)
 class StoredValidation:
-    """What validation found of a point (:meth:`Validation.statistics`)."""
+    """The statistics of a validation as a checkpoint stores them (:meth:`Validation.statistics`).
+
+    Attributes:
+        complexity: the mean number of iterations to the tolerance.
+        worst: the largest number of iterations.
+        reached: how many problems reached the tolerance.
+        handovers: on how many problems the guard stepped in.
+        total: how many problems there were.
+        feasible: whether the point counts as feasible.
+    """
 
     complexity: float
     worst: int
@@ -52,8 +60,15 @@ class StoredValidation:
 
 
 @dataclass(frozen=True)
-class FamilyAbout:
-    """What a configuration says of the problems."""
+class FamilyInfo:
+    """What a configuration says of the problems.
+
+    Attributes:
+        name: the family's name.
+        split: how train and test rows are told apart.
+        size: rows of a problem.
+        hash: of the data; None for problems of a sampler of the user's own.
+    """
 
     name: str
     split: str | None
@@ -62,8 +77,14 @@ class FamilyAbout:
 
 
 @dataclass(frozen=True)
-class MemoryAbout:
-    """What a configuration says of the memory that a run began with."""
+class MemoryInfo:
+    """What a configuration says of the memory that a run began with.
+
+    Attributes:
+        solves: how many solves it had seen.
+        looks: how many of them it had learned curvature from.
+        hash: of its preconditioner and mean solution.
+    """
 
     solves: int
     looks: int
@@ -72,13 +93,21 @@ class MemoryAbout:
 
 @dataclass(frozen=True)
 class Config:
-    """What config.json says."""
+    """The content of config.json, checked.
+
+    Attributes:
+        layout: the version of the folder's layout.
+        options: of the run, the target's name among them.
+        family: the problems.
+        versions: of the packages that decide what is learned.
+        memory: what the run began with, None for none.
+    """
 
     layout: int
     options: dict[str, Any]
-    family: FamilyAbout
+    family: FamilyInfo
     versions: dict[str, str]
-    memory: MemoryAbout | None = None
+    memory: MemoryInfo | None = None
 
     def __post_init__(self) -> None:
         read_options(self.options)
@@ -88,10 +117,17 @@ class Config:
 class Position:
     """How far training is, beside its arrays.
 
-    ``step`` counts within a stage and ``done`` over all of them; ``prices`` are those of the
-    restarts that are over, so that their number is the stage. ``best`` is what validation found of
-    the best point so far, by the names of :class:`StoredValidation`; ``stale`` counts validations
-    without progress.
+    Attributes:
+        step: steps of the present stage.
+        done: steps of all stages.
+        prices: the costs of the restarts that are over; their number tells the stage.
+        penalty: the coefficient rho of P + Q.
+        best: the statistics of the best point so far (:class:`StoredValidation`), None before the
+            first validation.
+        stale: validations since the last progress.
+        over: whether training has stopped for want of progress.
+        seconds: the time spent.
+        metrics_bytes: the length of metrics.jsonl at this point.
     """
 
     step: int = 0
@@ -112,7 +148,11 @@ class Position:
 
 
 class RunDirectory:
-    """The folder of one run."""
+    """The folder of one run.
+
+    Args:
+        path: where it is or will be; nothing is created yet.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -120,22 +160,22 @@ class RunDirectory:
 
     @property
     def method(self) -> Path:
-        """The best method so far."""
+        """The file of the best method so far."""
         return self.path / "method.safetensors"
 
     @property
     def metrics(self) -> Path:
-        """One line a step."""
+        """The file with one JSON line for each step."""
         return self.path / "metrics.jsonl"
 
     @property
     def config(self) -> Path:
-        """What the run is made with."""
+        """The file that says what the run is made with."""
         return self.path / "config.json"
 
     @property
     def choice(self) -> Path:
-        """Which restart was chosen, and among what."""
+        """The file that says which restart was chosen, and among what."""
         return self.path / "choice.json"
 
     @property
@@ -144,26 +184,37 @@ class RunDirectory:
         return self.path / "checkpoints"
 
     def lock(self) -> None:
-        """Have the folder to oneself until it is released or the process ends."""
+        """Lock the folder for this process, until it is released or the process ends.
+
+        Raises:
+            Ode2OptError: if another process has it, or it cannot be written.
+        """
         if self._lock is None:
             with self.writing():
                 self._lock = FolderLock(self.path)
 
     def release(self) -> None:
-        """Let others have the folder."""
+        """Release the lock, if this object holds it."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
-    def begin(self, config: dict[str, Any]) -> None:
-        """Make the folder for a new run and lock it; one that holds something is refused."""
+    def create(self, config: dict[str, Any]) -> None:
+        """Make and lock the folder of a new run, and write its configuration.
+
+        Args:
+            config: what :func:`ode2opt.learning.run.configuration` returned.
+
+        Raises:
+            InputError: if the folder holds a run with checkpoints or other files of value.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; --out names a folder.")
         with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
         self.lock()
         try:
-            self._refuse_earned()
+            self._refuse_used_folder()
             text = json.dumps(config, indent=1) + "\n"
             with self.writing():
                 write_atomically(self.config, lambda stream: stream.write(text.encode()))
@@ -172,24 +223,34 @@ class RunDirectory:
             self.release()
             raise
 
-    def go_on(self, config: dict[str, Any]) -> bool:
-        """Lock the folder of a run that was broken off; returns whether it has a checkpoint."""
+    def reopen(self, config: dict[str, Any]) -> bool:
+        """Lock the folder of a run that was interrupted.
+
+        Args:
+            config: the present configuration; it must be the stored one.
+
+        Returns:
+            Whether there is a checkpoint to go on from; without one the run starts again.
+
+        Raises:
+            InputError: if the run is finished or its configuration differs.
+        """
         self.check(config)
         self.lock()
         try:
             if self.finished:
                 raise InputError(f"There is nothing to resume in {self.path}: it is finished.")
-            going_on = bool(self._saved())
-            if not going_on:
+            resuming = bool(self._saved())
+            if not resuming:
                 self.clear()
             self._sweep()
-            return going_on
+            return resuming
         except BaseException:
             self.release()
             raise
 
-    def _refuse_earned(self) -> None:
-        """Refuse a folder with a run that is worth something, or with files of something else."""
+    def _refuse_used_folder(self) -> None:
+        """Refuse a folder that holds a run with checkpoints, or files of something else."""
         held = (self.method, self.choice, self.metrics, *self._saved())
         if self.config.exists():
             read_config(self.path)
@@ -206,11 +267,11 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run has come to its end."""
         return self.method.exists() and bool(Method.load(self.method).provenance.get("finished"))
 
     def clear(self) -> None:
-        """Take away all but the configuration: the run begins anew."""
+        """Remove everything but the configuration, so that the run starts again."""
         with self.writing():
             self.checkpoints.mkdir(exist_ok=True)
             self._sweep()
@@ -218,8 +279,12 @@ class RunDirectory:
                 file.unlink(missing_ok=True)
             self.metrics.write_bytes(b"")
 
-    def keep(self, method: Method) -> None:
-        """Write the best method so far."""
+    def save_method(self, method: Method) -> None:
+        """Write the best method so far.
+
+        Args:
+            method: the method; it replaces the one before.
+        """
         with self.writing():
             method.save(self.method)
 
@@ -228,7 +293,7 @@ class RunDirectory:
             sweep(folder)
 
     def abandon(self) -> None:
-        """Take back what ``begin`` has made: nothing is earned yet."""
+        """Remove what ``create`` has made, and the folder if nothing else is in it."""
         for file in (self.config, self.metrics, self.choice):
             file.unlink(missing_ok=True)
         with suppress(OSError):  # what else there is stays
@@ -238,7 +303,14 @@ class RunDirectory:
             self.path.rmdir()
 
     def check(self, config: dict[str, Any]) -> None:
-        """Refuse to resume a run that was begun with another configuration."""
+        """Refuse to resume a run that was begun with another configuration.
+
+        Args:
+            config: the present configuration.
+
+        Raises:
+            InputError: naming the first field that differs, with both values.
+        """
         old = read_config(self.path)
         was, now = (each["versions"].get("ode2opt") for each in (old, config))
         if was != now:
@@ -259,20 +331,36 @@ class RunDirectory:
             )
 
     def save_choice(self, choice: dict[str, Any]) -> None:
-        """Keep which restart was chosen on training problems, and what each cost."""
+        """Write which restart was chosen on training problems, and the cost of each.
+
+        Args:
+            choice: a document for JSON.
+        """
         text = json.dumps(choice, indent=1) + "\n"
         with self.writing():
             write_atomically(self.choice, lambda stream: stream.write(text.encode()))
 
     def add_metrics(self, line: dict[str, Any]) -> int:
-        """Append one line; returns the length of the file."""
+        """Append one line to the metrics.
+
+        Args:
+            line: the fields of the line; no number may be infinite or NaN.
+
+        Returns:
+            The length of the file in bytes.
+        """
         with self.writing(), self.metrics.open("ab") as stream:
             stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
             stream.flush()
             return stream.tell()
 
     def save(self, position: Position, tree: Any) -> None:
-        """Write a checkpoint, then forget the oldest ones."""
+        """Write a checkpoint, then delete all but the newest three.
+
+        Args:
+            position: how far training is.
+            tree: the arrays of training.
+        """
         from safetensors.numpy import save
 
         from ode2opt.learning.checkpoints import packed
@@ -284,13 +372,20 @@ class RunDirectory:
             blob = save(arrays, metadata={"position": json.dumps(asdict(position))})
             path = self.checkpoints / f"step-{position.done:06}.safetensors"
             write_atomically(path, lambda stream: stream.write(blob))
-        for old in self._saved()[:-KEPT]:
+        for old in self._saved()[:-CHECKPOINTS_KEPT]:
             old.unlink(missing_ok=True)
 
     def load(self, like: Callable[[Position], Tree]) -> tuple[Position, Tree]:
-        """Return the last checkpoint, and cut the metrics.
+        """Read the newest checkpoint, and cut the metrics back to where it was written.
 
-        ``like`` makes a tree of the kind that training has at a position, for the arrays.
+        Args:
+            like: makes a tree of the kind that training has at a position; its values are not used.
+
+        Returns:
+            The position and the tree.
+
+        Raises:
+            Ode2OptError: if the checkpoint or the metrics cannot be used.
         """
         from ode2opt.learning.checkpoints import unpacked
 
@@ -318,7 +413,7 @@ class RunDirectory:
         return sorted(p for p in self.checkpoints.glob("step-*") if pattern.fullmatch(p.name))
 
     def writing(self) -> _Writing:
-        """Within it a write that fails becomes a sentence with the folder's name."""
+        """Return a context that turns a failed write into an ``Ode2OptError`` naming the folder."""
         return _Writing(self)
 
 
@@ -342,7 +437,14 @@ class _Writing:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Return the configuration of the run in a folder, every field checked."""
+    """Return the configuration of the run in a folder, with every field checked.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        InputError: if there is none, or it is damaged or of another layout.
+    """
     file = RunDirectory(path).config
     if not file.is_file():
         raise InputError(

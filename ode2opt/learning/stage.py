@@ -7,17 +7,17 @@ from typing import Generic
 from ode2opt.learning.helpers import Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.pieces import Pieces
-from ode2opt.learning.protocol import TRAINING, VALIDATION, One, Target, Tree
+from ode2opt.learning.protocol import TRAINING, VALIDATION, InstanceT, Target, Tree
 from ode2opt.learning.stopm import Batch, StoPM, TrainingState
 from ode2opt.learning.validation import Validator
 
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 
 
-class TrainingStage(Generic[Tree, One]):
+class TrainingStage(Generic[Tree, InstanceT]):
     """Steps on the problems of a target; ``options.steps`` is how many there will be."""
 
-    def __init__(self, target: Target[Tree, One], options: Options, helpers: Helpers) -> None:
+    def __init__(self, target: Target[Tree, InstanceT], options: Options, helpers: Helpers) -> None:
         self.target, self.options, self.helpers = target, options, helpers
         self.stopm = StoPM(target.start, target.learnable, options, target.rules)
         self.pieces = Pieces(target, self.stopm)

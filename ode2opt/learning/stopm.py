@@ -16,14 +16,20 @@ import optax
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import One, StoppingRules, StoppingTime, Tree
+from ode2opt.learning.protocol import InstanceT, StoppingRules, StoppingTime, Tree
 from ode2opt.problems._arrays import Array
 
 FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
 
 
 class TrainingState(NamedTuple):
-    """What a step changes: the learned arrays, the optimiser's memory, rho."""
+    """What a step changes.
+
+    Attributes:
+        parameters: the learned arrays; None at leaves that are not learned.
+        memory: the state of the optax optimiser.
+        penalty: the coefficient rho of P + Q.
+    """
 
     parameters: Any
     memory: Any
@@ -31,7 +37,17 @@ class TrainingState(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a step saw: means over the problems where they are known, else None."""
+    """What a step saw: means over the problems of its batch.
+
+    Attributes:
+        stopping_time: the mean T of the instances that reached the tolerance, None if none did.
+        P: the mean stability violation, None if no value is finite.
+        Q: the mean convergence violation, None if no value is finite.
+        loss: T + rho (P + Q), None where one of them is.
+        reached: how many instances reached the tolerance.
+        failed: how many blew up.
+        min_cosines: ``StoppingTime.min_cosine`` of each instance.
+    """
 
     stopping_time: float | None
     P: float | None
@@ -39,21 +55,23 @@ class Batch(NamedTuple):
     loss: float | None
     reached: int
     failed: int
-    turns: tuple[float, ...]
+    min_cosines: tuple[float, ...]
 
 
-class StoPM(Generic[Tree, One]):
+class StoPM(Generic[Tree, InstanceT]):
     """The training step for one set of options and rules.
 
+    theta <- theta - eta d/dtheta [ T + rho (P + Q) ], averaged over a batch.
+
     Args:
-        start: a tree to learn, the coefficients of a flow or a sequence's table and filter.
+        start: the tree to learn: the coefficients of a flow, or a sequence's table and filter.
         learnable: the same tree with True at each array that is learned.
-        options: of training.
-        rules: what is minimised.
+        options: of training: optimiser, step size, clipping, penalty.
+        rules: how a stopping time is measured and what is minimised of it.
     """
 
     def __init__(
-        self, start: Tree, learnable: Any, options: Options, rules: StoppingRules[Tree, One]
+        self, start: Tree, learnable: Any, options: Options, rules: StoppingRules[Tree, InstanceT]
     ) -> None:
         self.options, self.rules = options, rules
         self._optimizer = _optimizer(options)
@@ -64,26 +82,51 @@ class StoPM(Generic[Tree, One]):
         return vars(self) | {"_optimizer": None}  # it is asked for slopes elsewhere, not updated
 
     def start_from(self, parameters: Any) -> TrainingState:
-        """Return the state that training starts with, from given parameters."""
+        """Return the state that training starts with.
+
+        Args:
+            parameters: the learned arrays to start from.
+        """
         return TrainingState(parameters, self._optimizer.init(parameters), self.options.penalty)
 
     def learned(self, state: TrainingState) -> Tree:
-        """Return the whole tree of a state."""
+        """Return the whole tree of a state: learned arrays and fixed ones.
+
+        Args:
+            state: of training.
+        """
         whole: Tree = eqx.combine(state.parameters, self._rest)
         return whole
 
-    def step(self, state: TrainingState, instances: Sequence[One]) -> tuple[TrainingState, Batch]:
-        """Update the parameters on a batch."""
+    def step(
+        self, state: TrainingState, instances: Sequence[InstanceT]
+    ) -> tuple[TrainingState, Batch]:
+        """Update the parameters once.
+
+        Args:
+            state: before the step.
+            instances: the batch.
+
+        Returns:
+            The state after the step, and what it saw.
+        """
         return self.updated(state, [self.slope(state, one) for one in instances])
 
     @double
     def updated(
         self, state: TrainingState, seen: Sequence[tuple[StoppingTime, Any]]
     ) -> tuple[TrainingState, Batch]:
-        """Update the parameters by the slopes of a batch, which are added in their order.
+        """Update the parameters by the gradients of a batch, which are added in their order.
 
-        Where a flow was not finished, its T is left out and its P and Q stay; an instance whose
-        gradient is not finite is left out altogether.
+        An instance that did not reach the tolerance contributes the gradients of P and Q only; one
+        whose gradient is not finite contributes nothing.
+
+        Args:
+            state: before the step.
+            seen: what :meth:`slope` returned for each instance.
+
+        Returns:
+            The state after the step, and what it saw.
         """
         slopes = [slope for _, slope in seen if slope is not None]
         if slopes:
@@ -94,10 +137,19 @@ class StoPM(Generic[Tree, One]):
         return state, _summary([found for found, _ in seen], state.penalty)
 
     @double
-    def slope(self, state: TrainingState, one: One) -> tuple[StoppingTime, Any]:
-        """Return the stopping time of an instance and its clipped slope, None if not finite."""
+    def slope(self, state: TrainingState, instance: InstanceT) -> tuple[StoppingTime, Any]:
+        """Return the stopping time of an instance, and its gradient by the parameters.
+
+        Args:
+            state: of training.
+            instance: the problem with its start.
+
+        Returns:
+            The stopping time, and the gradient clipped to the norm ``options.clip``; None in its
+            place where it is not finite.
+        """
         rho = jnp.asarray(state.penalty)
-        found, slope = _value_and_slope(state.parameters, self._rest, one, rho, self.rules)
+        found, slope = _value_and_slope(state.parameters, self._rest, instance, rho, self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
             return found, None
@@ -105,19 +157,31 @@ class StoPM(Generic[Tree, One]):
         return found, jax.tree.map(lambda part: shrink * part, slope)
 
     @double
-    def measure(self, state: TrainingState, one: One, safety: float = 1.0) -> StoppingTime:
-        """Return T, P and Q of one instance, P with a safety factor of its own."""
+    def measure(
+        self, state: TrainingState, instance: InstanceT, safety: float = 1.0
+    ) -> StoppingTime:
+        """Return T, P and Q of an instance.
+
+        Args:
+            state: of training.
+            instance: the problem with its start.
+            safety: the factor on the curvature that P is measured with; 1 by default.
+        """
         rho = jnp.asarray(state.penalty)
-        rules = self.rules.cautious(safety)
-        return _value_and_slope(state.parameters, self._rest, one, rho, rules)[0]
+        rules = self.rules.with_safety(safety)
+        return _value_and_slope(state.parameters, self._rest, instance, rho, rules)[0]
 
 
 @eqx.filter_jit
 def _value_and_slope(
-    parameters: Any, rest: Any, one: One, rho: Array, rules: StoppingRules[Tree, One]
+    parameters: Any,
+    rest: Any,
+    instance: InstanceT,
+    rho: Array,
+    rules: StoppingRules[Tree, InstanceT],
 ) -> tuple[StoppingTime, Any]:
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:
-        found = rules.stopping_time(eqx.combine(parameters, rest), one)
+        found = rules.stopping_time(eqx.combine(parameters, rest), instance)
         return rules.objective(found) + rho * (found.P + found.Q), found
 
     slope, found = jax.grad(loss, has_aux=True)(parameters)
@@ -143,8 +207,8 @@ def _summary(found: list[StoppingTime], rho: float) -> Batch:
     P, Q = _mean([float(one.P) for one in found]), _mean([float(one.Q) for one in found])
     T = _mean([float(one.T) for one, met in zip(found, reached, strict=True) if met])
     loss = None if T is None or P is None or Q is None else T + rho * (P + Q)
-    turns = tuple(float(one.turn) for one in found)
-    return Batch(T, P, Q, loss, sum(reached), sum(bool(one.failed) for one in found), turns)
+    min_cosines = tuple(float(one.min_cosine) for one in found)
+    return Batch(T, P, Q, loss, sum(reached), sum(bool(one.failed) for one in found), min_cosines)
 
 
 def _mean(values: list[float]) -> float | None:

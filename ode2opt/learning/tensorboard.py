@@ -18,9 +18,14 @@ SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
 
 
 class TensorBoard:
-    """An event file in a run directory; without one, nothing.
+    """Writes a TensorBoard event file into a run directory.
 
-    It is written here and now, not by a thread: a full disk is told like that of other files.
+    It writes at once, not from a thread, so that a full disk is reported like for other files.
+
+    Args:
+        directory: the run directory; with None every method does nothing.
+        step: the steps done before this process, of a run that is resumed; 0 by default. Later
+            events of the interrupted process are hidden.
     """
 
     def __init__(self, directory: RunDirectory | None, step: int = 0) -> None:
@@ -39,7 +44,12 @@ class TensorBoard:
             self._write(step=step, session_log=SessionLog(status=SessionLog.START))
 
     def add(self, line: dict[str, Any], done: int) -> None:
-        """Write the scalars of one line of metrics, after so many steps of all stages."""
+        """Write the scalars of one line of metrics.
+
+        Args:
+            line: the line.
+            done: the steps done in all stages, this one included.
+        """
         if self._directory is None:
             return
         from tensorboardX.summary import scalar
@@ -53,7 +63,12 @@ class TensorBoard:
                 self._records.flush()
 
     def add_method(self, method: Method, step: int) -> None:
-        """Draw what there is of schedule, coefficients and metric, if matplotlib is installed."""
+        """Draw the method's table, coefficients or preconditioner, if matplotlib is installed.
+
+        Args:
+            method: what to draw.
+            step: the step that the figure is shown at.
+        """
         if self._directory is None:
             return
         try:
@@ -75,7 +90,7 @@ class TensorBoard:
         self._write(step=step, summary=image("method", figure_to_image(figure)))
 
     def close(self) -> None:
-        """Flush and close."""
+        """Flush and close the file."""
         if self._directory is not None:
             with self._directory.writing():
                 self._records.close()

@@ -1,4 +1,4 @@
-"""The training loop: restarts where there are some, then StoPM's steps, validated and kept."""
+"""The training loop: restarts where there are some, then the steps of StoPM with validation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError, WorkersLostError
-from ode2opt.learning.ahead import Ahead
 from ode2opt.learning.helpers import Helpers
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import TEST, One, TrainingPlan, Tree
-from ode2opt.learning.run import NOTHING_FOLLOWED, TESTED, Callback, LearningRun, Note, TrainingStep
+from ode2opt.learning.prefetch import Prefetch
+from ode2opt.learning.protocol import TEST, InstanceT, TrainingPlan, Tree
+from ode2opt.learning.run import (
+    NO_VIOLATIONS,
+    TEST_PROBLEMS,
+    Callback,
+    LearningRun,
+    Log,
+    TrainingStep,
+)
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stage import TrainingStage
 from ode2opt.learning.stopm import Batch, TrainingState
@@ -27,20 +34,30 @@ from ode2opt.learning.validation import Validation, Validator
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
-CERTIFIED = 5  # held-out problems for the certificate
-REJECTED = 1.2  # in best complexities: from there training goes back to the best point
-NOT_CONVEX = -1e-4
+CERTIFIED_PROBLEMS = 5  # held-out ones
+REJECT_RATIO = 1.2  # times the best complexity: beyond it training goes back to the best point
+NOT_CONVEX = -1e-4  # a cosine below this cannot be rounding
 LARGEST_PENALTY = 1e6
 
-Planner = Callable[[Family, Any, Memory | None, Note, Helpers], TrainingPlan[Tree, One]]
+Planner = Callable[[Family, Any, Memory | None, Log, Helpers], TrainingPlan[Tree, InstanceT]]
 
 
-class Training(LearningRun[Options], Generic[Tree, One]):
+class Training(LearningRun[Options], Generic[Tree, InstanceT]):
     """A run of StoPM, from its start or from its last checkpoint.
 
-    It has stages: one for each restart, with a share of the steps, and the one that goes on with
-    the best of them to the end. A stage has its target, its StoPM and its validator; all of them
-    are logged, shown, checkpointed and resumed alike.
+    It has stages: one for each restart, with a share of the steps, and a last one that continues
+    the best of them to the end. Each stage has a target, a StoPM and a validator; all stages are
+    logged, shown, checkpointed and resumed alike.
+
+    Args:
+        family: the problems to learn from.
+        options: what the run is made with.
+        out: its folder; None keeps nothing on disk.
+        resume: whether to go on with the run that is in ``out``.
+        log: called with one line of text about what takes long.
+        memory: what earlier solves have learned, None for none.
+        helpers: runs independent tasks.
+        planner: makes the plan of the target: how training begins.
     """
 
     def __init__(
@@ -49,23 +66,25 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         options: Options,
         out: str | Path | None,
         resume: bool,
-        note: Note,
+        log: Log,
         memory: Memory | None,
         helpers: Helpers,
-        planner: Planner[Tree, One],
+        planner: Planner[Tree, InstanceT],
     ) -> None:
         self._planner = planner
-        self._ahead: dict[int, Ahead] = {}
+        self._prefetched: dict[int, Prefetch] = {}
         self.warned = False
-        super().__init__(family, options, out, resume, note, memory, helpers)
+        super().__init__(family, options, out, resume, log, memory, helpers)
 
     @double
     def _set_up(self, memory: Memory | None) -> None:
-        self.plan = self._planner(self.family, self.options, memory, self.note, self.helpers)
+        self.plan = self._planner(self.family, self.options, memory, self.log, self.helpers)
         self.steps = self.plan.beginning + self.options.steps
-        if self.going_on:
+        if self.resuming:
             assert self.directory is not None
-            self.position, (parameters, moments, self.best) = self.directory.load(self._like)
+            self.position, (parameters, moments, self.best) = self.directory.load(
+                self._checkpoint_template
+            )
             self.state = TrainingState(parameters, moments, self.position.penalty)
         else:
             self.position = Position(penalty=self.options.penalty)
@@ -73,43 +92,43 @@ class Training(LearningRun[Options], Generic[Tree, One]):
             self.state = self.stopm.start
             self.best = self.state.parameters
         self._began -= self.position.seconds
-        self._settle()
+        self._commit_step()
 
-    def _like(self, position: Position) -> tuple[Any, Any, Any]:
-        """Return a tree like that of a position, whose stage is entered."""
+    def _checkpoint_template(self, position: Position) -> tuple[Any, Any, Any]:
+        """Enter the stage of a position; return a tree like the one that its checkpoint holds."""
         self._enter(position)
         start = self.stopm.start
         return start.parameters, start.memory, start.parameters
 
     def _enter(self, position: Position) -> None:
-        """Make ready the stage of a position."""
+        """Prepare the stage of a position."""
         prices, restarts = position.prices, self.plan.restarts
         if len(prices) > len(restarts):
             raise InputError("it has more restarts than there are")
         number = len(prices)
         if number < len(restarts):
-            self.note(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
-            ahead = self._ahead.get(number)
-            self.stage = ahead.next() if ahead else self._stage(number, self.plan.warm_up)
+            self.log(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
+            prefetched = self._prefetched.get(number)
+            self.stage = prefetched.next() if prefetched else self._stage(number, self.plan.warm_up)
         else:
             self.stage = self._stage(int(np.argmin(prices)) if prices else 0, self.options.steps)
         self.target, self.stopm = self.stage.target, self.stage.stopm
         self.validator = self.stage.validator
 
     @double
-    def _stage(self, number: int, steps: int) -> TrainingStage[Tree, One]:
+    def _stage(self, number: int, steps: int) -> TrainingStage[Tree, InstanceT]:
         options = replace(self.options, steps=steps)
         return TrainingStage(self.plan.target(number), options, self.helpers)
 
-    def _look_ahead(self, number: int) -> None:
-        """Where others do the work, begin the restarts after this one too."""
+    def _prefetch_restarts(self, number: int) -> None:
+        """On a cluster, start the restarts after this one in the background."""
         later = range(number + 1, len(self.plan.restarts)) if self.helpers.elsewhere else ()
         for one in later:
-            if one not in self._ahead:
-                self._ahead[one] = Ahead(self._restarted(one))
+            if one not in self._prefetched:
+                self._prefetched[one] = Prefetch(self._restarted(one))
 
     def _restarted(self, number: int) -> Iterator[Any]:
-        """Yield the stage of a restart, then what its steps find."""
+        """Yield the stage of a restart, then the state and the batch of each of its steps."""
         stage = self._stage(number, self.plan.warm_up)
         yield stage
         state = stage.stopm.start
@@ -124,7 +143,7 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         return number if number < len(self.plan.restarts) else None
 
     def _run(self, callback: Callback | None) -> Method:
-        """Train to the end, Ctrl-C, or the callback's word; returns the best method."""
+        """Train to the end, or until the callback returns true; return the best method."""
         board = TensorBoard(self.directory, self.position.done)
         try:
             for step in self._all_steps():
@@ -136,19 +155,19 @@ class Training(LearningRun[Options], Generic[Tree, One]):
                 board.add_method(method, self.position.done)
                 return method
             self._checkpoint()
-            return self._so_far()
+            return self._best_method()
         except (KeyboardInterrupt, WorkersLostError):
             self._checkpoint()
             raise
         finally:
-            for ahead in self._ahead.values():
-                ahead.close()
+            for prefetched in self._prefetched.values():
+                prefetched.close()
             board.close()
 
     def _all_steps(self) -> Iterator[TrainingStep]:
-        """Take step after step of all stages that are left."""
+        """Take the steps of all stages that are left."""
         while self._restart is not None:
-            self._look_ahead(self._restart)
+            self._prefetch_restarts(self._restart)
             while self.position.step < self.plan.warm_up:
                 yield self._step()
             self._next_stage(self._restart)
@@ -159,7 +178,7 @@ class Training(LearningRun[Options], Generic[Tree, One]):
 
     @double
     def _next_stage(self, number: int) -> None:
-        """Judge a restart on held-out problems; after the last go on from the best of them."""
+        """Judge a restart on held-out problems, then enter the next stage."""
         learned, prices = self.stopm.learned(self.state), self.position.prices
         price = self.plan.restarts[number].price(learned, self.validator.solved(learned))
         if not prices or price < min(prices):
@@ -170,12 +189,12 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         self.state = self.stopm.start
         if self._restart is None:
             self.state = self.stopm.start_from(self.best)
-            self._keep_choice()
-        self._settle()
+            self._save_choice()
+        self._commit_step()
         self._checkpoint()
 
-    def _keep_choice(self) -> None:
-        """Tell which restart was chosen, and what each of them cost."""
+    def _save_choice(self) -> None:
+        """Write which restart was chosen, and the cost of each."""
         about, prices = [one.about for one in self.plan.restarts], self.position.prices
         tried = [{**one, "price": price} for one, price in zip(about, prices, strict=True)]
         if self.directory is not None:
@@ -183,7 +202,7 @@ class Training(LearningRun[Options], Generic[Tree, One]):
             self.directory.save_choice({"chosen": list(chosen.values()), "tried": tried})
 
     def _first_validation(self) -> None:
-        """Judge the coefficients at the start; a family that cannot be learned is told here."""
+        """Validate the start; refuse a family on which not one problem reaches the tolerance."""
         validation = self.validator(self.state)
         if not (validation.flows if self.target.strict else validation.reached):
             raise Ode2OptError(
@@ -193,15 +212,15 @@ class Training(LearningRun[Options], Generic[Tree, One]):
                 f"raise the tolerance or the horizon, or add l2 to the problem."
             )
         self._judge(validation)
-        self._settle()
+        self._commit_step()
         self._checkpoint()
 
     def _step(self) -> TrainingStep:
-        """Update the parameters once; validate and checkpoint where it is time."""
+        """Update the parameters once; validate and write a checkpoint where these are due."""
         options, k = self.options, self.position.step
         penalty, restart, validation = self.state.penalty, self._restart, None
-        ahead = None if restart is None else self._ahead.get(restart)
-        self.state, batch = ahead.next() if ahead else self.stage.step(self.state, k)
+        prefetched = None if restart is None else self._prefetched.get(restart)
+        self.state, batch = prefetched.next() if prefetched else self.stage.step(self.state, k)
         self._warn_once(batch, self.stage.numbers(k))
         last = options.steps if restart is None else self.plan.warm_up
         due = (k + 1) % options.validate_every == 0 or k + 1 == last
@@ -220,13 +239,13 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         self.position = replace(
             self.position, step=k + 1, done=done, seconds=seconds, metrics_bytes=length
         )
-        self._settle()
+        self._commit_step()
         if due:
             self._checkpoint()
         return TrainingStep(line, validation, self._best_complexity, done, self.steps)
 
     def _judge(self, validation: Validation) -> None:
-        """Keep the best point: feasible before infeasible, then the least complexity."""
+        """Keep the best point: feasible before infeasible, then the lowest complexity."""
         old, new = self.position, validation
         before = (False, -math.inf)
         if old.best is not None:
@@ -239,7 +258,7 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         self.position = replace(
             old, penalty=penalty, stale=stale, over=stale >= self.options.patience
         )
-        if not self.target.strict and new.complexity > REJECTED * (
+        if not self.target.strict and new.complexity > REJECT_RATIO * (
             self._best_complexity or math.inf
         ):
             self.state = self.state._replace(parameters=self.best)
@@ -247,15 +266,15 @@ class Training(LearningRun[Options], Generic[Tree, One]):
             self.best = self.state.parameters
             self.position = replace(self.position, best=new.statistics())
             if self.directory is not None:
-                self.directory.keep(self._so_far())
+                self.directory.save_method(self._best_method())
 
     def _warn_once(self, batch: Batch, numbers: range) -> None:
-        for number, turn in zip(numbers, batch.turns, strict=True):
-            if turn < NOT_CONVEX and not self.warned:
+        for number, cosine in zip(numbers, batch.min_cosines, strict=True):
+            if cosine < NOT_CONVEX and not self.warned:
                 self.warned = True
                 warnings.warn(
                     f"Training problem {number} of {self.family.name}, seed {self.options.seed}, "
-                    f"is not convex: its gradient turns against a step (cosine {turn:.2g}); "
+                    f"is not convex: its gradient turns against a step (cosine {cosine:.2g}); "
                     f"what is learned may not hold.",
                     stacklevel=2,
                 )
@@ -264,18 +283,18 @@ class Training(LearningRun[Options], Generic[Tree, One]):
     def _best_complexity(self) -> float | None:
         return None if self.position.best is None else self.position.best["complexity"]
 
-    def _settle(self) -> None:
-        """Note that a step is whole: an interruption inside the next one goes back to here."""
-        self.settled = (self.position, (self.state.parameters, self.state.memory, self.best))
+    def _commit_step(self) -> None:
+        """Mark a step as complete: an interruption inside the next one goes back to here."""
+        self.committed = (self.position, (self.state.parameters, self.state.memory, self.best))
 
     def _checkpoint(self) -> None:
         if self.directory is not None:
-            self.directory.save(*self.settled)
+            self.directory.save(*self.committed)
 
-    def _so_far(self) -> Method:
+    def _best_method(self) -> Method:
         """Return the best point as a method, without certificate and test statistics.
 
-        Among restarts nothing is validated yet: it is where training is.
+        During restarts nothing is validated yet: the present point is taken.
         """
         found, state = self.position.best, self.state._replace(parameters=self.best)
         if found is None:
@@ -289,11 +308,13 @@ class Training(LearningRun[Options], Generic[Tree, One]):
         """Certify the best point and measure it on fresh test problems."""
         held_out, best = self.validator, self.state._replace(parameters=self.best)
         learned = self.stopm.learned(best)
-        method = self.target.polished(learned, self._so_far())
-        certificate = self.target.certificate(learned, method, *held_out.drawn(CERTIFIED))
-        fresh = Validator(self.stage.pieces, TEST, TESTED, helpers=self.helpers)
+        method = self.target.finalized(learned, self._best_method())
+        certificate = self.target.certificate(learned, method, *held_out.drawn(CERTIFIED_PROBLEMS))
+        fresh = Validator(self.stage.pieces, TEST, TEST_PROBLEMS, helpers=self.helpers)
         problems, instances = fresh.drawn()
         starts = [np.asarray(one.x0) for one in instances]
-        violations = NOTHING_FOLLOWED if method.instant else fresh.followed(best)
-        method = self._measured(method, self.target.rivals(method), problems, starts, violations)
+        violations = NO_VIOLATIONS if method.instant else fresh.follow(best)
+        method = self._with_test_results(
+            method, self.target.baselines(method), problems, starts, violations
+        )
         return self._finished(method, certificate)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.pieces import Number, Pieces
-from ode2opt.learning.protocol import One, StoppingTime, Tree
+from ode2opt.learning.protocol import InstanceT, StoppingTime, Tree
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
@@ -18,22 +18,25 @@ from ode2opt.solvers import Method, Result, solve
 if TYPE_CHECKING:  # which needs JAX: a report does not
     from ode2opt.learning.stopm import TrainingState
 
-FEASIBLE = 1e-3
-"""The largest P and Q, dimensionless, that count as none."""
-MOST_ITERATIONS = 2_000
+FEASIBILITY_TOL = 1e-3
+"""The largest P and Q, dimensionless, that count as no violation."""
+MAX_ITERATIONS = 2_000
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What the sequence needed, and what the flow violated.
+    """What the guarded sequence needed on held-out problems, and how far the flow violates.
 
     Attributes:
-        complexity, worst: mean and largest number of iterations to the tolerance.
-        reached, handovers: how many problems got there, on how many the guard stepped in.
-        flows: how many flows (or sequences that are followed for their derivatives) got there.
-        P, Q: the largest violations.
+        complexity: the mean number of iterations to the tolerance.
+        worst: the largest number of iterations.
+        reached: how many problems reached the tolerance.
+        handovers: on how many problems the guard stepped in.
+        flows: how many flows reached the tolerance (of a sequence: differentiated iterations).
+        P: the largest stability violation.
+        Q: the largest convergence violation.
         total: how many problems there are.
-        strict: whether P, Q and handovers count against a point.
+        strict: whether P, Q and handovers count against a point; True by default.
     """
 
     complexity: float
@@ -48,26 +51,31 @@ class Validation:
 
     @property
     def feasible(self) -> bool:
-        """Whether all got there and, if strict, the conditions hold and the guard was idle."""
+        """Whether all problems reached the tolerance and, if strict, no constraint is violated."""
         if self.reached < self.total:
             return False
-        return not self.strict or (not self.handovers and max(self.P, self.Q) <= FEASIBLE)
+        return not self.strict or (not self.handovers and max(self.P, self.Q) <= FEASIBILITY_TOL)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what a method file tells of the sequence."""
+        """Return the fields that a method file stores."""
         names = ("complexity", "worst", "reached", "handovers", "total", "feasible")
         return {name: getattr(self, name) for name in names}
 
 
-class Validator(Generic[Tree, One]):
-    """Problems of a stream.
+class Validator(Generic[Tree, InstanceT]):
+    """Solves the held-out problems of a stream, and measures the violations on them.
 
-    ``safety`` is the factor by which P takes the curvature to be larger than it is.
+    Args:
+        pieces: answers questions about single problems.
+        stream: which problems: ``VALIDATION`` or ``TEST``.
+        count: how many of them.
+        safety: the factor on the curvature that P is measured with; 1 by default.
+        helpers: runs the independent solves; by default this process does.
     """
 
     def __init__(
         self,
-        pieces: Pieces[Tree, One],
+        pieces: Pieces[Tree, InstanceT],
         stream: int,
         count: int,
         safety: float = 1.0,
@@ -77,25 +85,43 @@ class Validator(Generic[Tree, One]):
         self.numbers: list[Number] = [(stream, i) for i in range(count)]
         self.drawn()
 
-    def drawn(self, count: int | None = None) -> tuple[list[Problem], list[One]]:
-        """Return the first problems, or all, and their instances."""
+    def drawn(self, count: int | None = None) -> tuple[list[Problem], list[InstanceT]]:
+        """Return problems and their instances.
+
+        Args:
+            count: how many of the first; None (the default) for all.
+        """
         found = [self.pieces.drawn(number) for number in self.numbers[:count]]
         return [problem for problem, _ in found], [one for _, one in found]
 
     def __call__(self, state: TrainingState) -> Validation:
-        """Solve by what a state has learned, and follow it."""
+        """Return what the sequence of a state needs, and its violations."""
         results = self.solved(self.pieces.stopm.learned(state))
         strict = self.pieces.target.strict
-        return Validation(**counted(results), **self.followed(state), strict=strict)
+        return Validation(**counts_of(results), **self.follow(state), strict=strict)
 
     def solved(self, learned: Tree) -> list[Result]:
-        """Solve each problem by the guarded sequence of what was learned."""
+        """Solve each problem by the guarded sequence of what was learned.
+
+        Args:
+            learned: the learned tree.
+
+        Returns:
+            The results in the order of the problems.
+        """
         return self.helpers.map(
             Pieces.solve, self.pieces, [(learned, number) for number in self.numbers]
         )
 
-    def followed(self, state: TrainingState) -> dict[str, Any]:
-        """Return how many flows got there, and the largest violations on the way."""
+    def follow(self, state: TrainingState) -> dict[str, Any]:
+        """Measure the stopping time of each problem.
+
+        Args:
+            state: of training.
+
+        Returns:
+            ``flows``, how many reached the tolerance, and the largest ``P`` and ``Q``.
+        """
         asked = [(state, self.safety, number) for number in self.numbers]
         flows = self.helpers.map(Pieces.measure, self.pieces, asked)
         return {
@@ -106,12 +132,23 @@ class Validator(Generic[Tree, One]):
 
 
 def solve_one(method: str | Method, problem: Problem, x0: Array, tol: float) -> Result:
-    """Solve one problem as training and its comparisons do."""
-    return solve(problem, x0, method=method, tol=tol, max_iter=MOST_ITERATIONS, history=True)
+    """Solve one problem as training does: with a history, and 2,000 iterations at most.
+
+    Args:
+        method: a built-in name, or a method.
+        problem: the problem.
+        x0: where to start.
+        tol: the gradient norm to reach.
+    """
+    return solve(problem, x0, method=method, tol=tol, max_iter=MAX_ITERATIONS, history=True)
 
 
-def counted(results: Sequence[Result]) -> dict[str, Any]:
-    """Return what solves needed, by the names of :class:`Validation`."""
+def counts_of(results: Sequence[Result]) -> dict[str, Any]:
+    """Return what solves needed, by the names of :class:`Validation`.
+
+    Args:
+        results: of the solves; at least one.
+    """
     iterations = [result.iterations for result in results]
     return {
         "complexity": float(np.mean(iterations)),
@@ -123,8 +160,15 @@ def counted(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def statistics(results: Sequence[Result]) -> dict[str, Any]:
-    """Return what a method file tells of solves by the method; the guard may have stepped in."""
-    found = counted(results)
+    """Return what a method file stores of solves by the method, the guard included.
+
+    Args:
+        results: of the solves; at least one.
+
+    Returns:
+        The fields of :func:`counts_of` and ``feasible``, whether all reached the tolerance.
+    """
+    found = counts_of(results)
     return found | {"feasible": found["reached"] == found["total"]}
 
 

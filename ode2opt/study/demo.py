@@ -63,7 +63,7 @@ def learn_method(
         testing: gives what is called after each test problem.
     """
     with needing("learn"):
-        from ode2opt.learning.begin import begun
+        from ode2opt.learning.begin import start_run
         from ode2opt.learning.registry import make_options
         from ode2opt.study.run_report import run_report
 
@@ -72,7 +72,7 @@ def learn_method(
     with tempfile.TemporaryDirectory() as scratch:
         options = make_options({"target": "sequence", "steps": STEPS, "tol": TOL})
         with training("learning a method") as (callback, note):
-            method = begun(family, options, Path(scratch) / "run", False, note).run(callback)
+            method = start_run(family, options, Path(scratch) / "run", False, note).run(callback)
         with testing() as advance:
             settings = Settings(METHODS, {LEARNED: method}, INSTANCES, TOL, jobs=2)
             benchmark = run_benchmark(family, settings, advance)

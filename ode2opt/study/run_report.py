@@ -86,7 +86,7 @@ def _begun_page(file: Path, method: Method) -> Page:
     fresh = compared(file, method, "fresh")
     if fresh is None:
         raise InputError(f"{file} is no valid method: its statistics are damaged.")
-    page = Page(title, comparison.words(asdict(fresh)))
+    page = Page(title, comparison.comparison_sentence(asdict(fresh)))
     _add_bars(page, "Gradients to the tolerance", fresh, fresh.calls)
     milliseconds = {name: 1e3 * seconds for name, seconds in fresh.seconds.items()}
     _add_bars(page, "Milliseconds to the tolerance", fresh, milliseconds)

@@ -36,9 +36,9 @@ def family():
 @pytest.fixture(scope="module", autouse=True)
 def _two_ways():
     """Two restarts, cheaply; workers need not know."""
-    ways = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
+    recipes = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SolvedBeforehand, "ways", lambda self: ways)
+        patch.setattr(SolvedBeforehand, "recipes", lambda self: recipes)
         yield
 
 

@@ -8,9 +8,9 @@ import pytest
 from ode2opt import Method, Quadratic, Schedule
 from ode2opt.learning.sequence.handing_over import (
     Choice,
+    beats_instant,
     best_choice,
-    choices,
-    earned,
+    candidates,
     envelope,
     mean_calls,
     overhead_of,
@@ -27,7 +27,7 @@ def solved(calls, handed_at=None, norms=()):
 
 def test_horizons_leave_room_beyond_what_was_seen():
     alone = [solved(10), solved(11), solved(20), solved(9), solved(90, handed_at=60)]
-    tried = choices(alone, 60)
+    tried = candidates(alone, 60)
     assert [choice.horizon for choice in tried[::4]] == [30, 15, 8, 4, 2, 0]
     assert tried[0] == Choice(30, "metric-lbfgs", 1.0)
     assert tried[1] == Choice(30, "metric-lbfgs", 0.5)
@@ -35,17 +35,19 @@ def test_horizons_leave_room_beyond_what_was_seen():
 
 
 @pytest.mark.parametrize(
-    ("alone", "fallback", "rival", "expected"),
+    ("alone", "fallback", "baseline", "expected"),
     [
         (20, 17, 40, "alone"),  # a quarter more for L-BFGS: 17 costs more than 20
         (20, 15, 40, "fallback"),
-        (20, 17, 18, "fallback"),  # alone would need more than the rival
+        (20, 17, 18, "fallback"),  # alone would need more than the baseline
         (20, 19, 10, "fallback"),  # none is able: the fewest calls
     ],
 )
-def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, rival, expected):
+def test_the_cheapest_is_taken_but_never_more_than_the_rival(alone, fallback, baseline, expected):
     options = {Choice(30, "lbfgs"): solved(alone), Choice(0, "lbfgs"): solved(fallback)}
-    best, results = best_choice([*options], lambda choice: [options[choice]], [solved(rival)], 0.25)
+    best, results = best_choice(
+        [*options], lambda choice: [options[choice]], [solved(baseline)], 0.25
+    )
     assert best.horizon == {"alone": 30, "fallback": 0}[expected]
     assert results == [options[best]]
 
@@ -82,7 +84,7 @@ def test_a_table_is_worth_having_if_it_saves_costs_and_takes_no_more_calls(
     calls, handed_at, overhead, worth
 ):
     mine = [solved(calls, handed_at)]
-    assert earned(Choice(30, "metric-lbfgs"), mine, [solved(20)], overhead) == worth
+    assert beats_instant(Choice(30, "metric-lbfgs"), mine, [solved(20)], overhead) == worth
 
 
 def test_a_large_problem_pays_for_its_gradients_alone():

@@ -10,7 +10,13 @@ from support import graded_rows
 
 from ode2opt import Family, InputError, Method, learn, solve
 from ode2opt.learning import make_options
-from ode2opt.learning.comparison import ProblemSet, calls_of, solved, summary, words
+from ode2opt.learning.comparison import (
+    ProblemSet,
+    calls_of,
+    comparison_sentence,
+    solve_all_by,
+    summary,
+)
 from ode2opt.learning.sequence import instant_run, restarts, spectrum
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.handing_over import mean_calls
@@ -151,7 +157,7 @@ def test_a_metric_that_harms_is_not_taken():
     held_out = HeldOut(known)
     found = instant(known, held_out)
     whole = mean_calls(held_out.solved(plain_instant(known)))
-    assert mean_calls(found.results) <= min(whole, mean_calls(held_out.rivals["lbfgs"]))
+    assert mean_calls(found.results) <= min(whole, mean_calls(held_out.baselines["lbfgs"]))
     assert (found.method.guard.fallback, found.method.guard.power) != ("metric-lbfgs", 1.0)
 
 
@@ -165,24 +171,24 @@ def target():
 
 @pytest.mark.parametrize(("worth", "kept"), [(True, "table"), (False, "instant")])
 def test_training_has_to_beat_the_instant_method(target, monkeypatch, worth, kept):
-    monkeypatch.setattr("ode2opt.learning.sequence.target.earned", lambda *args: worth)
+    monkeypatch.setattr("ode2opt.learning.sequence.target.beats_instant", lambda *args: worth)
     monkeypatch.setattr(
         "ode2opt.learning.sequence.target.best_choice",
         lambda tried, solved, *rest: (tried[0], solved(tried[0])),
     )
-    method = target.polished(target.start, target.method(target.start, 20))
+    method = target.finalized(target.start, target.method(target.start, 20))
     assert (method.metric is target.instant.method.metric) == (kept == "instant")
     assert method.instant == (kept == "instant")
     calls = method.statistics["held_out"]["calls"]
     assert set(calls) == {"method", "instant", "lbfgs", "auto"}
     assert (calls["method"] == calls["instant"]) == (kept == "instant")
-    assert ("instant" in target.rivals(method)) == (kept == "table")
+    assert ("instant" in target.baselines(method)) == (kept == "table")
 
 
 def test_useless_steps_are_given_up_for_the_instant_method(target):
     tiny = eqx.tree_at(lambda t: t.table.log_a, target.start, target.start.table.log_a - 20)
     tiny = eqx.tree_at(lambda t: t.filter.logits, tiny, tiny.filter.logits - 20)
-    method = target.polished(tiny, target.method(tiny, 10))
+    method = target.finalized(tiny, target.method(tiny, 10))
     assert method.metric is target.instant.method.metric
     assert method.statistics["validation"]["reached"] == 9
 
@@ -209,7 +215,7 @@ def test_all_methods_begin_at_the_same_point(known):
     starts = [np.full(8, 0.1 * i) for i in range(3)]
     method = plain_instant(known)[-1].replace(start=np.ones(8))
     methods = {"a": [method] * 3, "b": ["lbfgs"] * 3}
-    found = solved(methods, ProblemSet(problems, starts, 1e-3))
+    found = solve_all_by(methods, ProblemSet(problems, starts, 1e-3))
     for i, (problem, x0) in enumerate(zip(problems, starts, strict=True)):
         first = np.linalg.norm(problem.gradient(x0))
         assert {each[i].history.grad_norm[0] for each in found.values()} == {first}
@@ -228,14 +234,14 @@ def counts(**changes):
 
 
 def test_the_sentence_says_what_was_measured():
-    assert words(counts()) == (
+    assert comparison_sentence(counts()) == (
         "On 20 fresh test problems it takes, beside L-BFGS, 12.3 times fewer gradients and 2.0 "
         "times fewer seconds; beside auto, 2.0 times more and as many; beside the instant method, "
         "as many and 2.0 times more."
     )
     missed = counts(reached={"method": 20, "lbfgs": 3})
-    assert "beside L-BFGS (which reached 3 only), 12.3 times" in words(missed)
-    assert "instant" not in words(missed)
-    assert words(counts(reached={"method": 19})) == (
+    assert "beside L-BFGS (which reached 3 only), 12.3 times" in comparison_sentence(missed)
+    assert "instant" not in comparison_sentence(missed)
+    assert comparison_sentence(counts(reached={"method": 19})) == (
         "It reached the tolerance on 19 of 20 fresh test problems."
     )

@@ -9,7 +9,7 @@ import pytest
 
 from ode2opt import Family, InputError, Memory, Method, learn, solve
 from ode2opt.learning import make_options
-from ode2opt.learning.begin import begun
+from ode2opt.learning.begin import start_run
 from ode2opt.learning.comparison import calls_of
 from ode2opt.learning.sequence import spectrum
 from ode2opt.learning.sequence.remembered import Remembered
@@ -98,7 +98,7 @@ def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, start
 
 def test_a_table_is_learned_in_that_metric(memory):
     settings = OPTIONS | {"target": "sequence", "steps": 2, "batch": 2, "horizon": 30}
-    run = begun(family(), make_options(settings), None, False, memory=memory)
+    run = start_run(family(), make_options(settings), None, False, memory=memory)
     method = run.run(lambda step: "restart" not in step.line)
     assert run.position.done == 2
     assert len(set(method.schedule.a)) > 2  # it has learned: no longer one step for all
@@ -114,7 +114,7 @@ def test_a_memory_without_metric_gives_a_method_without(memory):
     assert method.metric is None
     options = make_options({"target": "sequence", **OPTIONS, "steps": 3})
     known = Remembered(family(), options, bare)
-    (way,) = known.ways()
+    (way,) = known.recipes()
     target = SequenceTarget(family(), options, way, known)
     assert target.method(target.start, 5).metric is None
 
@@ -126,7 +126,7 @@ def test_a_spectrum_of_a_metric_gives_the_metric_back(kind, x64):
     V, _ = np.linalg.qr(rng.standard_normal((9, rank)))
     metric = Metric(kind, rng.uniform(1, 2, 9), V, rng.uniform(-0.9, 4, rank))
     found = spectrum.spectrum_of(metric, 9)
-    squares = spectrum.filtered(found, spectrum.Filter.whole())
+    squares = spectrum.filtered(found, spectrum.Filter.whitening())
     again = square(spectrum.metric_of(kind, found, squares))
     there = square(metric)
     np.testing.assert_allclose(again / again[0, 0], there / there[0, 0], rtol=1e-8)

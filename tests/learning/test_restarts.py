@@ -7,7 +7,7 @@ import pytest
 
 from ode2opt import Family, InputError, Method, learn
 from ode2opt.learning import make_options
-from ode2opt.learning.begin import begun, options_for
+from ode2opt.learning.begin import options_for, start_run
 from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
@@ -31,9 +31,9 @@ def family():
 @pytest.fixture(scope="module", autouse=True)
 def _two_ways():
     """A diagonal metric, looked for at the start and along the path: two restarts, cheaply."""
-    ways = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
+    recipes = [MetricRecipe("diagonal", "start"), MetricRecipe("diagonal", "path")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SolvedBeforehand, "ways", lambda self: ways)
+        patch.setattr(SolvedBeforehand, "recipes", lambda self: recipes)
         yield
 
 
@@ -109,7 +109,7 @@ def test_an_interruption_while_a_restart_is_judged_loses_no_step(unbroken, tmp_p
         patch.setattr(Training, "_next_stage", interrupted)
         with pytest.raises(KeyboardInterrupt):
             learn(family(), out=folder, **SHORT)
-    run = begun(family(), make_options(SHORT), folder, True)
+    run = start_run(family(), make_options(SHORT), folder, True)
     assert (run.position.step, run.position.done, run.position.prices) == (WARM_UP, WARM_UP, ())
     run.run()
     assert metrics(folder) == metrics(unbroken[0])
@@ -120,7 +120,7 @@ def test_training_goes_on_from_what_the_best_restart_has_learned(unbroken, tmp_p
     prices = [one["price"] for one in choice["tried"]]
     best = int(np.argmin(prices))
     assert choice["chosen"] == ["diagonal", ("start", "path")[best]]
-    run, ends = begun(family(), make_options(SHORT), None, False), []
+    run, ends = start_run(family(), make_options(SHORT), None, False), []
 
     def keep(step):
         if step.line.get("restart") is None:
@@ -146,10 +146,10 @@ def test_a_callback_may_end_training_among_restarts(tmp_path):
 
 def test_resuming_takes_the_options_of_the_run_and_refuses_others(unbroken):
     folder = unbroken[0]
-    assert options_for({}, resumed=folder) == make_options(SHORT)
-    assert options_for({"steps": 4}, resumed=folder) == make_options(SHORT)
+    assert options_for({}, resume_from=folder) == make_options(SHORT)
+    assert options_for({"steps": 4}, resume_from=folder) == make_options(SHORT)
     with pytest.raises(InputError, match="target is 'sequence' there and 'flow' here"):
-        options_for({"target": "flow"}, resumed=folder)
+        options_for({"target": "flow"}, resume_from=folder)
     with pytest.raises(InputError, match="knots is 4 there and 5 here"):
         learn(family(), out=folder, resume=True, knots=5)
     with pytest.raises(InputError, match="alpha is for --target flow"):

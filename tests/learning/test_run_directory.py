@@ -11,7 +11,7 @@ import pytest
 
 from ode2opt import Family, InputError, Ode2OptError
 from ode2opt.learning import FlowOptions
-from ode2opt.learning.begin import begun
+from ode2opt.learning.begin import start_run
 from ode2opt.learning.run import configuration
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.validation import Validation
@@ -28,7 +28,7 @@ def family():
 
 def killed_in_its_set_up(family, folder):
     """Leave what a run leaves that is killed before its first checkpoint."""
-    training = begun(family, OPTIONS, folder, False)
+    training = start_run(family, OPTIONS, folder, False)
     (folder / "choice.json").write_text('{"chosen": ["none", "start"]}')
     del training  # the system takes the lock back
 
@@ -37,19 +37,19 @@ def killed_in_its_set_up(family, folder):
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(family, tmp_path, resume):
     killed_in_its_set_up(family, tmp_path / "run")
     (tmp_path / "run" / ".ode2opt-1234.tmp").write_text("half a fi")
-    again = begun(family, OPTIONS, tmp_path / "run", resume)
+    again = start_run(family, OPTIONS, tmp_path / "run", resume)
     assert again.position.step == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {"config.json", "metrics.jsonl", "checkpoints", ".lock"}
 
 
 def test_a_second_process_is_refused_in_one_sentence(family, tmp_path):
-    first = begun(family, OPTIONS, tmp_path / "run", False)
+    first = start_run(family, OPTIONS, tmp_path / "run", False)
     for resume in (False, True):
         with pytest.raises(Ode2OptError, match=r"run is in use by another process: wait"):
-            begun(family, OPTIONS, tmp_path / "run", resume)
+            start_run(family, OPTIONS, tmp_path / "run", resume)
     first.directory.release()
-    assert begun(family, OPTIONS, tmp_path / "run", True).position.step == 0
+    assert start_run(family, OPTIONS, tmp_path / "run", True).position.step == 0
 
 
 def test_a_lock_ends_with_its_process(tmp_path):
@@ -85,20 +85,20 @@ def full(*args, **kwargs):
 
 def test_a_full_disk_in_the_set_up_is_named_and_no_dead_end(family, tmp_path, monkeypatch):
     folder = tmp_path / "run"
-    training = begun(family, OPTIONS, folder, False)
+    training = start_run(family, OPTIONS, folder, False)
     found = Validation(9.0, 9, 1, 0, 1, 0.0, 0.0, 1)
     training.validator = lambda state: found
     with monkeypatch.context() as patched:
         patched.setattr("ode2opt.storage.tempfile.mkstemp", full)
         with pytest.raises(Ode2OptError, match=rf"{folder}.*No space left on device"):
             training.run()
-    assert begun(family, OPTIONS, folder, False).position.step == 0
+    assert start_run(family, OPTIONS, folder, False).position.step == 0
 
 
 def test_a_disk_that_is_full_from_the_start_is_named(family, tmp_path, monkeypatch):
     monkeypatch.setattr("ode2opt.storage.tempfile.mkstemp", full)
     with pytest.raises(Ode2OptError, match=rf"{tmp_path / 'run'}.*No space left.*start again"):
-        begun(family, OPTIONS, tmp_path / "run", False)
+        start_run(family, OPTIONS, tmp_path / "run", False)
 
 
 def test_a_full_disk_does_not_hang_the_board(family, tmp_path, monkeypatch):
@@ -130,7 +130,7 @@ def test_a_folder_of_something_else_is_told_from_a_run(family, tmp_path):
         (old, True, "is a run of ode2opt 0.0.1, and this is"),
     ):
         with pytest.raises(InputError, match=said):
-            begun(family, OPTIONS, folder, resume)
+            start_run(family, OPTIONS, folder, resume)
     assert (method / "method.safetensors").read_bytes() == b"precious"
     assert not any((folder / ".lock").exists() for folder in (foreign, method, old))
 
@@ -139,4 +139,4 @@ def test_a_folder_of_something_else_is_told_from_a_run(family, tmp_path):
 def test_a_read_only_folder_is_named(family, tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(Ode2OptError, match=rf"{tmp_path / 'run'} cannot be written"):
-        begun(family, OPTIONS, tmp_path / "run", False)
+        start_run(family, OPTIONS, tmp_path / "run", False)

@@ -15,14 +15,14 @@ from ode2opt.learning import SequenceOptions, make_options
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.objective import (
     Learned,
-    MetricInstance,
+    SequenceInstance,
     SequenceRules,
     SplineTable,
     sequence_time,
 )
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.spectrum import (
-    METRICS,
+    SPECTRUM_KINDS,
     CurvaturePoints,
     Filter,
     apply,
@@ -35,7 +35,7 @@ from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.problems.family import Fold
 from ode2opt.study.certify import certify
 
-KINDS = tuple(METRICS)
+KINDS = tuple(SPECTRUM_KINDS)
 SHORT = {
     "target": "sequence", "steps": 30, "batch": 2, "validate_every": 10, "validation": 3,
     "tol": 1e-3, "horizon": 60,
@@ -48,8 +48,8 @@ def family(l2=1e-5):
 
 def instance(kind, problem):
     look = CurvaturePoints(problem, [problem.start().x0], [1.0])
-    spectrum = jax.tree.map(jnp.asarray, METRICS[kind]([look], 0))
-    return MetricInstance(to_jax(problem), jnp.asarray(problem.start().x0), spectrum)
+    spectrum = jax.tree.map(jnp.asarray, SPECTRUM_KINDS[kind]([look], 0))
+    return SequenceInstance(to_jax(problem), jnp.asarray(problem.start().x0), spectrum)
 
 
 def learned_tree(rng, K=60):
@@ -117,8 +117,8 @@ def test_a_blow_up_is_charged_for_the_fallback(rng, x64):
 def test_violations_are_those_of_linear_stability(x64):
     """On a quadratic with curvature 1 everywhere, (a - c/2)/(2 - d) is known at each step."""
     quadratic = Quadratic(np.eye(3), np.ones(3))
-    one = MetricInstance(
-        to_jax(quadratic), jnp.zeros(3), jax.tree.map(jnp.asarray, METRICS["none"](
+    one = SequenceInstance(
+        to_jax(quadratic), jnp.zeros(3), jax.tree.map(jnp.asarray, SPECTRUM_KINDS["none"](
             [CurvaturePoints(quadratic, [np.zeros(3)], [1.0])], 0))
     )  # fmt: skip
     tree = Learned(SplineTable(4, 5), Filter())
@@ -238,7 +238,7 @@ def test_broken_off_before_the_first_step_the_folder_is_free(tmp_path, monkeypat
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SolvedBeforehand, "ways", interrupted)
+    monkeypatch.setattr(SolvedBeforehand, "recipes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(family(), out=tmp_path / "run", **SHORT)
     assert not (tmp_path / "run").exists()
@@ -250,7 +250,7 @@ def test_a_spectrum_of_single_precision_is_double(kind):
     A, b = (part.astype(np.float32) for part in graded_rows(100))
     problem = Logistic(A, b)
     assert problem.dtype == np.float32
-    spectrum = METRICS[kind]([CurvaturePoints(problem, [problem.start().x0], [1.0])], 0)
+    spectrum = SPECTRUM_KINDS[kind]([CurvaturePoints(problem, [problem.start().x0], [1.0])], 0)
     assert {part.dtype for part in spectrum} == {np.dtype(np.float64)}
     assert metric_of(kind, spectrum, whitened(spectrum)) is not None or kind == "none"
 
@@ -270,7 +270,7 @@ def test_where_the_fallback_is_better_it_begins_at_once():
     """With useless steps there is no table, and the guard has nothing to hand over."""
     target = target_for("spectral")
     tiny = eqx.tree_at(lambda t: t.table.log_a, target.start, target.start.table.log_a - 20)
-    method = target.polished(tiny, target.method(tiny, 10))
+    method = target.finalized(tiny, target.method(tiny, 10))
     assert method.instant
     problem = target.problem(1, 0)
     result = solve(problem, problem.start().x0, method=method, tol=1e-3)
@@ -294,8 +294,8 @@ def test_a_sequence_resumes_bit_for_bit(trained, tmp_path):
 
 def target_for(metric, **options):
     options = make_options(SHORT | options)
-    way = MetricRecipe(metric, "start")
-    return SequenceTarget(family(), options, way, SolvedBeforehand(family(), options))
+    recipe = MetricRecipe(metric, "start")
+    return SequenceTarget(family(), options, recipe, SolvedBeforehand(family(), options))
 
 
 @pytest.mark.parametrize("start", ["paper", "learned"])
@@ -317,7 +317,7 @@ def test_the_certificate_is_that_of_the_transformed_problem(start):
 def test_a_learned_start_is_near_the_solutions():
     target = target_for("none", start="learned")
     problem = family().sample([9, 0])
-    learned = target.known.starts[-1]
+    learned = target.background.starts[-1]
     norms = [np.linalg.norm(problem.gradient(x)) for x in (learned, problem.start().x0)]
     assert norms[0] < 0.5 * norms[1]
     method = target.method(double(lambda: target.start)(), 10)

@@ -35,7 +35,7 @@ class Straight(eqx.Module):
     def objective(self, found):
         return jnp.where(found.reached, found.T, 0.0)
 
-    def cautious(self, safety):
+    def with_safety(self, safety):
         return Straight(safety)
 
 
@@ -151,7 +151,7 @@ def test_a_batch_is_summed_up_over_what_is_known():
     assert (seen.P, seen.Q) == (1.0, pytest.approx(4 / 3))
     assert seen.loss == pytest.approx(2.0 + RHO * (1.0 + 4 / 3))
     assert (seen.reached, seen.failed) == (2, 1)
-    assert seen.turns == (0.5, 1.0, -0.25)
+    assert seen.min_cosines == (0.5, 1.0, -0.25)
 
 
 def test_what_is_known_of_no_instance_is_none():

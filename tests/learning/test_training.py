@@ -13,7 +13,7 @@ import pytest
 from ode2opt import Family, InputError, Logistic, Method, Ode2OptError, Problem, learn, solve
 from ode2opt.dynamics import Default, Feasible, Neural, Spline
 from ode2opt.learning import make_options
-from ode2opt.learning.begin import begun, options_for
+from ode2opt.learning.begin import options_for, start_run
 from ode2opt.learning.registry import read_options
 
 SHORT = {
@@ -133,7 +133,7 @@ def test_ctrl_c_keeps_what_was_earned(unbroken, tmp_path):
 
 
 def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp_path):
-    training = begun(small(), make_options(SHORT), tmp_path / "run", False)
+    training = start_run(small(), make_options(SHORT), tmp_path / "run", False)
     real, calls = training.validator, []
 
     def interrupted(state):
@@ -153,11 +153,11 @@ def test_an_interruption_before_the_first_step_does_not_judge_the_start_twice(tm
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    training = begun(small(), make_options(SHORT), tmp_path / "run", False)
+    training = start_run(small(), make_options(SHORT), tmp_path / "run", False)
     training.stage.step = interrupted
     with pytest.raises(KeyboardInterrupt):
         training.run()
-    again = begun(small(), make_options(SHORT), tmp_path / "run", True)
+    again = start_run(small(), make_options(SHORT), tmp_path / "run", True)
     again.run(lambda step: True)
     assert (again.position.step, again.position.stale) == (1, 0)
 
@@ -298,7 +298,7 @@ def test_wrong_options_are_named(options, said):
     ],
 )  # fmt: skip
 def test_every_way_of_training_makes_a_method(options):
-    training = begun(small(), make_options(SHORT | {"steps": 2} | options), None, False)
+    training = start_run(small(), make_options(SHORT | {"steps": 2} | options), None, False)
     before = training.stopm.learned(training.state).parameters()
     method = training.run()
     after = training.stopm.learned(training.state).parameters()

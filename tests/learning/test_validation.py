@@ -1,4 +1,4 @@
-"""Validation: which points are feasible, what is counted, and what training makes of it."""
+"""Validation: which points are feasible, what is counts_of, and what training makes of it."""
 
 import math
 from types import SimpleNamespace
@@ -8,8 +8,14 @@ import pytest
 from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stopm import TrainingState
-from ode2opt.learning.training import LARGEST_PENALTY, REJECTED, Training
-from ode2opt.learning.validation import FEASIBLE, Validation, Validator, counted, statistics
+from ode2opt.learning.training import LARGEST_PENALTY, REJECT_RATIO, Training
+from ode2opt.learning.validation import (
+    FEASIBILITY_TOL,
+    Validation,
+    Validator,
+    counts_of,
+    statistics,
+)
 
 
 def validation(complexity=10.0, **fields):
@@ -24,11 +30,11 @@ def validation(complexity=10.0, **fields):
     ("fields", "strictly", "otherwise"),
     [
         ({}, True, True),
-        ({"P": FEASIBLE, "Q": FEASIBLE}, True, True),
+        ({"P": FEASIBILITY_TOL, "Q": FEASIBILITY_TOL}, True, True),
         ({"reached": 3}, False, False),
         ({"handovers": 1}, False, True),
-        ({"P": 1.01 * FEASIBLE}, False, True),
-        ({"Q": 1.01 * FEASIBLE}, False, True),
+        ({"P": 1.01 * FEASIBILITY_TOL}, False, True),
+        ({"Q": 1.01 * FEASIBILITY_TOL}, False, True),
         ({"P": math.inf}, False, True),
         ({"flows": 0}, True, True),
     ],
@@ -54,7 +60,7 @@ RESULTS = [result(10), result(30, handovers=("guard", "again")), result(50, succ
 
 def test_iterations_arrivals_and_handovers_are_counted():
     expected = {"complexity": 30.0, "worst": 50, "reached": 2, "handovers": 1, "total": 3}
-    assert counted(RESULTS) == expected
+    assert counts_of(RESULTS) == expected
     assert statistics(RESULTS) == expected | {"feasible": False}
     assert statistics(RESULTS[:2])["feasible"]  # the guard may have stepped in
 
@@ -67,7 +73,7 @@ class Held:
     def problem(self, stream, i):
         return (stream, i)
 
-    def of(self, problem, stream, i):
+    def instance(self, problem, stream, i):
         assert problem == (stream, i)
         return SimpleNamespace(number=i)
 
@@ -179,7 +185,10 @@ def test_a_sequence_that_got_much_worse_goes_back_to_the_best(strict, kept):
     run = training(strict)
     run.state = run.state._replace(parameters="best")
     run._judge(good(10.0))
-    for complexity, expected in ((0.99 * REJECTED * 10, "far"), (1.01 * REJECTED * 10, kept)):
+    for complexity, expected in (
+        (0.99 * REJECT_RATIO * 10, "far"),
+        (1.01 * REJECT_RATIO * 10, kept),
+    ):
         run.state = run.state._replace(parameters="far")
         run._judge(good(complexity))
         assert run.state.parameters == expected

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from ode2opt.errors import InputError
 from ode2opt.integrations.dask.lost import LOOK, Watch, telling
-from ode2opt.learning.ahead import Ahead
+from ode2opt.learning.prefetch import Prefetch
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -46,7 +46,7 @@ class WorkerPool:
         ordered: bool = True,
     ) -> Iterator[Found]:
         """Yield the answers of workers, in the order of the items or as they are done."""
-        answers = Ahead(self._answers(work, shared, items, ordered))
+        answers = Prefetch(self._answers(work, shared, items, ordered))
         left = len(items)
         while left:
             try:

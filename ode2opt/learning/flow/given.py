@@ -10,10 +10,10 @@ from ode2opt.errors import InputError, shown
 if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
 
-NAME, FIRST = "coefficients", "first"
+NAME, FIRST_VALUES = "coefficients", "first"
 
 
-def with_given(options: Mapping[str, Any]) -> dict[str, Any]:
+def with_named_coefficients(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options whose ``coefficients`` is a name, whatever it was given as.
 
     Args:
@@ -55,4 +55,4 @@ def _settings(given: Coefficients, options: Mapping[str, Any]) -> dict[str, Any]
                 f"{name} is {options[name]}, but the coefficients have {value:g}: leave {name} out."
             )
     values = {name: array.tolist() for name, array in given.parameters().items()}
-    return found | {FIRST: {"settings": given.settings, "parameters": values}}
+    return found | {FIRST_VALUES: {"settings": given.settings, "parameters": values}}

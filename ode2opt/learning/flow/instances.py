@@ -20,7 +20,13 @@ from ode2opt.problems.family import Family
 
 
 class FlowInstance(NamedTuple):
-    """A problem to follow the flow on."""
+    """A problem on which a flow is followed.
+
+    Attributes:
+        problem: the problem on JAX arrays.
+        x0: the start point.
+        scale: the curvature by which the coefficients are divided.
+    """
 
     problem: Problem
     x0: Array
@@ -28,7 +34,12 @@ class FlowInstance(NamedTuple):
 
 
 class InstanceSampler:
-    """Draws instances of a family: the same for the same seed, stream and number."""
+    """Draws the problems of a family: the same for the same seed, stream and number.
+
+    Args:
+        family: the problems.
+        options: of training; ``scale`` "family" measures the curvature of held-out problems first.
+    """
 
     def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
@@ -37,9 +48,13 @@ class InstanceSampler:
             self.family_scale = max(self._curvatures())
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return the i-th problem of a stream; only the test stream sees test rows.
+        """Return a problem of a stream; only the test stream sees test rows.
 
-        With ``blocks`` every second problem is made of rows that follow each other.
+        With ``options.blocks`` every second problem is made of rows that follow each other.
+
+        Args:
+            stream: ``TRAINING``, ``VALIDATION`` or ``TEST``.
+            i: its number in the stream, from 0.
         """
         seed = [self.options.seed, stream, i]
         if stream == TEST:
@@ -47,8 +62,15 @@ class InstanceSampler:
         return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
 
     @double
-    def of(self, problem: Problem) -> FlowInstance:
-        """Return a problem as an instance."""
+    def instance(self, problem: Problem) -> FlowInstance:
+        """Return a problem on JAX arrays, with its start and its curvature scale.
+
+        Args:
+            problem: the problem.
+
+        Raises:
+            Ode2OptError: if the curvature at the start is negative or not finite.
+        """
         x0 = problem.start().x0
         scale = self.family_scale
         if scale is None:
@@ -59,7 +81,7 @@ class InstanceSampler:
         return FlowInstance(to_jax(problem), x0, jnp.asarray(scale or 1.0, dtype=jnp.float64))
 
     def estimator(self) -> Estimator:
-        """Return the curvature estimator of the options, fitted where it has constants."""
+        """Return the curvature estimator that the options name, fitted where it has constants."""
         if self.options.estimator == "global":
             return Global(max(self._curvatures()))
         if self.options.estimator == "l0l1":

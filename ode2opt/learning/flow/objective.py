@@ -38,21 +38,24 @@ from ode2opt.problems.base import Point, Problem
 
 NEWTON_STEPS = 6
 COLD_STEPS = 20
-BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
-ROUNDING = 1e-6  # a change of gradient smaller than this share of it says nothing
+FLOW_BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
+MIN_GRADIENT_CHANGE = 1e-6  # a change of gradient smaller than this share of it says nothing
 
 
 class Rules(eqx.Module):
-    """What a stopping time is measured by.
+    """How the stopping time of a flow is measured.
 
     Attributes:
         eps: the gradient norm to reach.
-        h, t0: the sequence's step and first time.
-        K: give up after this many steps of h.
-        kappa, lam: the pair of Theorem 1; lam is alpha - 1 where it is None.
-        substeps: steps of the flow in each step of the sequence.
-        estimator: the curvature along the way.
-        safety: the factor by which P takes it to be larger.
+        safety: the factor by which P takes the curvature to be larger than estimated; 1 by default.
+        h: the sequence's step, 0.04 by default.
+        t0: the first time, 1 by default.
+        K: give up after this many steps of ``h``; 600 by default.
+        kappa: of Theorem 1, in (0, 1]; 1 by default.
+        lam: of Theorem 1; None (the default) is alpha - 1.
+        substeps: steps of the flow in each step of the sequence; 1 by default.
+        estimator: of the curvature along the way; by default a power iteration that is carried
+            along, one product a step.
     """
 
     eps: Array
@@ -65,27 +68,40 @@ class Rules(eqx.Module):
     substeps: int = eqx.field(default=1, static=True)
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
 
-    def stopping_time(self, coefficients: Coefficients, one: FlowInstance) -> StoppingTime:
-        """Return T, P and Q of an instance (problem, x0, scale)."""
-        return stopping_time(coefficients, *one, self)
+    def stopping_time(self, coefficients: Coefficients, instance: FlowInstance) -> StoppingTime:
+        """Return T, P and Q of an instance.
 
-    def cautious(self, safety: float) -> Rules:
-        """Return the same rules with another factor on the curvature, unless theirs is smaller."""
+        Args:
+            coefficients: of the inertial system, for curvature 1.
+            instance: the problem with start and scale.
+        """
+        return stopping_time(coefficients, *instance, self)
+
+    def with_safety(self, safety: float) -> Rules:
+        """Return the same rules with another factor on the curvature; the smaller of both is taken.
+
+        Args:
+            safety: the factor.
+        """
         factor = min(safety, float(self.safety))
         return eqx.tree_at(lambda rules: rules.safety, self, np.float64(factor))
 
     def objective(self, found: StoppingTime) -> Array:
-        """Return T, of a flow that got there."""
+        """Return T where the tolerance was reached, else 0.
+
+        Args:
+            found: what :meth:`stopping_time` returned.
+        """
         return jnp.where(found.reached, found.T, 0.0)
 
     @property
     def step(self) -> float:
-        """The flow's step."""
+        """The step of the flow: h / substeps."""
         return self.h / self.substeps
 
     @property
     def count(self) -> int:
-        """How many of them at most."""
+        """The largest number of steps of the flow."""
         return self.K * self.substeps
 
 
@@ -116,11 +132,11 @@ class _FlowState(NamedTuple):
     part: Array
     p: Array
     P: Array
-    turn: Array
+    min_cosine: Array
 
 
 class _Constants(NamedTuple):
-    """What nobody differentiates by."""
+    """What the loop needs and is not differentiated by."""
 
     problem: Problem
     scale: Array
@@ -129,7 +145,7 @@ class _Constants(NamedTuple):
 
     @property
     def enough(self) -> Array:
-        """The square of the scaled gradient norm at which all is done."""
+        """The square of the scaled gradient norm that is to be reached."""
         return (self.rules.eps / self.scale) ** 2
 
 
@@ -139,12 +155,18 @@ def stopping_time(
 ) -> StoppingTime:
     """Follow flow and sequence of one instance until the tolerance is met.
 
+    T = inf { t >= t0 : |g(X(t))| <= eps }, with P and Q integrated up to T (docs/mathematics.md,
+    section 6). Compiled; differentiable by the coefficients in reverse mode.
+
     Args:
-        coefficients: for curvature 1.
+        coefficients: of the inertial system, for curvature 1.
         problem: the instance, by :func:`ode2opt.dynamics.to_jax`.
-        x0: the start.
-        scale: the instance's curvature scale.
+        x0: the start point.
+        scale: the instance's curvature, by which the coefficients are divided.
         rules: tolerance, mesh and estimator.
+
+    Returns:
+        T, P, Q and whether the tolerance was reached; at T = t0 + K h the instance is given up.
     """
     at = partial(_row_at, coefficients)
     t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
@@ -155,7 +177,16 @@ def stopping_time(
 
 
 def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
-    """Return q at one time, for curvature 1 and times h^2."""
+    """Return h^2 q(t), the integrand of Q (docs/mathematics.md, section 6), for curvature 1.
+
+    Args:
+        coefficients: of the inertial system.
+        t: the time.
+        rules: for h, kappa and lambda.
+
+    Returns:
+        A number that is zero where the conditions of Theorem 1 hold.
+    """
     alpha, h = coefficients.alpha, rules.h
     lam = alpha - 1 if rules.lam is None else rules.lam
     size = partial(delta, coefficients, Pair(rules.kappa, lam))
@@ -181,7 +212,7 @@ def _start(
     point = problem.at(x0)
     g = problem.gradient_at(point) / scale
     square = jnp.sum(g**2)
-    constants = _Constants(problem, scale, rules, square * BLOWUP**2)
+    constants = _Constants(problem, scale, rules, square * FLOW_BLOWUP**2)
     z = rules.estimator.start(problem)
     if isinstance(rules.estimator, PowerIteration):
         z = PowerIteration(COLD_STEPS)(problem, x0, z).z
@@ -216,15 +247,15 @@ def _step(
     P = state.P + 0.5 * step * (state.p + p)
     square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
     over = ~((square > constants.enough) & (square < limit) & (other < limit))
-    turn = jnp.minimum(state.turn, _turn(x.x - state.x, g, state.g))
-    return _FlowState(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, turn), over
+    min_cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
+    return _FlowState(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, min_cosine), over
 
 
-def _turn(move: Array, new: Array, old: Array) -> Array:
-    """Return the cosine of a move and the change of gradient; one near rounding counts little."""
+def _cosine(move: Array, new: Array, old: Array) -> Array:
+    """Return the cosine of a move and its change of gradient; one near rounding counts little."""
     move, new, old = jax.lax.stop_gradient((move, new, old))
     change = new - old
-    size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), ROUNDING**2 * jnp.sum(old**2)))
+    size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), MIN_GRADIENT_CHANGE**2 * jnp.sum(old**2)))
     length = jnp.sqrt(jnp.sum(move**2)) * size
     return jnp.sum(move * change) / jnp.where(length > 0, length, 1.0)
 
@@ -245,7 +276,7 @@ def _sequence_move(rules: Rules, row: _Row, state: _FlowState) -> tuple[Array, A
 
 
 def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:
-    """Return p, for curvature 1 and times h, and the estimator's next vector."""
+    """Return h p, for curvature 1, and the estimator's next vector."""
     rules = constants.rules
     curvature, z = rules.estimator.along(constants.problem, x, x_bar, z)
     edge = safe_sqrt(row.s) + safe_sqrt(row.s - row.damping * row.beta)
@@ -278,8 +309,8 @@ def _finish(
     x_bar = problem.at(state.x_bar + share * (new.x_bar - state.x_bar))
     p, _ = _p(_row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
     P = state.P + 0.5 * (T - now) * (state.p + p)
-    turn = jnp.minimum(state.turn, new.turn)
-    return StoppingTime(T, P, _Q(coefficients, T, rules), reached, over & ~reached, turn)
+    min_cosine = jnp.minimum(state.min_cosine, new.min_cosine)
+    return StoppingTime(T, P, _Q(coefficients, T, rules), reached, over & ~reached, min_cosine)
 
 
 def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:

@@ -1,4 +1,4 @@
-"""Options of the flow's target."""
+"""Options of the target "flow"."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ode2opt.dynamics.default import (
     check_times,
 )
 from ode2opt.errors import InputError, shown
-from ode2opt.learning.options import POSITIVE, Options, Range, again, option
+from ode2opt.learning.options import POSITIVE, Options, Range, option, override
 
 if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
 
-SCALES = ("instance", "family")
-METRICS = ("none",)
+FLOW_SCALES = ("instance", "family")
+FLOW_METRICS = ("none",)
 ESTIMATORS = ("power", "global", "l0l1")
-PANEL = "Of a flow"
+FLOW_PANEL = "Of a flow"
 
 LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
     "feasible": lambda kinds, o: kinds.Feasible(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
@@ -39,30 +39,58 @@ LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FlowOptions(Options):
-    """What a flow is learned with; the defaults serve all problems of the paper."""
+    """What a flow is learned with; the defaults serve all problems of the paper.
+
+    The other options are those of :class:`Options`.
+
+    Attributes:
+        steps: updates of the parameters; 1 or more, 150 by default.
+        coefficients: "feasible" (the default), "spline", "polynomial" or "neural".
+        scale: divide by the curvature of each "instance" (the default) or of the "family".
+        metric: "none": a flow has no preconditioner.
+        batch: problems of a step; 1 or more, 2 by default.
+        horizon: iterations after which a problem is given up; 1 or more, 600 by default.
+        penalty: the coefficient rho of P + Q; positive, 10 by default.
+        activation: of neural coefficients; "softplus" by default.
+        alpha: the damping at the start; above 1, 6 by default.
+        learn_alpha: whether the damping is learned, too; False by default.
+        h: the step of the discretisation; positive, 0.04 by default.
+        t0: its first time; positive, 1 by default.
+        C: of the default coefficients that training starts from; positive, 2 by default.
+        kappa: of Theorem 1; in (0, 1], 1 by default.
+        lam: of Theorem 1; positive, alpha - 1 by default.
+        estimator: of the curvature along the way: "power" (the default), "global" or "l0l1".
+        safety: the factor on that curvature in training; at least 1, 1.2 by default.
+        first: settings and parameters to start from, made of coefficients that are given to
+            ``learn``; None by default.
+    """
 
     target: ClassVar[str] = "flow"
-    panel: ClassVar[str] = PANEL
+    panel: ClassVar[str] = FLOW_PANEL
 
-    steps: int = again("steps", 150)
-    coefficients: str = again("coefficients", "feasible", choices=LEARNABLE)
-    scale: str = again("scale", "instance", choices=SCALES)
-    metric: str = again("metric", "none", choices=METRICS)
-    batch: int = again("batch", 2)
-    horizon: int = again("horizon", 600)
-    penalty: float = again("penalty", 10.0)
-    activation: str = option("softplus", "Of neural coefficients.", PANEL, choices=ACTIVATIONS)
-    alpha: float = option(ALPHA, "The damping, at the start.", PANEL, range=Range(1, ends="()"))
-    learn_alpha: bool = option(False, "Learn the damping, too.", PANEL)
-    h: float = option(H, "Step of the discretisation.", PANEL, range=POSITIVE)
-    t0: float = option(T0, "Its first time.", PANEL, range=POSITIVE)
-    C: float = option(2.0, "Default coefficients to start from.", PANEL, range=POSITIVE)
-    kappa: float = option(1.0, "Of Theorem 1, in (0, 1].", PANEL, range=Range(0, 1, "(]"))
-    lam: float | None = option(None, "Of Theorem 1; alpha - 1 by default.", PANEL, range=POSITIVE)
-    estimator: str = option(
-        "power", "How the curvature along the way is found.", PANEL, choices=ESTIMATORS
+    steps: int = override("steps", 150)
+    coefficients: str = override("coefficients", "feasible", choices=LEARNABLE)
+    scale: str = override("scale", "instance", choices=FLOW_SCALES)
+    metric: str = override("metric", "none", choices=FLOW_METRICS)
+    batch: int = override("batch", 2)
+    horizon: int = override("horizon", 600)
+    penalty: float = override("penalty", 10.0)
+    activation: str = option("softplus", "Of neural coefficients.", FLOW_PANEL, choices=ACTIVATIONS)
+    alpha: float = option(
+        ALPHA, "The damping, at the start.", FLOW_PANEL, range=Range(1, ends="()")
     )
-    safety: float = option(1.2, "Factor on that curvature in training.", PANEL, range=Range(1))
+    learn_alpha: bool = option(False, "Learn the damping, too.", FLOW_PANEL)
+    h: float = option(H, "Step of the discretisation.", FLOW_PANEL, range=POSITIVE)
+    t0: float = option(T0, "Its first time.", FLOW_PANEL, range=POSITIVE)
+    C: float = option(2.0, "Default coefficients to start from.", FLOW_PANEL, range=POSITIVE)
+    kappa: float = option(1.0, "Of Theorem 1, in (0, 1].", FLOW_PANEL, range=Range(0, 1, "(]"))
+    lam: float | None = option(
+        None, "Of Theorem 1; alpha - 1 by default.", FLOW_PANEL, range=POSITIVE
+    )
+    estimator: str = option(
+        "power", "How the curvature along the way is found.", FLOW_PANEL, choices=ESTIMATORS
+    )
+    safety: float = option(1.2, "Factor on that curvature in training.", FLOW_PANEL, range=Range(1))
     first: Mapping[str, Any] | None = option(
         None, "Settings and parameters to begin with, of coefficients given to learn().", None
     )
@@ -78,16 +106,17 @@ class FlowOptions(Options):
 
     @property
     def t1(self) -> float:
-        """The time of the horizon."""
+        """The time of the horizon, t0 + h horizon."""
         return self.t0 + self.h * self.horizon
 
     def _rate(self) -> float:
         return 1e-3 if self.optimizer == "sgd" or self.coefficients == "neural" else 3e-2
 
     def first_coefficients(self) -> Coefficients:
-        """Return the coefficients to start from: those given, or close to the default ones.
+        """Return the coefficients that training starts from. Needs JAX.
 
-        Needs JAX.
+        Returns:
+            Those of ``first``, or a fit to the default coefficients with the constant ``C``.
         """
         from ode2opt.dynamics import coefficients as kinds
 

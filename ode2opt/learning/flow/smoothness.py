@@ -13,17 +13,25 @@ from ode2opt.solvers import solve
 if TYPE_CHECKING:
     from ode2opt.dynamics.estimators import L0L1
 
-METHODS = ("gd", "nag", "igahd", "eigac-c1")
-STEPS, EVERY = 300, 30
+SCATTER_METHODS = ("gd", "nag", "igahd", "eigac-c1")
+SCATTER_STEPS, SCATTER_EVERY = 300, 30
 
 
-def scatter(problem: Problem, steps: int = STEPS, every: int = EVERY) -> dict[str, np.ndarray]:
-    """Return for each of the paper's four methods the points (|g(x_k)|, lambda_max(x_k)).
+def scatter(
+    problem: Problem, steps: int = SCATTER_STEPS, every: int = SCATTER_EVERY
+) -> dict[str, np.ndarray]:
+    """Return points (|g(x_k)|, lambda_max(x_k)) along four methods (the paper's figure 2).
 
-    Points are taken every 30 of 300 iterations, the start included; an array of shape (points, 2).
+    Args:
+        problem: the problem; it starts at ``problem.start()``.
+        steps: iterations of each method, 300 by default.
+        every: iterations between two points, 30 by default.
+
+    Returns:
+        For "gd", "nag", "igahd" and "eigac-c1" an array of shape (points, 2), the start included.
     """
     found: dict[str, np.ndarray] = {}
-    for method in METHODS:
+    for method in SCATTER_METHODS:
         points: list[tuple[float, float]] = []
 
         def look(progress, points=points):  # type: ignore[no-untyped-def]
@@ -39,7 +47,13 @@ def scatter(problem: Problem, steps: int = STEPS, every: int = EVERY) -> dict[st
 
 
 def fit_l0l1(family: Family, instances: int = 4, seed: int = 0) -> L0L1:
-    """Return the (L0, L1) estimator above all points seen on training problems of a family."""
+    """Return the estimator L0 + L1 |g| that is above all points seen on training problems.
+
+    Args:
+        family: where problems are drawn from.
+        instances: how many problems, 4 by default.
+        seed: drives which ones, 0 by default.
+    """
     from ode2opt.dynamics.estimators import L0L1
 
     problems = (family.sample([seed, i], part="train") for i in range(instances))

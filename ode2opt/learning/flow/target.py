@@ -13,21 +13,26 @@ import numpy as np
 
 from ode2opt.dynamics.certificate import certificate_of
 from ode2opt.dynamics.coefficients import Coefficients, kind_of
-from ode2opt.learning.comparison import RIVALS
+from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.flow.instances import FlowInstance, InstanceSampler
 from ode2opt.learning.flow.objective import Rules
 from ode2opt.learning.flow.options import FlowOptions
-from ode2opt.learning.protocol import TrainingPlan
+from ode2opt.learning.protocol import Target, TrainingPlan
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Method, Result, solve
 from ode2opt.solvers.method_file import Formula
 
-BEYOND = 1.25  # the method's horizon, in worst validation complexities
+FLOW_HORIZON_FACTOR = 1.25  # times the worst complexity of a validation
 
 
-class FlowTarget:
-    """Coefficients of the inertial system; the sequence follows its flow."""
+class FlowTarget(Target[Coefficients, FlowInstance]):
+    """Learns the coefficients of the inertial system; the sequence follows its flow.
+
+    Args:
+        family: the problems.
+        options: of training.
+    """
 
     strict = True
 
@@ -47,20 +52,20 @@ class FlowTarget:
     def problem(self, stream: int, i: int) -> Problem:
         return self.source.problem(stream, i)
 
-    def of(self, problem: Problem, stream: int, i: int) -> FlowInstance:
-        return self.source.of(problem)
+    def instance(self, problem: Problem, stream: int, i: int) -> FlowInstance:
+        return self.source.instance(problem)
 
-    def solve(self, learned: Coefficients, problem: Problem, one: FlowInstance) -> Result:
+    def solve(self, learned: Coefficients, problem: Problem, instance: FlowInstance) -> Result:
         options = self.options
         schedule = learned.schedule(options.h, options.t0, options.horizon)
         return solve(
-            problem, np.asarray(one.x0), method=schedule.scaled(float(one.scale)),
+            problem, np.asarray(instance.x0), method=schedule.scaled(float(instance.scale)),
             tol=options.tol, max_iter=options.horizon,
         )  # fmt: skip
 
     def method(self, learned: Coefficients, worst: int) -> Method:
         options = self.options
-        horizon = min(options.horizon, math.ceil(BEYOND * worst))
+        horizon = min(options.horizon, math.ceil(FLOW_HORIZON_FACTOR * worst))
         return Method(
             schedule=learned.schedule(options.h, options.t0, horizon),
             family=self.family.name,
@@ -72,11 +77,11 @@ class FlowTarget:
             ),
         )
 
-    def polished(self, learned: Coefficients, method: Method) -> Method:
+    def finalized(self, learned: Coefficients, method: Method) -> Method:
         return method
 
-    def rivals(self, method: Method) -> dict[str, str | Method]:
-        return RIVALS
+    def baselines(self, method: Method) -> dict[str, str | Method]:
+        return BASELINES
 
     def certificate(
         self,
@@ -98,8 +103,16 @@ def flow_plan(
     family: Family,
     options: FlowOptions,
     memory: object,
-    note: Callable[[str], None],
+    log: Callable[[str], None],
     helpers: object,
 ) -> TrainingPlan[Coefficients, FlowInstance]:
-    """Return how a flow is begun: at once, and without a memory."""
+    """Return how training of a flow begins: at once, without restarts.
+
+    Args:
+        family: the problems.
+        options: of training.
+        memory: not used: a flow takes none.
+        log: not used: nothing takes long.
+        helpers: not used: nothing is solved beforehand.
+    """
     return TrainingPlan(lambda number: FlowTarget(family, options))

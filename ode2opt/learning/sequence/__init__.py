@@ -1,1 +1,1 @@
-"""The guarded sequence as a target: a table, in a metric (docs/mathematics.md, 13 and 14)."""
+"""The target "sequence": a table and a preconditioner (docs/mathematics.md, sections 13, 14)."""

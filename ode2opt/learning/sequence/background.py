@@ -1,4 +1,4 @@
-"""What is known of a family before training, wherever it comes from."""
+"""What is known of a family before training: solved problems, spectra, start points."""
 
 from __future__ import annotations
 
@@ -19,29 +19,40 @@ from ode2opt.solvers.metric import Metric
 
 MOST_FOLDS = 4
 STREAM = 3  # of seeds, beside those of training, validation and test
-OVERHEAD = 100_000  # what Python costs an iteration, in operations, about
+OVERHEAD = 100_000  # of Python for an iteration, in operations, about
 
 
 class MetricRecipe(NamedTuple):
-    """One way to begin a sequence: a metric, and where it looks at curvature."""
+    """How a preconditioner is made.
+
+    Attributes:
+        metric: its kind: "none", "diagonal", "spectral" or "lowrank".
+        reference: where curvature is measured: at the "start", along the "path", or by a "memory".
+    """
 
     metric: str
     reference: str
 
 
-class Solved(NamedTuple):
-    """A problem, where a solve begins, and where the tolerance is met."""
+class SolvedProblem(NamedTuple):
+    """A problem with its solution.
+
+    Attributes:
+        problem: the problem.
+        x0: where the solve started.
+        end: where the tolerance was met.
+    """
 
     problem: Problem
     x0: np.ndarray
     end: np.ndarray
 
     def at_start(self) -> CurvaturePoints:
-        """CurvaturePoints at the curvature where a solve begins."""
+        """Return the start point, to measure curvature there."""
         return CurvaturePoints(self.problem, [self.x0], [1.0])
 
     def along_path(self) -> CurvaturePoints:
-        """CurvaturePoints where a solve begins and where it ends, both with the same trace."""
+        """Return start and end, weighted so that the Hessians of both have the same trace."""
         points = [self.x0, self.end]
         traces = [float(np.sum(np.asarray(self.problem.hessian_diagonal(x)))) for x in points]
         return CurvaturePoints(
@@ -49,7 +60,11 @@ class Solved(NamedTuple):
         )
 
     def curvature(self, metric: Metric | None) -> float:
-        """Return the curvature along M g, its mean over both ends."""
+        """Return <p, H p> / <p, g> with p = M g, its mean over start and end.
+
+        Args:
+            metric: the preconditioner M; None is the identity.
+        """
         problem, product = self.problem, None if metric is None else metric.on(self.problem)
         points = [problem.xp.asarray(x, dtype=problem.dtype) for x in (self.x0, self.end)]
         found = [Method.curvature(problem, x, problem.gradient(x), product) for x in points]
@@ -59,32 +74,44 @@ class Solved(NamedTuple):
 class Background(ABC):
     """Problems of each fold of the training rows, and last of all rows, and what is known there.
 
+    What a problem of a fold is solved with comes from the rows outside the fold.
+
     Attributes:
-        folds: how many there are; the number after the last stands for all rows.
-        solved: problems for each, from the rows outside the fold, with their solutions.
-        starts: the start point of each, where it is learned.
-        settled: whether a sequence runs in the spectra's own metric, and learns no filter of it.
+        folds: how many folds there are; the number after the last stands for all rows.
+        solved: for each fold, solved problems from the rows outside it; last those of all rows.
+        starts: the start point for each fold, where it is learned; None where it is the paper's.
+        fixed_metric: whether the preconditioner is taken as it is, without learning a filter.
+
+    Args:
+        family: the problems.
+        options: of training.
+        helpers: runs independent solves; by default this process does.
     """
 
-    solved: Sequence[Sequence[Solved]]
+    solved: Sequence[Sequence[SolvedProblem]]
     starts: Sequence[np.ndarray] | None = None
-    settled = False
+    fixed_metric = False
 
     def __init__(self, family: Family, options: SequenceOptions, helpers: Helpers = ALONE) -> None:
         self.family, self.options, self.helpers = family, options, helpers
         self.folds = _folds(family)
 
     @abstractmethod
-    def ways(self) -> list[MetricRecipe]:
-        """Return all ways to begin a sequence."""
+    def recipes(self) -> list[MetricRecipe]:
+        """Return the preconditioners that training may begin with."""
 
     @abstractmethod
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
-        """Return the spectrum that each fold is given, and last that of all rows."""
+        """Return the spectrum for each fold, and last that of all rows.
+
+        Args:
+            metric: the kind of preconditioner.
+            reference: where curvature is measured: "start" or "path".
+        """
 
     @abstractmethod
     def metrics(self) -> list[Metric | None]:
-        """Return the metric of the instant method, for each fold and last for all rows."""
+        """Return the preconditioner of the instant method for each fold, and last for all rows."""
 
     @property
     def n(self) -> int:
@@ -92,17 +119,33 @@ class Background(ABC):
         return self.solved[-1][0].problem.n
 
     def scale(self, metric: Metric | None) -> float:
-        """Return the family's curvature along a gradient in a metric."""
+        """Return the family's curvature along a preconditioned gradient.
+
+        Args:
+            metric: the preconditioner; None is the identity.
+        """
         return float(np.mean([one.curvature(metric) for one in self.solved[-1]]))
 
     def fold(self, stream: int, i: int) -> int:
-        """Return the fold that the i-th problem of a stream is drawn from; even ones from all."""
+        """Return the fold that a problem is drawn from; ``folds`` stands for all rows.
+
+        With ``options.blocks`` every second problem of training and validation is of one fold.
+
+        Args:
+            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
+            i: the problem's number in the stream.
+        """
         if stream == TEST or not self.options.blocks or i % 2 == 0:
             return self.folds
         return i // 2 % self.folds
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return the i-th problem of a stream; only the test stream sees test rows."""
+        """Return a problem of a stream; only the test stream sees test rows.
+
+        Args:
+            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
+            i: the problem's number in the stream.
+        """
         seed = [self.options.seed, stream, i]
         if stream == TEST:
             return self.family.sample(seed, part="test")
@@ -110,12 +153,17 @@ class Background(ABC):
         return self.family.sample(seed, fold=None if fold == self.folds else Fold(fold, self.folds))
 
     def start(self, problem: Problem, fold: int) -> np.ndarray:
-        """Return where a solve of a fold's problem begins."""
+        """Return where a solve of a problem starts.
+
+        Args:
+            problem: the problem.
+            fold: the fold that it is drawn from.
+        """
         x0 = problem.start().x0 if self.starts is None else self.starts[fold]
         return np.asarray(x0, dtype=np.float64)
 
 
 def _folds(family: Family) -> int:
-    """Return how many folds there are: few enough that each has the rows of a problem."""
+    """Return the number of folds: at most 4, each with the rows of at least one problem."""
     rows = family.train_rows
     return MOST_FOLDS if rows is None else max(2, min(MOST_FOLDS, rows // (family.size or rows)))

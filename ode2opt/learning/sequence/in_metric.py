@@ -1,4 +1,7 @@
-"""A learned method as the certificate sees it: its schedule on f(S .), with scales and starts."""
+"""A learned method as the certificate sees it: its schedule on f(S .), with scales and starts.
+
+S is the root of the preconditioner: M = S S^T.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,17 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.transformed import Transformed
 from ode2opt.solvers import Method
 
-LARGEST = 2_000  # variables for which S is made a matrix
+LARGEST_PRECONDITIONER = 2_000  # variables for which S is made a matrix
 
 
 class PreconditionedProblems(NamedTuple):
-    """Problems in a method's metric, with the scales and start points of a solve."""
+    """Problems in the variables of a method's preconditioner.
+
+    Attributes:
+        problems: the functions f(S .).
+        scales: the curvature that the table is divided by, for each.
+        starts: the start points in the new variables, S^-1 x0.
+    """
 
     problems: list[Problem]
     scales: list[float]
@@ -25,7 +34,12 @@ class PreconditionedProblems(NamedTuple):
 
 
 def no_table(method: Method, instances: int = 0) -> Certificate:
-    """Return the certificate of an instant method: the guard's promise alone."""
+    """Return the certificate of an instant method: the guard's promise alone.
+
+    Args:
+        method: a method without a table.
+        instances: how many problems the certificate was asked for, 0 by default.
+    """
     return uncertified(
         "learned",
         instances,
@@ -38,15 +52,27 @@ def no_table(method: Method, instances: int = 0) -> Certificate:
 def in_metric(
     method: Method, problems: Sequence[Problem], starts: Sequence[Any]
 ) -> PreconditionedProblems:
-    """Return the problems as the method's schedule meets them."""
+    """Return problems as a method's table meets them.
+
+    Args:
+        method: a method with a table.
+        problems: the problems in their own variables.
+        starts: the start point of each.
+
+    Returns:
+        The problems in the preconditioner's variables; as they are where the method has none.
+
+    Raises:
+        InputError: for a preconditioner of more than 2,000 variables.
+    """
     hosts = [np.asarray(x0) for x0 in starts]
     scales = [method.scale_of(p, x0) for p, x0 in zip(problems, hosts, strict=True)]
     if method.metric is None:
         return PreconditionedProblems(list(problems), scales, hosts)
-    if method.metric.n > LARGEST:
+    if method.metric.n > LARGEST_PRECONDITIONER:
         raise InputError(
             f"A metric of {method.metric.n:,} variables is too large to be certified "
-            f"(at most {LARGEST:,}); the guard's promise does not depend on it."
+            f"(at most {LARGEST_PRECONDITIONER:,}); the guard's promise does not depend on it."
         )
     S = method.metric.matrix()
     points = [np.linalg.solve(S, x0) for x0 in hosts]

@@ -15,7 +15,12 @@ from ode2opt.solvers import Guard, Method, Result
 
 
 class Instant(NamedTuple):
-    """The method for each fold and last for all rows, and its solves of held-out problems."""
+    """An instant method and how it did.
+
+    Attributes:
+        folded: the method for each fold, and last for all rows.
+        results: its solves of the held-out problems.
+    """
 
     folded: Folded
     results: list[Result]
@@ -26,31 +31,43 @@ class Instant(NamedTuple):
         return self.folded[-1]
 
 
-def instant(known: Background, held_out: HeldOut) -> Instant:
-    """Return the instant method, in the power of its metric that is best on held-out problems."""
-    folded = plain_instant(known)
+def instant(background: Background, held_out: HeldOut) -> Instant:
+    """Return the instant method, in the power of its preconditioner that costs least.
+
+    Args:
+        background: what is known of the family.
+        held_out: the problems to choose on.
+    """
+    folded = plain_instant(background)
     best, results = best_choice(
         instant_choices(),
         lambda choice: held_out.solved([choice.of(one) for one in folded]),
-        held_out.rivals["lbfgs"],
+        held_out.baselines["lbfgs"],
         held_out.overhead,
     )
     return Instant([best.of(one) for one in folded], results)
 
 
-def plain_instant(known: Background) -> Folded:
-    """Return the instant method in its metric itself."""
-    metrics = known.metrics()
-    scale = known.scale(metrics[-1])
+def plain_instant(background: Background) -> Folded:
+    """Return the instant method in the preconditioner itself, without choosing a power.
+
+    Args:
+        background: what is known of the family.
+
+    Returns:
+        A method for each fold, and last for all rows.
+    """
+    metrics = background.metrics()
+    scale = background.scale(metrics[-1])
     return [
         Method(
             schedule=None,
-            family=known.family.name,
-            tol=known.options.tol,
+            family=background.family.name,
+            tol=background.options.tol,
             scale="family",
             family_scale=scale,
             metric=metric,
-            start=None if known.starts is None else known.starts[fold],
+            start=None if background.starts is None else background.starts[fold],
             guard=Guard(fallback="metric-lbfgs"),
         )
         for fold, metric in enumerate(metrics)

@@ -1,7 +1,7 @@
 """A sequence as it is learned, and its stopping time, differentiated through the iteration.
 
-docs/mathematics.md, section 13. The loop ends at T: what comes after is not paid for, and each step
-is done again on the way back instead of being kept.
+docs/mathematics.md, section 13. The loop ends at T, so that nothing after it is computed. On the
+way back each step is computed again instead of being stored.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
 from ode2opt.learning.differentiable_loop import loop
 from ode2opt.learning.protocol import StoppingTime
-from ode2opt.learning.sequence.spectrum import Filter, Spectrum, Squares, apply, filtered
+from ode2opt.learning.sequence.spectrum import Filter, Spectrum, SquaredLengths, apply, filtered
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
 LEAST_DROP = 1e-3  # of the log of the gradient norm, in the step that crosses the tolerance
-ROUNDING = 1e-9
+MIN_CURVATURE_CHANGE = 1e-9
 TINY = 1e-300
 FIRST_STEP = 0.7  # times the inverse curvature along the first gradient
 FIRST_RATIO = 1.0
@@ -29,10 +29,15 @@ FIRST_ALPHA, FIRST_AGE = 6.0, 10.0
 
 
 class SplineTable(eqx.Module):
-    """(a_k, c_k, d_k) with log a and c/a linear in log k between knots, d_k = alpha/(k + age).
+    """A table (a_k, c_k, d_k), with log a and c/a linear in log k between knots.
 
-    c/a lies in (d, 1) and d in (0, 1), so the order d a <= c <= a (docs/mathematics.md, section
-    4) holds whatever is learned; d is that of the inertial system with t0 = age h.
+    d_k = alpha/(k + age), with age above alpha. c/a lies in (d, 1) and d in (0, 1), so that
+    d a <= c <= a (docs/mathematics.md, section 4) whatever is learned; d is that
+    of the inertial system with t0 = age h.
+
+    Args:
+        knots: of the spline; 2 or more.
+        K: the table's length.
     """
 
     log_a: Array
@@ -49,7 +54,7 @@ class SplineTable(eqx.Module):
         self.K = K
 
     def __call__(self) -> tuple[Array, Array, Array]:
-        """Return the rows a, c, d for curvature 1."""
+        """Return the columns a, c and d for curvature 1."""
         k = jnp.arange(self.K)
         knots = np.linspace(0.0, np.log(self.K), len(self.log_a))
         at = jnp.log1p(k)
@@ -61,14 +66,25 @@ class SplineTable(eqx.Module):
 
 
 class Learned(eqx.Module):
-    """What is learned: the table and the metric's filter, together."""
+    """What is learned of a sequence.
+
+    Attributes:
+        table: the three numbers of each iteration.
+        filter: turns the family's spectrum into a preconditioner.
+    """
 
     table: SplineTable
     filter: Filter
 
 
-class MetricInstance(NamedTuple):
-    """A problem to follow the sequence on, and the spectrum its metric comes from."""
+class SequenceInstance(NamedTuple):
+    """A problem on which a sequence is followed.
+
+    Attributes:
+        problem: the problem on JAX arrays.
+        x0: the start point.
+        spectrum: what the preconditioner is made of.
+    """
 
     problem: Problem
     x0: Array
@@ -76,14 +92,14 @@ class MetricInstance(NamedTuple):
 
 
 class SequenceRules(eqx.Module):
-    """When a sequence is over.
+    """How the stopping time of a sequence is measured.
 
     Attributes:
         tol: the gradient norm to reach.
         blowup: the growth of the gradient norm at which the guard hands over.
-        fallback: iterations that the guard's fallback needs from the start.
+        fallback: the iterations that the guard's fallback needs from the start.
         margin: how far below the edge of linear stability P begins to count.
-        scale: the family's curvature, which the table is divided by.
+        scale: the family's curvature, by which the table is divided.
     """
 
     tol: Array
@@ -92,21 +108,34 @@ class SequenceRules(eqx.Module):
     margin: Array
     scale: Array
 
-    def cautious(self, safety: float) -> SequenceRules:
-        """A sequence meets its own curvature: no factor on it."""
+    def with_safety(self, safety: float) -> SequenceRules:
+        """Return these rules: a sequence meets its own curvature, and takes no factor on it.
+
+        Args:
+            safety: not used.
+        """
         return self
 
-    def stopping_time(self, learned: Learned, one: MetricInstance) -> StoppingTime:
-        """Return T and P of an instance; there is no Q."""
-        return sequence_time(learned, one, self)
+    def stopping_time(self, learned: Learned, instance: SequenceInstance) -> StoppingTime:
+        """Return T and P of an instance; Q is zero.
+
+        Args:
+            learned: table and filter.
+            instance: the problem with start and spectrum.
+        """
+        return sequence_time(learned, instance, self)
 
     def objective(self, found: StoppingTime) -> Array:
-        """Return T; one that was handed over is charged for the fallback."""
+        """Return T, which includes the fallback's iterations where the guard handed over.
+
+        Args:
+            found: what :meth:`stopping_time` returned.
+        """
         return found.T
 
 
 class _SequenceState(NamedTuple):
-    """The iterate, u, the gradient g and M g, log |g| now and before, the sum of violations."""
+    """Iterate x, u, gradient g, M g, log |g| now and one step before, the sum of violations."""
 
     x: Array
     u: Array
@@ -115,11 +144,11 @@ class _SequenceState(NamedTuple):
     log_norm: Array
     log_before: Array
     P: Array
-    squares: Squares
+    squares: SquaredLengths
 
 
 class _Limits(NamedTuple):
-    """Where a walk ends (in log |g|), from where P counts, and what is walked on."""
+    """The log |g| at which the loop ends, the margin of P, and what is iterated on."""
 
     end: Array
     most: Array
@@ -128,14 +157,24 @@ class _Limits(NamedTuple):
     spectrum: Spectrum
 
 
-def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -> StoppingTime:
-    """Follow the sequence until the tolerance is met, the guard hands over, or the table ends.
+def sequence_time(
+    learned: Learned, instance: SequenceInstance, rules: SequenceRules
+) -> StoppingTime:
+    """Follow a sequence until the tolerance is met, the guard hands over, or the table ends.
 
     T is the index of the first gradient norm at the tolerance, log-linear between iterations. A
-    sequence that is handed over is charged the share of the fallback's iterations that the
-    logarithm of its gradient norm has left.
+    sequence that is handed over is charged a share of the fallback's iterations: the share of
+    log |g| that is left.
+
+    Args:
+        learned: table and filter.
+        instance: the problem with start and spectrum.
+        rules: tolerance, blow-up, fallback and margin.
+
+    Returns:
+        T, P, zero for Q, and whether the tolerance was reached; differentiable by ``learned``.
     """
-    problem, x0, spectrum = one
+    problem, x0, spectrum = instance
     squares = filtered(spectrum, learned.filter)
     g = problem.gradient(x0)
     mg = apply(spectrum, squares, g)
@@ -158,7 +197,7 @@ def sequence_time(learned: Learned, one: MetricInstance, rules: SequenceRules) -
 def _step(
     here: tuple[Array, Array, Array], there: Any, state: _SequenceState, limits: _Limits
 ) -> tuple[_SequenceState, Array]:
-    """Take one iteration, M g in the place of g."""
+    """Take one iteration, with M g in the place of g."""
     a, c, d = here
     e = eigac_move(state.u, state.mg, a)
     x = state.x + e
@@ -185,7 +224,7 @@ def _swing(
     """
     change, m_change = g - old.g, mg - old.mg
     up, down = change @ m_change, change @ e
-    known = (change @ change > ROUNDING**2 * (old.g @ old.g)) & (down > 0)
+    known = (change @ change > MIN_CURVATURE_CHANGE**2 * (old.g @ old.g)) & (down > 0)
     curvature = jnp.where(known, up / jnp.where(known, down, 1.0), 0.0)
     return (a - c / 2) * curvature / (2 - d)
 

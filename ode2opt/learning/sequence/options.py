@@ -1,43 +1,66 @@
-"""Options of the sequence's target."""
+"""Options of the target "sequence"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ode2opt.learning.options import SHARE, Options, Range, again, option
+from ode2opt.learning.options import SHARE, Options, Range, option, override
 from ode2opt.solvers.metric import METRIC_KINDS
 
-METRICS = ("auto", "none", *METRIC_KINDS)
+SEQUENCE_METRICS = ("auto", "none", *METRIC_KINDS)
 REFERENCES = ("auto", "start", "path")
 STARTS = ("paper", "learned")
-TABLES = ("spline",)
-SCALES = ("family",)
-PANEL = "Of a sequence"
+TABLE_KINDS = ("spline",)
+SEQUENCE_SCALES = ("family",)
+SEQUENCE_PANEL = "Of a sequence"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceOptions(Options):
-    """What a sequence is learned with; without steps it is the instant method."""
+    """What a sequence is learned with; with ``steps=0`` it is the instant method.
+
+    The other options are those of :class:`Options`.
+
+    Attributes:
+        steps: updates of the parameters; 0 or more, 100 by default.
+        coefficients: how the table is made: "spline".
+        scale: "family": the table is divided by one curvature for all problems.
+        metric: the preconditioner: "auto" (the default) chooses on training problems, "none",
+            "diagonal", "spectral" or "lowrank".
+        batch: problems of a step; 1 or more, 8 by default.
+        horizon: iterations after which a problem is given up; 1 or more, 150 by default.
+        penalty: the coefficient rho of P; 0 or more, 0.1 by default.
+        reference: where the preconditioner measures curvature: "start", "path", or "auto" (the
+            default), which tries both.
+        start: "paper" (the default), or "learned" from solutions.
+        knots: of the table's spline; 2 or more, 9 by default.
+        margin: of linear stability in the penalty P; in [0, 1), 0 by default.
+    """
 
     target: ClassVar[str] = "sequence"
-    panel: ClassVar[str] = PANEL
+    panel: ClassVar[str] = SEQUENCE_PANEL
 
-    steps: int = again("steps", 100, range=Range(0, whole=True))
-    coefficients: str = again("coefficients", "spline", choices=TABLES)
-    scale: str = again("scale", "family", choices=SCALES)
-    metric: str = again("metric", "auto", choices=METRICS)
-    batch: int = again("batch", 8)
-    horizon: int = again("horizon", 150)
-    penalty: float = again("penalty", 0.1, range=Range(0))
+    steps: int = override("steps", 100, range=Range(0, whole=True))
+    coefficients: str = override("coefficients", "spline", choices=TABLE_KINDS)
+    scale: str = override("scale", "family", choices=SEQUENCE_SCALES)
+    metric: str = override("metric", "auto", choices=SEQUENCE_METRICS)
+    batch: int = override("batch", 8)
+    horizon: int = override("horizon", 150)
+    penalty: float = override("penalty", 0.1, range=Range(0))
     reference: str = option(
-        "auto", "Where the metric looks at curvature.", PANEL, choices=REFERENCES
+        "auto", "Where the metric looks at curvature.", SEQUENCE_PANEL, choices=REFERENCES
     )
     start: str = option(
-        "paper", "Of a sequence: the paper's, or learned from solutions.", PANEL, choices=STARTS
+        "paper",
+        "Of a sequence: the paper's, or learned from solutions.",
+        SEQUENCE_PANEL,
+        choices=STARTS,
     )
-    knots: int = option(9, "Of the spline of a sequence.", PANEL, range=Range(2, whole=True))
-    margin: float = option(0.0, "Of linear stability, in a sequence's penalty P.", PANEL,
+    knots: int = option(
+        9, "Of the spline of a sequence.", SEQUENCE_PANEL, range=Range(2, whole=True)
+    )
+    margin: float = option(0.0, "Of linear stability, in a sequence's penalty P.", SEQUENCE_PANEL,
                            range=SHARE)  # fmt: skip
 
     def _rate(self) -> float:

@@ -1,8 +1,8 @@
-"""What a memory knows of a family: its metric and its mean solution; nothing is solved again.
+"""What a memory knows of a family: its preconditioner and its mean solution; nothing is solved.
 
-A memory has one metric, that of all it has seen, so every fold is given the same one. Whether the
-memory has seen the rows of this family is not known: what it is worth here is judged on held-out
-training problems, as always.
+A memory has one preconditioner, made of all it has seen, so every fold is given the same one. The
+memory may have seen the rows of this family. What it is worth is judged on held-out training
+problems, as always.
 """
 
 from __future__ import annotations
@@ -11,26 +11,36 @@ from copy import copy
 
 from ode2opt.errors import InputError
 from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, Solved
+from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, SolvedProblem
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import Spectrum, spectrum_of
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory
 from ode2opt.solvers.metric import Metric
 
-PROBLEMS = 6  # on which the metric's scale is taken
+SCALE_PROBLEMS = 6  # on which the metric's scale is taken
 
 
 class Remembered(Background):
-    """A memory in the place of solved problems; the mean solution stands for every solution."""
+    """A memory in the place of solved problems; its mean solution stands for every solution.
 
-    settled = True
+    Args:
+        family: the problems.
+        options: of training.
+        memory: what earlier solves have learned.
+        helpers: runs independent solves; by default this process does.
+
+    Raises:
+        InputError: if the memory is of problems of another kind or size.
+    """
+
+    fixed_metric = True
 
     def __init__(
         self, family: Family, options: SequenceOptions, memory: Memory, helpers: Helpers = ALONE
     ) -> None:
         super().__init__(family, options, helpers)
-        problems = [family.sample([options.seed, STREAM, i]) for i in range(PROBLEMS)]
+        problems = [family.sample([options.seed, STREAM, i]) for i in range(SCALE_PROBLEMS)]
         *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
         method = memory.method()
         assert method.start is not None
@@ -38,10 +48,10 @@ class Remembered(Background):
         if options.start == "learned" or 2 * sum(about.starts) > len(about.starts):
             self.starts = [method.start] * (self.folds + 1)
         self.solved = [
-            [Solved(one, self.start(one, self.folds), method.start) for one in problems]
+            [SolvedProblem(one, self.start(one, self.folds), method.start) for one in problems]
         ] * (self.folds + 1)
 
-    def ways(self) -> list[MetricRecipe]:
+    def recipes(self) -> list[MetricRecipe]:
         return [MetricRecipe("none" if self._metric is None else self._metric.kind, "memory")]
 
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
@@ -52,7 +62,15 @@ class Remembered(Background):
 
 
 def snapshot(memory: Memory, options: SequenceOptions) -> Memory:
-    """Return the memory as it is now; options that speak of another metric are refused."""
+    """Return a copy of a memory as it is now.
+
+    Args:
+        memory: the memory; it must have learned something.
+        options: of training.
+
+    Raises:
+        InputError: if the memory is empty, or the options name another preconditioner.
+    """
     if options.metric != "auto" or options.reference != "auto":
         raise InputError("The metric is the memory's: leave metric and reference out.")
     memory = copy(memory)

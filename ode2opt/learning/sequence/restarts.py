@@ -1,4 +1,4 @@
-"""How a sequence is begun: several times, and by the best on held-out training problems."""
+"""How training of a sequence begins: one restart for each preconditioner, then the best of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.protocol import VALIDATION, Restart, TrainingPlan
 from ode2opt.learning.sequence.background import OVERHEAD, Background
 from ode2opt.learning.sequence.handing_over import mean_calls
-from ode2opt.learning.sequence.objective import Learned, MetricInstance
+from ode2opt.learning.sequence.objective import Learned, SequenceInstance
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.remembered import Remembered
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
@@ -20,17 +20,25 @@ from ode2opt.solvers import Memory, Result
 WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
 
 
-def known_of(
+def background_of(
     family: Family,
     options: SequenceOptions,
     memory: Memory | None,
-    note: Callable[[str], None],
+    log: Callable[[str], None],
     helpers: Helpers = ALONE,
 ) -> Background:
-    """Return what is known of a family; ``note`` is told where that takes a while."""
+    """Return what is known of a family before training.
+
+    Args:
+        family: the problems.
+        options: of training.
+        memory: takes the place of solved problems; None solves some.
+        log: told that problems are being solved, which takes a while.
+        helpers: runs the independent solves; by default this process does.
+    """
     if memory is not None:
         return Remembered(family, options, memory, helpers)
-    note("solving problems to learn from")
+    log("solving problems to learn from")
     return SolvedBeforehand(family, options, helpers=helpers)
 
 
@@ -38,25 +46,40 @@ def sequence_plan(
     family: Family,
     options: SequenceOptions,
     memory: Memory | None,
-    note: Callable[[str], None],
+    log: Callable[[str], None],
     helpers: Helpers = ALONE,
-) -> TrainingPlan[Learned, MetricInstance]:
-    """Return how a sequence is begun; ``note`` is told what goes on."""
-    known = known_of(family, options, memory, note, helpers)
-    ways = known.ways()
+) -> TrainingPlan[Learned, SequenceInstance]:
+    """Return how training of a sequence begins: a restart for each recipe of a preconditioner.
+
+    Args:
+        family: the problems.
+        options: of training.
+        memory: takes the place of solved problems; None solves some.
+        log: told what takes long.
+        helpers: runs the independent solves; by default this process does.
+
+    Returns:
+        The plan. The cost of a restart is the mean number of calls on held-out problems, times what
+        an iteration with its preconditioner costs in plain ones.
+    """
+    background = background_of(family, options, memory, log, helpers)
+    recipes = background.recipes()
 
     @cache
     def target(number: int) -> SequenceTarget:
-        return SequenceTarget(family, options, ways[number], known)
+        return SequenceTarget(family, options, recipes[number], background)
 
     def price(number: int, learned: Learned, results: Sequence[Result]) -> float:
         """Return the calls of a held-out solve, an iteration in a metric being dearer."""
         metric = target(number).method(learned, 1).metric
-        flops = OVERHEAD + known.problem(VALIDATION, 0).gradient_flops()
+        flops = OVERHEAD + background.problem(VALIDATION, 0).gradient_flops()
         return mean_calls(results) * (1 + (0 if metric is None else metric.flops / flops))
 
     return TrainingPlan(
         lambda number: target(number),
-        [Restart(way._asdict(), partial(price, number)) for number, way in enumerate(ways)],
+        [
+            Restart(recipe._asdict(), partial(price, number))
+            for number, recipe in enumerate(recipes)
+        ],
         max(1, round(WARM_UP * options.steps)),
     )

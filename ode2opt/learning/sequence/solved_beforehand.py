@@ -1,9 +1,9 @@
 """What is known of a family before training: problems solved beforehand, fold by fold.
 
 Cross-fitted: the training rows are cut into folds in the file's order, and what is known to a
-problem of a fold comes from the other folds only. So training sees a metric as a new problem will
-see it: without the optimism of a spectrum that knows the problem's own rows and, where the file is
-ordered, on sub-populations that the spectrum does not know.
+problem of a fold comes from the other folds only. So training sees a preconditioner as a new
+problem will: it does not know the problem's own rows and, where the file is ordered, not its
+sub-population either.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.sequence.background import OVERHEAD, STREAM, Background, MetricRecipe, Solved
+from ode2opt.learning.sequence.background import (
+    OVERHEAD,
+    STREAM,
+    Background,
+    MetricRecipe,
+    SolvedProblem,
+)
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import (
-    METRICS,
+    SPECTRUM_KINDS,
     CurvaturePoints,
     Spectrum,
     basis_for,
@@ -30,25 +36,35 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers.metric import Metric
 
-PROBLEMS = 6  # behind one fold's spectrum
+PROBLEMS_PER_FOLD = 6  # behind one fold's spectrum
 START_STREAM = 4  # of seeds, beside STREAM
 SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-LOOKS: dict[str, Callable[[Solved], CurvaturePoints]] = {
-    "start": Solved.at_start,
-    "path": Solved.along_path,
+POINTS: dict[str, Callable[[SolvedProblem], CurvaturePoints]] = {
+    "start": SolvedProblem.at_start,
+    "path": SolvedProblem.along_path,
 }
-"""Where the curvature is looked at, by the name of the option ``reference``."""
+"""Where curvature is measured, by the option ``reference``."""
 
 
 class SolvedBeforehand(Background):
-    """Solved problems for each fold, drawn from the rows outside it, and last for all rows."""
+    """Solved problems for each fold, drawn from the rows outside it, and last for all rows.
+
+    Args:
+        family: the problems; all must have one number of variables.
+        options: of training.
+        problems: how many are solved for each fold, 6 by default.
+        helpers: runs the independent solves; by default this process does.
+
+    Raises:
+        InputError: for problems of several sizes, or ones that need no iteration.
+    """
 
     def __init__(
         self,
         family: Family,
         options: SequenceOptions,
-        problems: int = PROBLEMS,
+        problems: int = PROBLEMS_PER_FOLD,
         helpers: Helpers = ALONE,
     ) -> None:
         super().__init__(family, options, helpers)
@@ -59,18 +75,18 @@ class SolvedBeforehand(Background):
             pairs = zip(self.solved, starts, strict=True)
             self.solved = [[one._replace(x0=start) for one in fold] for fold, start in pairs]
 
-    def ways(self) -> list[MetricRecipe]:
+    def recipes(self) -> list[MetricRecipe]:
         options, problem = self.options, self.solved[-1][0].problem
-        looks = list(LOOKS) if options.reference == "auto" else [options.reference]
+        references = list(POINTS) if options.reference == "auto" else [options.reference]
         kinds = [options.metric]
         if options.metric == "auto":
             kinds = [basis_for(problem.n)]
             if 2 * problem.n**2 > OVERHEAD + problem.gradient_flops():  # a basis may cost too much
                 kinds.append("diagonal")
         return [
-            MetricRecipe(kind, look)
+            MetricRecipe(kind, reference)
             for kind in kinds
-            for look in (looks[:1] if kind in ("none", "diagonal") else looks)
+            for reference in (references[:1] if kind in ("none", "diagonal") else references)
         ]
 
     def metrics(self) -> list[Metric | None]:
@@ -81,11 +97,11 @@ class SolvedBeforehand(Background):
         return [metric_of(kind, spectrum, whitened(spectrum)) for spectrum in spectra]
 
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
-        looks = [[LOOKS[reference](one) for one in fold] for fold in self.solved]
-        return [METRICS[metric](fold, self.options.seed) for fold in looks]
+        points = [[POINTS[reference](one) for one in fold] for fold in self.solved]
+        return [SPECTRUM_KINDS[metric](fold, self.options.seed) for fold in points]
 
     def _starts(self) -> list[np.ndarray]:
-        """Return the mean solution for each fold, shrunk as suits problems of the folds."""
+        """Return the mean solution for each fold, shrunk as suits problems of the folds best."""
         means = [np.mean([one.end for one in fold], axis=0) for fold in self.solved]
         seeds = ([self.options.seed, START_STREAM, fold] for fold in range(self.folds))
         problems = [
@@ -94,15 +110,17 @@ class SolvedBeforehand(Background):
         best = min(SHRINKAGES, key=lambda share: _distance(problems, means, share))
         return [best * mean for mean in means]
 
-    def _solved(self, problems: int) -> list[list[Solved]]:
+    def _solved(self, problems: int) -> list[list[SolvedProblem]]:
         outside = _Outside(self.family, self.options, self.folds)
         numbers = [[(fold, i) for i in range(problems)] for fold in range(self.folds + 1)]
         asked = [number for fold in numbers for number in fold]
         ends = dict(zip(asked, self.helpers.map(_Outside.ends, outside, asked), strict=True))
-        return [[Solved(outside.problem(*one), *ends[one]) for one in fold] for fold in numbers]
+        return [
+            [SolvedProblem(outside.problem(*one), *ends[one]) for one in fold] for fold in numbers
+        ]
 
     def _check(self) -> None:
-        """Refuse problems of several sizes, and those with nothing to do."""
+        """Refuse problems of several sizes, and those that meet the tolerance at their start."""
         sizes = sorted({one.problem.n for fold in self.solved for one in fold})
         if len(sizes) > 1:
             raise InputError(f"The problems of a family must have one size; these have {sizes}.")
@@ -114,7 +132,7 @@ class SolvedBeforehand(Background):
 
 
 class _Outside(NamedTuple):
-    """Problems of the rows outside a fold, or of all."""
+    """Problems of the rows outside a fold, or of all rows."""
 
     family: Family
     options: SequenceOptions

@@ -1,9 +1,9 @@
-"""Where a metric comes from: the mean Hessian of training problems, and a learned filter of it.
+"""Preconditioners made from the mean Hessian of training problems, and a learned filter of it.
 
-A spectrum is the mean Hessian taken apart, each part with its depth: how many decades it lies
-below the largest. Depth is turned into length: whitening makes all parts alike, down to a floor;
-the filter begins there and learns how far each depth is stretched, and never by so much that a flat
-direction becomes a steep one.
+A spectrum is the mean Hessian taken apart: directions, each with its depth, which is how many
+decades its eigenvalue lies below the largest. A preconditioner stretches each direction by a length
+that depends on its depth. Whitening makes all directions alike, down to a floor. The filter starts
+there and learns the length at each depth; no flat direction can become the steepest one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,22 @@ from ode2opt.solvers.metric import Metric
 
 FLOOR = 1e-3  # of the largest part: what lies far below it is not stretched any further
 DEEPEST = 7  # decades below the top that the filter tells apart
-WHITE = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening
+WHITENING_LOGITS = (4.0, 4.0, 3.0, 0.0, -3.0, -4.0, -4.0, -4.0)  # logits of about the whitening
 SLOPE_ONE = 50.0  # a logit whose slope is 1 to rounding
 LARGEST_BASIS = 1_000  # variables up to which a whole basis is kept
 JACOBI_FLOOR = 1e-3
-ROUNDING = 1e-14
+SMALLEST_EIGENVALUE = 1e-14
 
 
 class Spectrum(NamedTuple):
-    """The matrix diag(1/scaling) (rest (I - V V^T) + V diag V^T) diag(1/scaling), by depths.
+    """The matrix D^-1 (r (I - V V^T) + V diag(w) V^T) D^-1 with D = diag(scaling), w = 10^-depth.
 
-    ``rest`` is one depth for all that V leaves out, or, where V has no columns, one for each
-    coordinate.
+    Attributes:
+        scaling: the diagonal of D, for each variable.
+        rest: the depth of r, for all that V leaves out; where V has no columns, one for each
+            variable.
+        V: orthonormal columns.
+        depth: the decades of each column below the largest part.
     """
 
     scaling: Array
@@ -44,24 +48,28 @@ class Spectrum(NamedTuple):
 
 
 class Filter(eqx.Module):
-    """Lengths by depth: log10 of the square rises with a slope in (0, 1), linear between knots.
+    """The squared length at each depth.
 
-    A slope of 0 leaves a part as it is, 1 makes it as steep as the top. It begins about where
-    :func:`whitened` is.
+    Its log10 rises with depth at a slope in (0, 1), which is linear between whole depths.
+    With slope 0 a part stays as it is, with slope 1 it becomes as steep as the largest. Training
+    starts near :func:`whitened`.
+
+    Args:
+        logits: of the slopes at the depths 0, 1, ..., 7; by default about those of the whitening.
     """
 
     logits: Array
 
-    def __init__(self, logits: Sequence[float] = WHITE) -> None:
+    def __init__(self, logits: Sequence[float] = WHITENING_LOGITS) -> None:
         self.logits = jnp.asarray(logits)
 
     @classmethod
-    def whole(cls) -> Filter:
+    def whitening(cls) -> Filter:
         """Return the filter that makes all parts alike, down to the deepest."""
-        return cls((SLOPE_ONE,) * len(WHITE))
+        return cls((SLOPE_ONE,) * len(WHITENING_LOGITS))
 
     def __call__(self, depth: Array) -> Array:
-        """Return the square of the length at a depth."""
+        """Return the squared length at a depth."""
         depth = jnp.clip(jnp.asarray(depth), 0.0, float(DEEPEST))
         slopes = jax.nn.sigmoid(self.logits)
         height = sum(slopes[j] * (_rise(depth, j) - _rise(0.0, j)) for j in range(DEEPEST + 1))
@@ -77,26 +85,48 @@ def _ramp(z: Array) -> Array:
     return 0.5 * jnp.maximum(z, 0.0) ** 2
 
 
-class Squares(NamedTuple):
-    """The squares of the lengths of a spectrum's rest and of each direction."""
+class SquaredLengths(NamedTuple):
+    """The squared lengths by which a preconditioner stretches the parts of a spectrum.
+
+    Attributes:
+        rest: of what V leaves out.
+        directions: of each column of V.
+    """
 
     rest: Array
     directions: Array
 
 
 @eqx.filter_jit
-def filtered(spectrum: Spectrum, filter_: Filter) -> Squares:
-    """Return the squares that a filter gives a spectrum's parts."""
-    return Squares(filter_(spectrum.rest), filter_(spectrum.depth))
+def filtered(spectrum: Spectrum, filter_: Filter) -> SquaredLengths:
+    """Return the squared lengths that a filter gives the parts of a spectrum.
+
+    Args:
+        spectrum: the parts.
+        filter_: the learned filter.
+    """
+    return SquaredLengths(filter_(spectrum.rest), filter_(spectrum.depth))
 
 
-def whitened(spectrum: Spectrum) -> Squares:
-    """Return the squares 1/(w + FLOOR), w being a part's size in that of the largest."""
-    return Squares(*(1 / (10.0 ** -np.asarray(d) + FLOOR) for d in (spectrum.rest, spectrum.depth)))
+def whitened(spectrum: Spectrum) -> SquaredLengths:
+    """Return the squared lengths 1/(w + 1e-3), w being a part's eigenvalue over the largest.
+
+    Args:
+        spectrum: the parts.
+    """
+    return SquaredLengths(
+        *(1 / (10.0 ** -np.asarray(d) + FLOOR) for d in (spectrum.rest, spectrum.depth))
+    )
 
 
-def apply(spectrum: Spectrum, squares: Squares, g: Array) -> Array:
-    """Return M g."""
+def apply(spectrum: Spectrum, squares: SquaredLengths, g: Array) -> Array:
+    """Return M g, the preconditioned gradient.
+
+    Args:
+        spectrum: the parts of M.
+        squares: their squared lengths.
+        g: the gradient.
+    """
     z = spectrum.scaling * g
     if spectrum.V.shape[1]:
         more = (squares.directions - squares.rest) * (z @ spectrum.V)
@@ -104,8 +134,17 @@ def apply(spectrum: Spectrum, squares: Squares, g: Array) -> Array:
     return spectrum.scaling * squares.rest * z
 
 
-def metric_of(kind: str, spectrum: Spectrum, squares: Squares) -> Metric | None:
-    """Return a spectrum with its lengths as a metric for solving."""
+def metric_of(kind: str, spectrum: Spectrum, squares: SquaredLengths) -> Metric | None:
+    """Return a spectrum with its lengths as a preconditioner for solving.
+
+    Args:
+        kind: "none", "diagonal", "spectral" or "lowrank".
+        spectrum: the parts.
+        squares: their squared lengths.
+
+    Returns:
+        The preconditioner; None for the kind "none".
+    """
     if kind == "none":
         return None
     rest, directions = (np.asarray(part) for part in squares)
@@ -116,9 +155,13 @@ def metric_of(kind: str, spectrum: Spectrum, squares: Squares) -> Metric | None:
 
 
 def spectrum_of(metric: Metric | None, n: int) -> Spectrum:
-    """Return the spectrum whose parts are all made alike by a metric of n variables.
+    """Return the spectrum whose parts a preconditioner makes all alike.
 
-    ``Filter.whole()`` of it is the metric again, up to a factor.
+    ``Filter.whitening()`` of it is the preconditioner again, up to a factor.
+
+    Args:
+        metric: the preconditioner; None is the identity.
+        n: the number of variables.
     """
     if metric is None or metric.V is None or metric.stretch is None:
         scale = np.ones(n) if metric is None else metric.scale
@@ -130,49 +173,66 @@ def spectrum_of(metric: Metric | None, n: int) -> Spectrum:
 
 
 def basis_for(n: int) -> str:
-    """Return the kind of metric for n variables: a whole basis, or low rank."""
+    """Return the kind of preconditioner for a number of variables.
+
+    Args:
+        n: the number of variables.
+
+    Returns:
+        "spectral" (all eigenvectors) up to 1,000 variables, else "lowrank".
+    """
     return "spectral" if n <= LARGEST_BASIS else "lowrank"
 
 
 class CurvaturePoints(NamedTuple):
-    """A problem with the points at which its curvature is looked at, and each one's weight."""
+    """A problem with the points at which its Hessian is taken.
+
+    Attributes:
+        problem: the problem.
+        points: where the Hessian is taken.
+        weights: the weight of each point.
+    """
 
     problem: Problem
     points: Sequence[np.ndarray]
     weights: Sequence[float]
 
     def total(self, of: Callable[[Problem, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the weighted sum over the points."""
+        """Return a weighted sum over the points.
+
+        Args:
+            of: gives an array for the problem and a point, such as its Hessian.
+        """
         pairs = zip(self.points, self.weights, strict=True)
         parts = (weight * np.asarray(of(self.problem, x), np.float64) for x, weight in pairs)
         return sum(parts)  # type: ignore[return-value]
 
 
 def _mean(
-    looks: Sequence[CurvaturePoints], of: Callable[[Problem, np.ndarray], np.ndarray]
+    points: Sequence[CurvaturePoints], of: Callable[[Problem, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    return sum(look.total(of) for look in looks) / len(looks)  # type: ignore[return-value]
+    return sum(one.total(of) for one in points) / len(points)  # type: ignore[return-value]
 
 
-def _none(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
-    n = looks[0].problem.n
+def _none(points: Sequence[CurvaturePoints], seed: int) -> Spectrum:
+    n = points[0].problem.n
     return Spectrum(np.ones(n), np.zeros(()), np.zeros((n, 0)), np.zeros(0))
 
 
-def _diagonal(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
-    diagonal = _mean(looks, lambda problem, x: problem.hessian_diagonal(x))
+def _diagonal(points: Sequence[CurvaturePoints], seed: int) -> Spectrum:
+    diagonal = _mean(points, lambda problem, x: problem.hessian_diagonal(x))
     n = len(diagonal)
     return Spectrum(np.ones(n), _depth(diagonal), np.zeros((n, 0)), np.zeros(0))
 
 
-def _spectral(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
-    w, V = np.linalg.eigh(_mean(looks, lambda problem, x: problem.hessian(x)))
+def _spectral(points: Sequence[CurvaturePoints], seed: int) -> Spectrum:
+    w, V = np.linalg.eigh(_mean(points, lambda problem, x: problem.hessian(x)))
     return Spectrum(np.ones(len(w)), np.zeros(()), np.ascontiguousarray(V), _depth(w))
 
 
-def _lowrank(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
+def _lowrank(points: Sequence[CurvaturePoints], seed: int) -> Spectrum:
     """Randomised Nystrom after a Jacobi scaling: products with the Hessian and O(n r) memory."""
-    diagonal = _mean(looks, lambda problem, x: problem.hessian_diagonal(x))
+    diagonal = _mean(points, lambda problem, x: problem.hessian_diagonal(x))
     scaling = (diagonal / (diagonal.max() or 1.0) + JACOBI_FLOOR) ** -0.25
     n = len(scaling)
     rank = min(RANK, n)
@@ -183,7 +243,7 @@ def _lowrank(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
         columns = (problem.hvp(x, scaling * probe) for probe in probes.T)
         return np.column_stack([scaling * np.asarray(column) for column in columns])
 
-    w, V = nystrom(probes, _mean(looks, image), rank)
+    w, V = nystrom(probes, _mean(points, image), rank)
     left = float(np.sum(scaling**2 * diagonal) - np.sum(w)) / max(n - rank, 1)
     depths = _depth(np.append(w, max(left, 0.0)))
     return Spectrum(scaling, depths[-1], V, depths[:-1])
@@ -192,13 +252,13 @@ def _lowrank(looks: Sequence[CurvaturePoints], seed: int) -> Spectrum:
 def _depth(values: np.ndarray) -> np.ndarray:
     """Return decades below the largest."""
     top = float(np.max(values, initial=0.0)) or 1.0
-    return -np.log10(np.maximum(values / top, ROUNDING))
+    return -np.log10(np.maximum(values / top, SMALLEST_EIGENVALUE))
 
 
-METRICS: dict[str, Callable[[Sequence[CurvaturePoints], int], Spectrum]] = {
+SPECTRUM_KINDS: dict[str, Callable[[Sequence[CurvaturePoints], int], Spectrum]] = {
     "none": _none,
     "diagonal": _diagonal,
     "spectral": _spectral,
     "lowrank": _lowrank,
 }
-"""Kinds of metric: each makes a spectrum from looks at training problems."""
+"""Kinds of preconditioner: each makes a spectrum from the Hessians of training problems."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.learning.flow.smoothness import METHODS as SCATTERED
+from ode2opt.learning.flow.smoothness import SCATTER_METHODS as SCATTERED
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import (
     EARLY,

@@ -1,0 +1,56 @@
+"""Items made by a background thread before they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Any
+
+
+class Prefetch:
+    """Iterates in a thread of its own and hands out the items in their order.
+
+    Used by training on a cluster: the steps of later restarts are computed while an earlier
+    restart is still under way.
+
+    Args:
+        items: what to iterate over. It is consumed in a daemon thread, without a limit on how far
+            the thread runs ahead.
+    """
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._made: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._closed = Event()
+        Thread(target=self._make, args=(items,), daemon=True).start()
+
+    def _make(self, items: Iterable[Any]) -> None:
+        try:
+            for item in items:
+                self._made.put((item, None))
+                if self._closed.is_set():
+                    return
+        except BaseException as error:
+            self._made.put((None, error))
+
+    def next(self, timeout: float | None = None) -> Any:
+        """Return the next item, waiting for it if need be.
+
+        Args:
+            timeout: the longest wait in seconds; None (the default) waits until the item is there.
+
+        Returns:
+            The next item of the iterable.
+
+        Raises:
+            queue.Empty: after ``timeout`` seconds without an item.
+            BaseException: what the iterable raised, in the place of the item that it did not make.
+        """
+        item, error = self._made.get(timeout=timeout)
+        if error is not None:
+            raise error
+        return item
+
+    def close(self) -> None:
+        """Stop the thread after the item that it is making."""
+        self._closed.set()
