@@ -46,6 +46,9 @@ class Displayed:
 def html_table(listing: Listing) -> str:
     """Return a table of two columns as HTML; nothing in it is taken for markup.
 
+    Args:
+        listing: the title and the rows.
+
     Examples:
         >>> html_table(Listing("Result", [("x", "<b>")])).count("<b>")
         0
@@ -61,7 +64,11 @@ def html_table(listing: Listing) -> str:
 
 
 def text_table(listing: Listing) -> str:
-    """Return the same table as plain text, labels in a column of their own."""
+    """Return a table of two columns as plain text, labels in a column of their own.
+
+    Args:
+        listing: the title and the rows.
+    """
     width = max((len(label) for label, _ in listing.rows), default=0)
     lines = [f"  {label:<{width}}  {_cut(text)}" for label, text in listing.rows]
     return "\n".join([_cut(listing.title), *lines])
@@ -69,6 +76,10 @@ def text_table(listing: Listing) -> str:
 
 def one_line(name: str, rows: Sequence[tuple[str, str]]) -> str:
     """Return the rows of a table in one line, the first without its label.
+
+    Args:
+        name: the name of the class.
+        rows: a label and a text each; at least one.
 
     Examples:
         >>> one_line("Logistic", [("size", "9 rows x 2 columns"), ("l2", "0.1")])
@@ -91,6 +102,9 @@ def _cut(text: str) -> str:
 def vector_words(x: np.ndarray) -> str:
     """Return an array's shape, its norm and its first entries.
 
+    Args:
+        x: an array of any shape.
+
     Examples:
         >>> vector_words(np.array([3.0, 4.0]))
         '2 numbers, norm 5: 3, 4'
@@ -105,7 +119,10 @@ def vector_words(x: np.ndarray) -> str:
 
 
 def brief(value: Any) -> str:
-    """Return plain values, as a file holds them, in a few words: {"a": 1} is "a 1".
+    """Return plain values in a few words: {"a": 1} is "a 1".
+
+    Args:
+        value: numbers, texts, and lists and mappings of them, as JSON has them.
 
     Examples:
         >>> brief({"calls": 7.25, "proved": True, "seeds": [0, 1]})
@@ -123,7 +140,16 @@ def brief(value: Any) -> str:
 
 
 def within(tree: Mapping[str, Any], *keys: str) -> Any:
-    """Return what is at a path of keys in nested mappings; None where there is no such path."""
+    """Return what is at a path of keys in nested mappings; None where there is no such path.
+
+    Args:
+        tree: the mappings.
+        *keys: the path, outermost first.
+
+    Examples:
+        >>> within({"a": {"b": 1}}, "a", "b")
+        1
+    """
     found: Any = tree
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None

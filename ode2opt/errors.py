@@ -16,7 +16,15 @@ _BEGINNING = 200  # of a longer sentence; its end has the way out
 
 
 def printable(text: str) -> str:
-    """Return text of one line that no terminal takes for a command: the rest is spelled out."""
+    """Return text in which control characters are spelled out, so that no terminal obeys them.
+
+    Args:
+        text: any text; white space other than blanks becomes a blank.
+
+    Examples:
+        >>> printable("two" + chr(10) + "lines")
+        'two lines'
+    """
     if text.isprintable():
         return text
     return "".join(map(_spelled, text))
@@ -29,7 +37,11 @@ def _spelled(character: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return printable text of at most 300 characters, the middle of a longer one left out."""
+    """Return printable text of at most 300 characters, the middle of a longer one left out.
+
+    Args:
+        text: any text.
+    """
     text = printable(text[: LONGEST * LONGEST] if len(text) > LONGEST * LONGEST else text)
     if len(text) <= LONGEST:
         return text
@@ -37,7 +49,12 @@ def sentence(text: str) -> str:
 
 
 def shown(value: Any, most: int = 40) -> str:
-    """Return a value for a sentence, cut to a readable length."""
+    """Return a value for a sentence, cut to a readable length.
+
+    Args:
+        value: any value; its ``repr`` is shown.
+        most: the number of characters to keep; 40 by default.
+    """
     try:
         text = repr(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
@@ -46,12 +63,25 @@ def shown(value: Any, most: int = 40) -> str:
 
 
 def many(count: int, what: str) -> str:
-    """Return a count of things: "1 solve", "2 solves"."""
+    """Return a count of things in words.
+
+    Args:
+        count: how many.
+        what: the thing, in the singular.
+
+    Examples:
+        >>> many(1, "solve"), many(2000, "solve")
+        ('1 solve', '2,000 solves')
+    """
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 class Ode2OptError(Exception):
-    """The work failed (exit code 1)."""
+    """The work failed (exit code 1).
+
+    Args:
+        text: one sentence: what is wrong, and the way out. It is made printable and cut.
+    """
 
     exit_code = 1
 
@@ -74,21 +104,32 @@ class MissingDependencyError(Ode2OptError, ImportError):
 
 
 class WorkersLostError(Ode2OptError):
-    """Those who hold the rows are gone (exit code 1)."""
+    """The workers of a cluster that held the rows are gone (exit code 1)."""
 
 
 class DivergedError(Ode2OptError, ArithmeticError):
-    """Steps were too long for a function, and its gradient is no longer finite (exit code 1)."""
+    """Steps were too long, and the gradient is no longer finite (exit code 1)."""
 
 
 def installing(extra: str) -> str:
-    """Return the lines that install an extra, of a released package and in a clone."""
+    """Return the lines that install an extra, of a released package and in a clone.
+
+    Args:
+        extra: the name of the extra, such as "learn".
+    """
     return f"pip install 'ode2opt[{extra}]' (in a clone: pip install -e '.[{extra}]')"
 
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Turn the import error of an optional package into the line that installs it."""
+    """Turn the import error of an optional package into the line that installs it.
+
+    Args:
+        extra: the name of the extra that has the package.
+
+    Raises:
+        MissingDependencyError: the body of the ``with`` statement imported what is not installed.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -96,7 +137,17 @@ def needing(extra: str) -> Iterator[None]:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not in ``known``, with the nearest one if any is near."""
+    """Return the error for a name that is not known, with the nearest one if any is near.
+
+    Args:
+        kind: what the name is a name of, such as "method".
+        name: the name that was given.
+        known: the names to choose from.
+
+    Examples:
+        >>> print(unknown_name("method", "lbgfs", ["auto", "lbfgs"]))
+        Unknown method 'lbgfs': did you mean 'lbfgs'?
+    """
     known = sorted(known)
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}."

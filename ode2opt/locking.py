@@ -55,7 +55,15 @@ class FileLock:
 
 
 class FolderLock(FileLock):
-    """Holds a folder; one that is held already is refused at once."""
+    """Holds a folder; one that is held already is refused at once.
+
+    Args:
+        folder: an existing folder; the lock is the file ``.lock`` in it.
+
+    Raises:
+        Ode2OptError: another process, or another part of this one, holds it.
+        OSError: the file cannot be made.
+    """
 
     def __init__(self, folder: Path) -> None:
         busy = f"{folder} is in use by another process: wait for its end, or name another --out."

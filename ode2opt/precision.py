@@ -8,10 +8,14 @@ from contextlib import AbstractContextManager
 def jax_precision(double: bool = True) -> AbstractContextManager[None]:
     """Return a context in which JAX computes in double precision, or does not.
 
+    Args:
+        double: True (the default) for float64, False for float32.
+
     Examples:
         >>> import jax.numpy as jnp
         >>> with jax_precision():
-        ...     jnp.zeros(3).dtype
+        ...     print(jnp.zeros(3).dtype)
+        float64
     """
     import jax
 

@@ -25,7 +25,15 @@ FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until a pipe is told something, an
 
 @contextmanager
 def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal, nothing in a pipe."""
+    """Show a progress bar on a terminal, nothing in a pipe.
+
+    Args:
+        description: a few words before the bar.
+        total: how many pieces of work there are.
+
+    Yields:
+        A function to call after each piece.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -39,7 +47,15 @@ def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal; in a pipe a line on stderr for each twentieth that is done."""
+    """Show a progress bar on a terminal; in a pipe print a line on stderr for each twentieth.
+
+    Args:
+        description: a few words before the bar.
+        total: how many pieces of work there are.
+
+    Yields:
+        A function to call after each piece.
+    """
     if err.is_terminal:
         with bar(description, total) as advance:
             yield advance
@@ -65,7 +81,12 @@ def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 class SparseLines:
-    """Progress for a pipe: a line on stderr after ten seconds, then one a minute at most."""
+    """Progress for a pipe: a line on stderr after ten seconds, then one a minute at most.
+
+    Args:
+        description: a few words that begin each line.
+        quiet: whether nothing is printed; False by default.
+    """
 
     def __init__(self, description: str, quiet: bool = False) -> None:
         self.description, self.quiet = description, quiet
@@ -73,7 +94,11 @@ class SparseLines:
         self._due = self._begin + FIRST_LINE
 
     def tell(self, text: Callable[[], str]) -> None:
-        """Print a line where it is time for one; ``text`` is called only then."""
+        """Print a line if one is due.
+
+        Args:
+            text: returns what the line says; called only if one is due.
+        """
         now = time.monotonic()
         if self.quiet or now < self._due:
             return
@@ -91,10 +116,16 @@ def _clock(seconds: float) -> str:
 def spinner(
     description: str, beside: Callable[[], str] | None = None, quiet: bool = False
 ) -> Iterator[Callable[[Any], None] | None]:
-    """A running gradient norm on a terminal; no callback at all in a pipe.
+    """Show a running gradient norm on a terminal; in a pipe nothing, or sparse lines.
 
-    What is told ``beside`` it belongs to iterations that take long: each of them is shown, and in a
-    pipe there are lines, unless they are to be ``quiet``.
+    Args:
+        description: a few words at the beginning.
+        beside: returns more to show at each iteration. With it every iteration is shown, and a pipe
+            gets sparse lines: it is for iterations that take long.
+        quiet: whether a pipe gets no lines either; False by default.
+
+    Yields:
+        The callback of a solve; None where there is nothing to show.
     """
 
     def words(progress: Any) -> str:
@@ -117,7 +148,15 @@ def spinner(
 
 @contextmanager
 def reading(description: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """What is told how many of how many parts are read: a spinner, or lines in a pipe."""
+    """Show how many parts of a file are read: a spinner on a terminal, sparse lines in a pipe.
+
+    Args:
+        description: a few words at the beginning.
+        quiet: whether a pipe gets no lines; False by default.
+
+    Yields:
+        A function to call with the number of parts done and the total.
+    """
     if not err.is_terminal:
         lines = SparseLines(description, quiet)
         yield lambda done, total: lines.tell(lambda: f"{done} of {total} parts")
@@ -130,9 +169,17 @@ def reading(description: str, quiet: bool = False) -> Iterator[Callable[[int, in
 def live_training(
     description: str, steps: int, quiet: bool = False
 ) -> Iterator[tuple[Callable[[Any], None], Callable[[str], None]]]:
-    """A bar with stopping time, P, Q and validation on a terminal; sparse lines in a pipe.
+    """Show a training: a bar on a terminal, sparse lines in a pipe.
 
-    Yields the callback of training, and what shows a word before its first step.
+    Both tell the stopping time, P, Q and the validation.
+
+    Args:
+        description: a few words at the beginning.
+        steps: how many steps the training has.
+        quiet: whether a pipe gets no lines; False by default.
+
+    Yields:
+        The callback of training, and a function that shows a text before its first step.
     """
     training = _Training()
     if not err.is_terminal:
@@ -202,7 +249,11 @@ class _DownloadBar:
 
 @contextmanager
 def downloads() -> Iterator[_DownloadBar | None]:
-    """A download bar on a terminal, nothing in a pipe."""
+    """Show a bar for downloads on a terminal, nothing in a pipe.
+
+    Yields:
+        What ``load_dataset`` takes as ``progress``; None in a pipe.
+    """
     if not err.is_terminal:
         yield None
         return

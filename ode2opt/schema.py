@@ -28,7 +28,16 @@ _WORDS = {
 
 
 def parse(text: str | bytes, longest: int = LONGEST_TEXT) -> dict[str, Any]:
-    """Return the JSON object that a text is; anything else is an InputError that says why."""
+    """Return the JSON object that a text is.
+
+    Args:
+        text: JSON, as text or as bytes in UTF-8.
+        longest: the number of characters that is still accepted.
+
+    Raises:
+        InputError: the text is too long, is no JSON object, has a key twice, or holds a number or
+            a text that cannot be written again. The sentence says which.
+    """
     if len(text) > longest:
         raise InputError(f"it is {len(text):,} characters long, more than can be meant.")
     try:
@@ -83,9 +92,15 @@ def _check_text(text: str) -> None:
 
 
 def read(kind: type[Kind], document: Mapping[str, Any]) -> Kind:
-    """Return the dataclass that a JSON object describes; an InputError names the field at fault.
+    """Return the dataclass that a JSON object describes.
 
-    Fields with defaults may be missing, others not; a field that the dataclass lacks is refused.
+    Args:
+        kind: the dataclass. Its annotations are what fields must be; fields with defaults may be
+            missing, others not.
+        document: the object, from :func:`parse`.
+
+    Raises:
+        InputError: a field is missing, unknown or of another kind; the sentence names it.
     """
     return _record(kind, document, "")
 

@@ -1,4 +1,4 @@
-"""Files that are either the old or the new ones, never half of either; arrays with a description.
+"""Files that are written whole or not at all, and arrays with a description.
 
 Reading a file of arrays executes nothing from it: safetensors, and JSON for the description.
 """
@@ -28,10 +28,17 @@ UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends unt
 
 
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write beside the file, flush to the disk, then rename: a crash leaves what was there.
+    """Replace a file in one step: a crash leaves what was there.
 
-    A link keeps pointing where it points; a pipe or a device is written to as it is. An error of
-    the system names the file.
+    The new file is written beside the old one, flushed to the disk, then renamed. A link keeps
+    pointing where it points; a pipe or a device is written to as it is.
+
+    Args:
+        path: the file.
+        write: called with a binary stream to write to.
+
+    Raises:
+        OSError: the file cannot be written; the error names it.
     """
     path = Path(os.path.realpath(path))
     try:
@@ -63,7 +70,11 @@ def _replace(path: Path, write: Callable[[Any], Any]) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what writers that were killed have left in a folder that nobody else writes to."""
+    """Remove the unfinished files of writers that were killed.
+
+    Args:
+        folder: a folder that nobody else writes to.
+    """
     for file in folder.glob("*".join(UNFINISHED)):
         file.unlink(missing_ok=True)
 
@@ -75,7 +86,14 @@ def _umask() -> int:
 
 
 def check_folder_of(path: str | Path) -> None:
-    """Refuse a file whose folder is missing."""
+    """Refuse a file whose folder is missing.
+
+    Args:
+        path: the file that is to be written.
+
+    Raises:
+        InputError: its folder is missing.
+    """
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder} to write {Path(path).name} into.")
@@ -84,9 +102,17 @@ def check_folder_of(path: str | Path) -> None:
 def save_tensors(
     path: str | Path, key: str, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]
 ) -> None:
-    """Write arrays and a description under ``key``, atomically.
+    """Write arrays and a description into a safetensors file, atomically.
 
-    Arrays of bytes, made by :func:`as_document`, stay what they are; others become float64.
+    Args:
+        path: the file.
+        key: what the description is called in the file: ``METHOD``, ``MEMORY`` or ``MODEL``.
+        arrays: by name. Arrays of bytes, made by :func:`as_document`, stay what they are; others
+            become float64.
+        about: the description; what JSON can hold.
+
+    Raises:
+        InputError: the folder is missing, or the description too long.
     """
     from safetensors.numpy import save
 
@@ -104,7 +130,14 @@ def _storable(values: np.ndarray) -> np.ndarray:
 
 
 def as_document(document: Mapping[str, Any]) -> np.ndarray:
-    """Return a JSON object as an array of bytes, for what is too long for a description."""
+    """Return a JSON object as an array of bytes, for what is too long for a description.
+
+    Args:
+        document: what JSON can hold.
+
+    Raises:
+        InputError: it takes more than 256 MiB.
+    """
     text = json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     if len(text) > LARGEST_DOCUMENT:
         raise InputError(f"The names of columns take {len(text):,} bytes: too many for a file.")
@@ -112,7 +145,15 @@ def as_document(document: Mapping[str, Any]) -> np.ndarray:
 
 
 def read_document(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
-    """Return the JSON object that :func:`as_document` has made an array of."""
+    """Return the JSON object that :func:`as_document` has made an array of.
+
+    Args:
+        arrays: the arrays of a file.
+        name: the name of the array.
+
+    Raises:
+        InputError: there is no such array, or it holds no JSON object.
+    """
     if name not in arrays:
         raise InputError(f"it has no {name}.")
     if arrays[name].ndim != 1:
@@ -134,6 +175,12 @@ def load_tensors(
         version: the format version that is read.
         what: what the file should be, for messages.
         documents: the arrays that hold bytes.
+
+    Returns:
+        The arrays by name, and the description.
+
+    Raises:
+        InputError: there is no such file, it is damaged, or of another kind or version.
     """
     arrays, about = read_tensors(path, key, what)
     for name, values in arrays.items():
@@ -148,7 +195,16 @@ def load_tensors(
 def read_tensors(
     path: str | Path, key: str, what: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of a safetensors file, of any kind, and the description under ``key``."""
+    """Return the arrays and the description of a safetensors file with arrays of any type.
+
+    Args:
+        path: the file.
+        key: what its description is called.
+        what: what the file should be, for messages.
+
+    Raises:
+        InputError: there is no such file, it is damaged, or it has no such description.
+    """
     from safetensors import safe_open
 
     path = Path(path)
@@ -170,7 +226,12 @@ def read_tensors(
 
 
 def has_description(path: Path, key: str) -> bool:
-    """Whether a file is a safetensors file with a description under ``key``; reads no array."""
+    """Whether a file is a safetensors file with a description under ``key``; reads no array.
+
+    Args:
+        path: the file; one that is missing or damaged has none.
+        key: what the description is called.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -197,7 +258,14 @@ def _check_header(path: Path, what: str) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file."""
+    """Return the object in a JSON file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: the file cannot be read, is too large or holds no JSON object.
+    """
     try:
         if path.stat().st_size > LONGEST_TEXT:
             raise InputError(f"{path} is too large for what it should be.")
@@ -211,7 +279,15 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def expect(arrays: Mapping[str, np.ndarray], known: Callable[[str], bool]) -> None:
-    """Refuse arrays that nothing would read."""
+    """Refuse arrays that nothing would read.
+
+    Args:
+        arrays: the arrays of a file.
+        known: whether an array of this name is read.
+
+    Raises:
+        InputError: one is not.
+    """
     for name in arrays:
         if not known(name):
             raise InputError(f"it has an array {shown(name)} that nothing reads.")
@@ -220,7 +296,16 @@ def expect(arrays: Mapping[str, np.ndarray], known: Callable[[str], bool]) -> No
 def finite(
     arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...] | None = None
 ) -> np.ndarray:
-    """Return an array that must be there, of finite numbers and of its shape."""
+    """Return an array of a file, checked.
+
+    Args:
+        arrays: the arrays of a file.
+        name: the name of the array.
+        shape: its shape; by default any.
+
+    Raises:
+        InputError: it is missing, has another shape, or numbers that are not finite.
+    """
     if name not in arrays:
         raise InputError(f"it has no {name}.")
     values = arrays[name]

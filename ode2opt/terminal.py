@@ -52,9 +52,15 @@ def open_streams() -> None:
 
 
 def close_streams(code: int) -> int:
-    """Flush what is left; returns the exit code, which is 1 where it cannot be written.
+    """Flush the standard streams.
 
-    What a stream still holds is then given up: it would be tried again, and told, at the end.
+    A stream that cannot be written is given up: Python would try again, and complain, at exit.
+
+    Args:
+        code: the exit code so far.
+
+    Returns:
+        The exit code: ``code``, or 1 in the place of 0 where a stream cannot be written.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -68,21 +74,39 @@ def close_streams(code: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Return text that is shown as it is: neither the terminal nor rich takes it for a command."""
+    """Return text that is shown as it is: neither the terminal nor rich takes it for a command.
+
+    Args:
+        text: any text.
+    """
     return escape(printable(text))
 
 
 def say(sentence: str) -> None:
-    """Print a sentence, which may quote a file or an argument."""
+    """Print a sentence on standard output.
+
+    Args:
+        sentence: may quote a file or an argument; it is made printable.
+    """
     out.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
 
 
 def mention(sentence: str) -> None:
-    """Print a sentence on standard error, where it is in nobody's way."""
+    """Print a sentence on standard error, apart from the results.
+
+    Args:
+        sentence: may quote a file or an argument; it is made printable.
+    """
     err.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
 
 
 def facts_table(facts: dict[str, Any], title: str) -> Table:
+    """Return a table of names and values for the terminal.
+
+    Args:
+        facts: the values by name; underscores become blanks, floats have six digits.
+        title: stands above the table.
+    """
     table = Table(title=plain(title), show_header=False)
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -91,6 +115,12 @@ def facts_table(facts: dict[str, Any], title: str) -> Table:
 
 
 def write_json(document: Any, file: str | None) -> None:
+    """Write a document as JSON, atomically.
+
+    Args:
+        document: what JSON can hold; not NaN, nor infinity.
+        file: the file; "-" is standard output, None writes nothing.
+    """
     if file is None:
         return
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -103,7 +133,11 @@ def write_json(document: Any, file: str | None) -> None:
 
 
 def command_again(*more: str) -> str:
-    """Return the command line of this process with some options more, as a shell takes it."""
+    """Return the command line of this process with more options, as a shell takes it.
+
+    Args:
+        *more: options to add if they are not there yet.
+    """
     program, *arguments = sys.argv
     name = "python -m ode2opt" if Path(program).name == "__main__.py" else "ode2opt"
     added = [option for option in more if option not in arguments]
@@ -111,12 +145,15 @@ def command_again(*more: str) -> str:
 
 
 def fail(sentence: str, code: int, go_on: str | None = None) -> NoReturn:
-    """Tell what went wrong and end with an exit code.
+    """Print what went wrong and end the command.
 
     Args:
         sentence: what went wrong; of a long one the middle is left out.
         code: the exit code.
-        go_on: a command line that goes on with the work; it is told whole.
+        go_on: a command line that goes on with the work; it is printed whole.
+
+    Raises:
+        typer.Exit: always, with the exit code.
     """
     told = escape(short(sentence))
     if go_on is not None:
@@ -126,6 +163,12 @@ def fail(sentence: str, code: int, go_on: str | None = None) -> NoReturn:
 
 
 def show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
-    """Print a warning as a sentence, in the place of ``warnings.showwarning``."""
+    """Print a warning as a sentence; takes the place of ``warnings.showwarning``.
+
+    Args:
+        message: the warning.
+        *rest: its category, file and line, which are not shown.
+        **more: likewise.
+    """
     text = plain(str(message))
     err.print(f"[bold yellow]Warning:[/bold yellow] {text}", highlight=False, soft_wrap=True)

@@ -33,7 +33,12 @@ def one_thread() -> Iterator[None]:
 
 
 def is_small(entries: int, side: int) -> bool:
-    """Whether threads would not help with a matrix of so many entries, and a Hessian's side."""
+    """Whether threads would not help with a matrix.
+
+    Args:
+        entries: the number of stored entries of the matrix.
+        side: the number of rows of a Hessian, that is, of variables.
+    """
     return entries <= SMALL_ENTRIES and side <= SMALL_SIDE
 
 

@@ -25,7 +25,7 @@ FLOORS = {
     "dynamics": 0.73,
     "integrations": 0.18,
     "learning": 0.05,
-    "ode2opt": 0.08,
+    "ode2opt": 0.95,
     "problems": 0.09,
     "solvers": 0.12,
     "study": 0.14,

@@ -20,7 +20,7 @@ LONGEST = 100_000
 
 @dataclass(frozen=True)
 class DefaultCoefficients:
-    """The paper's hand-made coefficients for a curvature of 1 (docs/mathematics.md, section 3).
+    """The paper's hand-made coefficients for a curvature of 1 (docs/mathematics.md, section 8).
 
         beta(t) = C/h - C alpha/(2t),   gamma(t) = beta(t)/h
 
