@@ -150,9 +150,9 @@ def _documented_by_base(node: ast.ClassDef, name: str) -> bool:
         for above in _classes().get(words[0].split(".")[-1] if words else "", []):
             if above is node:
                 continue
-            for method in _methods(above):
-                if method.name == name:
-                    return _arguments(method) <= documented(method)
+            own = [method for method in _methods(above) if method.name == name]
+            if own and _arguments(own[0]) <= documented(own[0]):
+                return True
             if _documented_by_base(above, name):
                 return True
     return False

@@ -24,7 +24,12 @@ SEGMENT_NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
 
 
 class Point(NamedTuple):
-    """A point, and its image under the linear part of the function (itself where there is none)."""
+    """A point, with what several evaluations there have in common.
+
+    Attributes:
+        x: the point.
+        scores: its image under the linear part of the function; x itself where there is none.
+    """
 
     x: Array
     scores: Array
@@ -32,7 +37,13 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The step constant L of an instance, with what it cost to find."""
+    """The step constant of an instance, with what it cost to find.
+
+    Attributes:
+        L: the constant, positive.
+        oracle_calls: how many gradients, or products as dear as one, it took.
+        seconds: how long it took.
+    """
 
     L: float
     oracle_calls: int
@@ -44,6 +55,10 @@ class Start:
     """The paper's start point and step constant; unpacks as ``x0, L``.
 
     See docs/mathematics.md, section 9.
+
+    Attributes:
+        x0: the point.
+        scale: the step constant, with its cost.
     """
 
     x0: Array
@@ -63,6 +78,12 @@ class Problem(Displayed, ABC):
 
     A gradient, like every array that these methods return, is new: the caller may overwrite it.
     Subclasses give ``value`` and ``gradient``; ``hvp`` where second derivatives are known.
+
+    Attributes:
+        n: the number of variables.
+        dtype: the floating-point type of all arrays.
+        xp: the array library, by the array API standard.
+        has_hvp: whether ``hvp`` is there.
     """
 
     n: int
@@ -93,51 +114,102 @@ class Problem(Displayed, ABC):
 
     @abstractmethod
     def value(self, x: Array) -> Array:
-        """Return f(x)."""
+        """Return f(x).
+
+        Args:
+            x: the point, n numbers.
+        """
 
     @abstractmethod
     def gradient(self, x: Array) -> Array:
-        """Return the gradient g(x)."""
+        """Return the gradient g(x), n numbers.
+
+        Args:
+            x: the point, n numbers.
+        """
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        """Return f(x) and g(x); one oracle call, cheaper than two where they share work."""
+        """Return f(x) and g(x); one oracle call, cheaper than two where they share work.
+
+        Args:
+            x: the point, n numbers.
+        """
         return self.value(x), self.gradient(x)
 
     def hvp(self, x: Array, v: Array) -> Array:
-        """Return the Hessian at ``x`` times ``v``."""
+        """Return the Hessian times a vector, H(x) v.
+
+        Args:
+            x: the point, n numbers.
+            v: the vector, n numbers.
+
+        Raises:
+            InputError: this problem has no Hessian-vector product (``has_hvp`` is False).
+        """
         raise InputError(
             f"{type(self).__name__} has no Hessian-vector product: give one, or use an estimator "
             f"that needs gradients only."
         )
 
     def at(self, x: Array) -> Point:
-        """Return the point with what several evaluations there would compute alike."""
+        """Return a point with what several evaluations there have in common.
+
+        Args:
+            x: the point, n numbers.
+        """
         return Point(x, x)
 
     def gradient_at(self, point: Point) -> Array:
-        """Return the gradient at a point made by ``at``."""
+        """Return the gradient at a point.
+
+        Args:
+            point: made by :meth:`at`.
+        """
         return self.gradient(point.x)
 
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
-        """Return the Hessian averaged over the segment between two points, times ``v``.
+        """Return the Hessian averaged over the segment between two points, times a vector.
 
         By two Gauss-Legendre nodes: exact where the Hessian is a cubic along the segment.
+
+        Args:
+            here: one end, made by :meth:`at`.
+            there: the other end.
+            v: the vector, n numbers.
         """
         nodes = [(1 - tau) * here.x + tau * there.x for tau in SEGMENT_NODES]
         return 0.5 * (self.hvp(nodes[0], v) + self.hvp(nodes[1], v))
 
     def hessian(self, x: Array) -> Array:
-        """Return the dense n x n Hessian at ``x`` (for small n)."""
+        """Return the dense n x n Hessian.
+
+        Args:
+            x: the point, n numbers.
+
+        Raises:
+            InputError: n is above 5,000.
+        """
         self._check_hessian_size()
         identity = self.xp.eye(self.n, dtype=self.dtype)
         return self.xp.stack([self.hvp(x, identity[i, :]) for i in range(self.n)])
 
     def hessian_diagonal(self, x: Array) -> Array:
-        """Return the diagonal of the Hessian at ``x``."""
+        """Return the diagonal of the Hessian, n numbers.
+
+        Args:
+            x: the point, n numbers.
+        """
         return self.xp.linalg.diagonal(self.hessian(x))
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
-        """Return a symmetric product with the Hessian's largest eigenvalue, and its dimension."""
+        """Return a symmetric operator with the same largest eigenvalue as the Hessian.
+
+        Args:
+            x: the point, n numbers.
+
+        Returns:
+            The operator as a function of a vector, and the length of such vectors.
+        """
         return lambda v: self.hvp(x, v), self.n
 
     def smoothness(self, metric: Preconditioner | None = None) -> float:
@@ -183,10 +255,16 @@ class Problem(Displayed, ABC):
         raise no_bound(self)
 
     def scale(self, x: Array) -> Scale:
-        """Return the step constant L as seen from ``x`` (docs/mathematics.md, section 9).
+        """Return the paper's step constant L (docs/mathematics.md, section 9).
 
-        The smaller of a bound that holds everywhere, where there is one, and four times the
+        It is the smaller of a bound that holds everywhere, where there is one, and four times the
         largest curvature at ``x``.
+
+        Args:
+            x: the point from which the curvature is seen, n numbers.
+
+        Raises:
+            InputError: the curvature at ``x`` is not finite.
         """
         began = time.perf_counter()
         everywhere, calls = self._paper_bound()

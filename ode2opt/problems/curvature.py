@@ -23,7 +23,18 @@ MANY = 100_000  # from here on memory for Lanczos vectors is scarce
 def largest_eigenvalue(
     product: Callable[[np.ndarray], np.ndarray], n: int, dtype: Any
 ) -> tuple[float, int]:
-    """Return the largest eigenvalue of a symmetric operator and how many products it took."""
+    """Return the largest eigenvalue of a symmetric operator and how many products it took.
+
+    Up to 8 variables the matrix is formed; beyond, Lanczos with a relative tolerance of 1e-8.
+
+    Args:
+        product: the operator as a function of a vector.
+        n: the length of such vectors.
+        dtype: their floating-point type; the tolerance is 1e-4 in single precision.
+
+    Returns:
+        The eigenvalue (NaN where products are not finite) and the number of products.
+    """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     products = 0
@@ -56,7 +67,12 @@ def largest_eigenvalue(
 
 
 def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
-    """Return the largest eigenvalue of the Hessian at ``x`` and the oracle calls it took."""
+    """Return the largest eigenvalue of the Hessian and the oracle calls it took.
+
+    Args:
+        problem: the problem; without Hessian-vector products, differences of gradients are used.
+        x: the point, n numbers.
+    """
     if not problem.has_hvp:
         return _power_on_differences(problem, x)
     product, size = problem.curvature_operator(x)
@@ -69,11 +85,20 @@ def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
 
 
 def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
-    """Return <v, H v> / <v, g> at ``x`` for the gradient ``g`` there; one oracle call.
+    """Return <v, H v> / <v, g>, at the price of one oracle call.
 
     For v = M g this is the curvature of f(S .), M = S S^T, along its gradient. Without
     Hessian-vector products, H v comes from a second gradient close by. Where products with v
     overflow, it is divided by a power of two, which changes no digit.
+
+    Args:
+        problem: the problem.
+        x: the point, n numbers.
+        g: the gradient there.
+        v: the direction, n numbers.
+
+    Returns:
+        The curvature; NaN where <v, g> is not positive and finite.
     """
     xp = problem.xp
     largest, unit, down = float(xp.max(xp.abs(v))), 1.0, float(v @ g)
@@ -90,7 +115,14 @@ def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
 
 
 def gram_eigenvalue(A: Array) -> tuple[float, int]:
-    """Return the largest eigenvalue of A^T A / N and its price in gradients."""
+    """Return the largest eigenvalue of A^T A / N and its price in gradients.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+
+    Raises:
+        InputError: A^T A overflows.
+    """
     N, n = A.shape
     if n <= DENSE_GRAM:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -14,10 +14,21 @@ OfArrays = Callable[..., Any]
 
 
 class FunctionProblem(Problem):
-    """f given by callables on float64 NumPy vectors; made by :meth:`Problem.from_function`.
+    """A function given by callables on float64 NumPy vectors.
 
-    Without ``grad`` the function must be written with ``jax.numpy``: its gradient and its
-    Hessian-vector product come from automatic differentiation. With ``grad`` it may be anything.
+    :meth:`Problem.from_function` makes one. Without ``grad`` the function must be written with
+    ``jax.numpy``: its gradient and its Hessian-vector product come from automatic differentiation.
+    With ``grad`` it may be anything.
+
+    Args:
+        fun: returns f(x) for n numbers x.
+        grad: returns the gradient, n numbers; None (the default) asks JAX for it.
+        n: the number of variables, at least 1.
+        hvp: returns H(x) v for x and v; by default JAX's where ``grad`` is None, else none.
+
+    Raises:
+        InputError: an argument is no function, or JAX cannot trace ``fun``.
+        MissingDependencyError: ``grad`` is None and JAX is not installed.
     """
 
     def __init__(
@@ -69,7 +80,16 @@ class FunctionProblem(Problem):
 
 
 def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[OfArrays, OfArrays, OfArrays]:
-    """Return fun, its gradient and its Hessian-vector product, compiled by JAX in float64."""
+    """Return a function, its gradient and its Hessian-vector product, compiled by JAX in float64.
+
+    Args:
+        fun: a function of n numbers, written with ``jax.numpy``.
+        n: the number of variables.
+
+    Raises:
+        InputError: JAX cannot trace the function, or it does not return one number.
+        MissingDependencyError: JAX is not installed.
+    """
     try:
         import jax
     except ImportError:

@@ -19,7 +19,14 @@ FEWER = 2.0  # the time that fewer operations, between sparse entries, may take
 
 
 def weighted_gram(A: Array, weights: Array) -> Array:
-    """Return the dense A^T diag(weights) A; beside it, memory for one block of rows is enough."""
+    """Return the dense matrix A^T diag(weights) A.
+
+    Beside it, memory for one block of rows is enough. Rows without a weight cost nothing.
+
+    Args:
+        A: N x n matrix, dense or sparse, of any array library.
+        weights: N numbers.
+    """
     if not (is_sparse(A) or isinstance(A, np.ndarray)):
         return A.T @ (weights[:, None] * A)
     active = _active(weights)
@@ -36,13 +43,24 @@ def weighted_gram(A: Array, weights: Array) -> Array:
 
 
 def weighted_sum(A: Array, weights: Array) -> Array:
-    """Return A^T weights; rows without a weight are left out where these are many."""
+    """Return A^T weights; rows without a weight are left out where these are many.
+
+    Args:
+        A: N x n matrix, dense or sparse, of any array library.
+        weights: N numbers.
+    """
     active = _active(weights) if isinstance(weights, np.ndarray) else None
     return A.T @ weights if active is None else A[active].T @ weights[active]
 
 
 class Extent(NamedTuple):
-    """What the price of A^T W A depends on: the shape of A, and its rows' non-zeros."""
+    """What the price of A^T W A depends on: the shape of A, and its rows' non-zeros.
+
+    Attributes:
+        rows: the number of rows that have a weight.
+        columns: the number of columns.
+        pairs: the sum of squares of the rows' non-zeros; None for a dense matrix.
+    """
 
     rows: int
     columns: int
@@ -70,7 +88,12 @@ class Extent(NamedTuple):
 
 
 def extent(A: Array, weights: Array = None) -> Extent:
-    """Return what the price of A^T W A depends on; rows without a weight cost nothing."""
+    """Return what the price of A^T W A depends on.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+        weights: N numbers; rows without a weight cost nothing. None (the default) is one each.
+    """
     N, n = A.shape
     rows = N if weights is None else int(np.count_nonzero(weights))
     if not is_sparse(A):

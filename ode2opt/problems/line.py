@@ -10,7 +10,15 @@ OPERATIONS = 10  # of a trial, a row: score, slope, bend and the sums of these
 
 
 class Line:
-    """t -> f(x + t d): one product with the matrix, then each trial costs a pass over the rows."""
+    """The function t -> f(x + t d) of a linear model.
+
+    It takes one product with the matrix; then each trial costs a pass over the rows.
+
+    Args:
+        model: the problem, with one score a row.
+        point: x, made by ``model.at``.
+        d: the direction, n numbers.
+    """
 
     def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
         self.model, self.point, self.d = model, point, d
@@ -19,7 +27,11 @@ class Line:
         self._first, self._bend = float(along @ point.x), float(along @ d)
 
     def at(self, t: float) -> Point:
-        """Return the point, with its scores."""
+        """Return the point x + t d with its scores, and count a trial.
+
+        Args:
+            t: how far to go.
+        """
         self.trials += 1
         return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
 
@@ -28,11 +40,20 @@ class Line:
         return OPERATIONS * self.trials * self.model.N
 
     def slope(self, t: float, there: Point) -> float:
-        """Return the derivative by t at a point of the line."""
+        """Return the derivative by t.
+
+        Args:
+            t: where on the line.
+            there: the point there, from :meth:`at`.
+        """
         rows = self.model._shares(self.model.slope(there.scores))
         return float(rows @ self.change) + self._first + t * self._bend
 
     def bend(self, there: Point) -> float:
-        """Return the second derivative by t at a point of the line."""
+        """Return the second derivative by t.
+
+        Args:
+            there: the point where it is wanted, from :meth:`at`.
+        """
         rows = self.model._shares(self.model.bend(there.scores))
         return float((rows * self.change) @ self.change) + self._bend

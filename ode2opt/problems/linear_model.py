@@ -46,21 +46,30 @@ COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 class LinearModel(RowModel):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
 
+        f(x) = 1/N sum_i w_i loss(a_i . x + offset_i, b_i) + l2/2 |x|^2
+
+    A subclass gives the elementwise functions ``loss``, ``slope`` and ``bend`` of the scores.
+
     Args:
         A: N x n matrix, dense or sparse. A sparse matrix stays sparse. Words in a pandas DataFrame
             become columns of 0 and 1, after those of numbers. A Dask array or DataFrame makes a
             problem in parts, see ``ode2opt.integrations.dask``.
         b: N targets, or the name of a DataFrame's column. Losses of classes take words.
-        l2: weight of l2/2 |x|^2.
-        weights: of the rows in the mean; one each by default.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows in the mean, none negative, or the name of a DataFrame's column; one
+            each by default.
         intercept: whether the last variable is added to every score; l2 leaves it alone, and no
             column is made for it.
-        offset: what is added to each row's score.
+        offset: what is added to each row's score, or the name of a DataFrame's column; nothing by
+            default.
 
     Attributes:
         names: those of a DataFrame's columns, each word's included; else None.
         label_values: labels that were words, in the order of the numbers they have become.
         encoding: how the columns of a DataFrame became those of the matrix; else None.
+
+    Raises:
+        InputError: shapes do not fit, a number is not finite, or targets are not those of the loss.
     """
 
     names: Sequence[str] | None = None
@@ -130,7 +139,12 @@ class LinearModel(RowModel):
 
     @classmethod
     def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
-        """Return the options that all parts of a problem share; ``top`` is the largest target."""
+        """Return the options that all parts of a problem in parts share.
+
+        Args:
+            options: those that were given to the class.
+            top: the largest target of all parts.
+        """
         return options
 
     def check_targets(self) -> None:
@@ -151,18 +165,34 @@ class LinearModel(RowModel):
 
     @abstractmethod
     def loss(self, z: Array) -> Array:
-        """Return the loss of each row at the scores ``z`` = A x."""
+        """Return the loss of each row.
+
+        Args:
+            z: the scores A x, N numbers; a loss with several scores a row has N x K.
+        """
 
     @abstractmethod
     def slope(self, z: Array) -> Array:
-        """Return the derivative of the loss by the score, row by row, as a new array."""
+        """Return the derivative of each row's loss by its score, as a new array.
+
+        Args:
+            z: the scores, as for :meth:`loss`.
+        """
 
     @abstractmethod
     def bend(self, z: Array) -> Array:
-        """Return the second derivative of the loss by the score, row by row."""
+        """Return the second derivative of each row's loss by its score.
+
+        Args:
+            z: the scores, as for :meth:`loss`.
+        """
 
     def scores(self, x: Array) -> Array:
-        """Return what the losses are functions of: A x, with intercept and offset."""
+        """Return what the losses are functions of: A x, with intercept and offset.
+
+        Args:
+            x: the point, n numbers.
+        """
         z = self._linear(x)
         return z if self.offset is None else z + self.offset
 
@@ -217,7 +247,11 @@ class LinearModel(RowModel):
         return self._total(loss), slope
 
     def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        """Return loss and slope of each row; where they share work, in one go."""
+        """Return loss and slope of each row; together they may cost less than one after the other.
+
+        Args:
+            z: the scores, as for :meth:`loss`.
+        """
         return self.loss(z), self.slope(z)
 
     def _total(self, loss: Array) -> Array:
@@ -269,11 +303,22 @@ class LinearModel(RowModel):
         return self.hessian_of(self._bent(x))
 
     def bends_at(self, point: Point) -> Array:
-        """Return the rows' part of bends at a point made by ``at``."""
+        """Return each row's share in the mean of second derivatives, w_i bend_i / N.
+
+        Args:
+            point: made by :meth:`at`.
+        """
         return self._shares(self.bend(point.scores))
 
     def hessian_of(self, bends: Array) -> Array:
-        """Return the Hessian of the rows' part of bends; rows without any cost nothing."""
+        """Return the Hessian A^T diag(bends) A + l2 I; rows whose bend is 0 cost nothing.
+
+        Args:
+            bends: N numbers, from :meth:`bends_at`.
+
+        Raises:
+            InputError: there are more than 5,000 variables.
+        """
         self._check_hessian_size()
         H = weighted_gram(self.A, bends)
         if isinstance(H, np.ndarray):
@@ -344,7 +389,11 @@ class LinearModel(RowModel):
         return chosen
 
     def penalised(self, l2: float) -> Self:
-        """Return the problem with another penalty; the arrays are shared."""
+        """Return the problem with another penalty; the arrays are shared.
+
+        Args:
+            l2: weight of l2/2 |x|^2, not negative.
+        """
         other = copy.copy(self)
         other.l2 = as_ridge(l2)
         vars(other).pop("_start", None)
@@ -381,6 +430,10 @@ class LinearModel(RowModel):
         return largest_eigenvalue(self.gram_product, self.n, np.asarray(self.b[:1]).dtype)
 
     def gram_product(self, v: np.ndarray) -> np.ndarray:
-        """Return A^T A / N times v, of rows with their weights and the ones."""
+        """Return A^T diag(weights) A / N times a vector, with the intercept's column of ones.
+
+        Args:
+            v: n numbers, on the host.
+        """
         there = self.xp.asarray(v, dtype=self.dtype)
         return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))

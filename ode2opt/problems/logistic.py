@@ -20,7 +20,11 @@ BLOCK = 1 << 13  # rows that are worked on together
 class Logistic(LinearModel):
     """Logistic regression: loss = log(1 + exp(z)) - b z with b in {0, 1}.
 
-    A label between 0 and 1 is taken as a probability.
+    A label between 0 and 1 is taken as a probability. The arguments are those of
+    :class:`LinearModel`.
+
+    Raises:
+        InputError: a label is below 0 or above 1, or as for :class:`LinearModel`.
 
     Examples:
         >>> problem = Logistic(A, b, l2=1e-3)

@@ -11,7 +11,20 @@ from ode2opt.problems.predicting import CLASS, COUNT
 
 
 class Lpp(LinearModel):
-    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2."""
+    """l_p^p regression: loss = (z - b)^p / p for an even p >= 2.
+
+    Args:
+        A: as in :class:`LinearModel`.
+        b: N targets.
+        p: an even whole number of at least 2; 4 by default.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether the last variable is added to every score.
+        offset: what is added to each row's score; nothing by default.
+
+    Raises:
+        InputError: p is not even and at least 2, or as for :class:`LinearModel`.
+    """
 
     def __init__(
         self,
@@ -45,7 +58,21 @@ class Lpp(LinearModel):
 
 
 class LeastSquares(Lpp):
-    """Least squares: loss = (z - b)^2 / 2."""
+    """Least squares: loss = (z - b)^2 / 2.
+
+    Args:
+        A: as in :class:`LinearModel`.
+        b: N targets.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether the last variable is added to every score.
+        offset: what is added to each row's score; nothing by default.
+
+    Examples:
+        >>> problem = LeastSquares(A, b, l2=0.1)
+        >>> solve(problem, tol=1e-8).success
+        True
+    """
 
     def __init__(
         self,
@@ -64,7 +91,10 @@ class LeastSquares(Lpp):
 class Poisson(LinearModel):
     """Poisson regression with the logarithm as link: loss = exp(z) - b z for counts b >= 0.
 
-    Up to a constant, half the deviance.
+    Up to a constant, half the deviance. Its arguments are those of :class:`LinearModel`.
+
+    Raises:
+        InputError: a target is negative, or as for :class:`LinearModel`.
     """
 
     prediction = COUNT
@@ -91,7 +121,22 @@ class Poisson(LinearModel):
 
 
 class Huber(LinearModel):
-    """Huber's loss: a square up to a residual of ``delta``, a line beyond."""
+    """Huber's loss: a square up to a residual of ``delta``, a line beyond.
+
+    It is r^2 / 2 where |r| <= delta and delta |r| - delta^2 / 2 elsewhere, r = z - b.
+
+    Args:
+        A: as in :class:`LinearModel`.
+        b: N targets.
+        delta: the residual from which on the loss is a line, positive; 1 by default.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether the last variable is added to every score.
+        offset: what is added to each row's score; nothing by default.
+
+    Raises:
+        InputError: ``delta`` is not positive, or as for :class:`LinearModel`.
+    """
 
     slope_bound = 1.0
 
@@ -121,10 +166,19 @@ class Huber(LinearModel):
 
 
 class SquaredHinge(LinearModel):
-    """The loss of a support vector machine, squared: max(0, 1 - s z)^2 with s = 2 b - 1.
+    """The squared loss of a support vector machine: max(0, 1 - s z)^2 with s = 2 b - 1.
 
-    Labels b are 0 or 1, as for ``Logistic``; ``intercept_l2`` is the weight of a penalty on the
-    intercept alone.
+    Args:
+        A: as in :class:`LinearModel`.
+        b: N labels, 0 or 1, or words of two kinds.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether the last variable is added to every score.
+        offset: what is added to each row's score; nothing by default.
+        intercept_l2: weight of a penalty on the intercept alone, which l2 leaves out; 0 by default.
+
+    Raises:
+        InputError: a label is neither 0 nor 1, or as for :class:`LinearModel`.
     """
 
     slope_bound = 2.0
@@ -168,7 +222,12 @@ class SquaredHinge(LinearModel):
 
 
 def integer_power(r: Array, k: int) -> Array:
-    """Return r^k for k >= 1 by repeated multiplication, many times quicker than a general power."""
+    """Return r^k by repeated multiplication, many times quicker than a general power.
+
+    Args:
+        r: an array.
+        k: a whole number of at least 1.
+    """
     result: Any = None
     while True:
         if k % 2:

@@ -29,11 +29,19 @@ class Prediction:
     mean: Callable[[Scores], np.ndarray] | None = None
 
     def chosen(self, scores: Scores) -> np.ndarray:
-        """Return the number of each row's class."""
+        """Return each row's class: by the sign of one score, or the largest of several.
+
+        Args:
+            scores: those of the rows.
+        """
         return (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
 
     def numbers(self, scores: Scores) -> np.ndarray:
-        """Return what is predicted where there are no classes."""
+        """Return what is predicted where there are no classes.
+
+        Args:
+            scores: those of the rows.
+        """
         return scores if self.mean is None else self.mean(scores)
 
 

@@ -17,12 +17,20 @@ from ode2opt.problems.curvature import largest_curvature
 
 
 class Quadratic(Problem):
-    """A convex quadratic.
+    """A convex quadratic f(x) = 1/2 x.Qx - b.x + l2/2 |x|^2.
 
     Args:
         Q: symmetric positive semidefinite n x n matrix, dense or sparse.
         b: n numbers.
-        l2: weight of l2/2 |x|^2.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+
+    Raises:
+        InputError: Q is not square or not symmetric, or shapes do not fit.
+
+    Examples:
+        >>> from ode2opt import Quadratic
+        >>> solve(Quadratic(np.diag([1.0, 2.0]), np.array([1.0, 4.0]))).x.round(4)
+        array([1., 2.])
     """
 
     arrays = ("Q", "b")

@@ -57,7 +57,19 @@ class Quality:
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over rows that measures are made of; those of parts are merged."""
+    """Sums over rows that measures are made of; those of parts are merged.
+
+    Attributes:
+        rows: how many rows.
+        weight: the sum of their weights.
+        right: the weight of rows whose class is right.
+        log_loss: the sum of -log of the probability of the right class.
+        errors: the sum of squared errors.
+        mean: the weighted mean of targets.
+        spread: the sum of squared distances of targets from their mean.
+        deviance: the Poisson deviance.
+        entropy: the sum of b log b, of which the deviance of the mean is made.
+    """
 
     rows: int
     weight: float
@@ -71,7 +83,11 @@ class Tally:
     """The sum of b log b, of which the deviance of the mean is made."""
 
     def merged(self, other: Tally) -> Tally:
-        """Return the sums over the rows of both; spreads are merged around the common mean."""
+        """Return the sums over the rows of both; spreads are merged around the common mean.
+
+        Args:
+            other: the sums over other rows.
+        """
         weight = self.weight + other.weight
         if not weight:
             return Tally(self.rows + other.rows, 0.0)
@@ -160,12 +176,21 @@ def _deviance(found: np.ndarray, b: np.ndarray, w: np.ndarray) -> dict[str, floa
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """Return the sums over the rows of all."""
+    """Return the sums over the rows of all tallies.
+
+    Args:
+        tallies: at least one.
+    """
     return reduce(Tally.merged, tallies)
 
 
 def quality_of_fit(problem: LinearModel | Parts, x: Array) -> Quality:
-    """Return how well a point fits the rows of its problem; of rows in parts in one pass."""
+    """Return how well a point fits the rows of its problem.
+
+    Args:
+        problem: a linear model, or one in parts, whose rows are read once.
+        x: the point, n numbers.
+    """
     ask = partial(_of_part, np.asarray(x))
     found = problem.ask_each(ask) if isinstance(problem, Parts) else [ask(Part(problem, 1.0))]
     return merged(found).quality()

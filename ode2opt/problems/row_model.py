@@ -66,7 +66,11 @@ class RowModel(Problem):
 
     @abstractmethod
     def subset(self, index: np.ndarray) -> LinearModel:
-        """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix)."""
+        """Return the problem of some of the rows, on NumPy arrays (or a SciPy matrix).
+
+        Args:
+            index: the rows, by number from 0.
+        """
 
     @abstractmethod
     def entries(self) -> int:
@@ -82,11 +86,21 @@ class RowModel(Problem):
 
     @abstractmethod
     def gradient_error(self, x: Array) -> float:
-        """Return the sampling error of the gradient: the rows taken as drawn at random."""
+        """Return the standard error of the gradient, were the rows drawn at random.
+
+        It is sqrt(sum_i |w_i slope_i a_i|^2) / N.
+
+        Args:
+            x: the point, n numbers.
+        """
 
     @abstractmethod
     def largest_bend(self, x: Array) -> float:
-        """Return the largest part that a row has in the mean of second derivatives at ``x``."""
+        """Return the largest share that a row has in the mean of second derivatives.
+
+        Args:
+            x: the point, n numbers.
+        """
 
     @abstractmethod
     def largest_squares(self) -> np.ndarray:
@@ -97,7 +111,15 @@ class RowModel(Problem):
         """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
 
     def class_hessians(self, x: Array, each: bool = True) -> Array:
-        """Return the scores' own blocks of the Hessian, one after the other, or their mean."""
+        """Return the diagonal blocks of the Hessian, one for each score of a row, or their mean.
+
+        Args:
+            x: the point, n numbers.
+            each: True (the default) for all blocks, False for their mean, as one block.
+
+        Returns:
+            An array of blocks x columns x columns.
+        """
         raise NotImplementedError(f"{type(self).__name__} has {self.width} scores a row")
 
     def largest_sample(self) -> int:
@@ -117,9 +139,13 @@ class RowModel(Problem):
         return self.width * (4 * entries + LOSS_FLOPS * self.N)
 
     def unseen_curvature(self, x: Array) -> np.ndarray:
-        """Return for each variable the curvature that a row could add: what N rows leave open.
+        """Return for each variable the largest curvature that one more row could add.
 
-        Columns of zeros are given what the others have in the mean.
+        It is the largest bend of a row times the square of the column's largest entry. Columns of
+        zeros are given the mean of the others.
+
+        Args:
+            x: the point, n numbers.
         """
         squares = self.largest_squares()
         seen = squares > 0

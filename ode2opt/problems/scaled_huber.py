@@ -14,7 +14,7 @@ from ode2opt.problems.linear_model import LinearModel
 
 
 class ScaledHuber(LinearModel):
-    """Mean of s + s h(r/s) over rows, r = z - b, minimised over the scale s > 0.
+    """Huber's regression with its scale: mean of s + s h(r/s), r = z - b, minimised over s > 0.
 
     h(u) is u^2 up to ``delta`` and 2 delta |u| - delta^2 beyond. The function of coefficients and
     scale is jointly convex (Huber 1981), so that what is left after the best scale is put in is a
@@ -26,8 +26,16 @@ class ScaledHuber(LinearModel):
     of residuals and far below what matters of them.
 
     Args:
-        delta: residuals in scales from which on a row is an outlier; at least 1.
-        A, b, l2, weights, intercept, offset: as in :class:`LinearModel`.
+        A: as in :class:`LinearModel`.
+        b: N targets.
+        delta: residuals in scales from which on a row is an outlier; at least 1, by default 1.35.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether the last variable is added to every score.
+        offset: what is added to each row's score; nothing by default.
+
+    Raises:
+        InputError: ``delta`` is below 1, or as for :class:`LinearModel`.
     """
 
     def __init__(
@@ -61,16 +69,26 @@ class ScaledHuber(LinearModel):
         self.least_scale = epsilon(self.xp, self.dtype) ** (2 / 3) * (largest or 1.0)
 
     def with_least_scale(self, scale: float) -> ScaledHuber:
-        """Return the problem with another lower bound of the scale; the arrays are shared."""
+        """Return the problem with another lower bound of the scale; the arrays are shared.
+
+        Args:
+            scale: the bound, positive.
+        """
         other = copy.copy(self)
         other.least_scale, other._last_bend, other._last_curved = scale, None, None
         return other
 
     def best_scale(self, r: Array) -> float:
-        """Return the scale for which the mean of min(r^2/s^2, delta^2) is one.
+        """Return the scale s for which the mean of min(r^2/s^2, delta^2) is one.
 
         As a function of 1/s^2 that mean is concave and made of lines: Newton's method goes up to
         the root in finitely many steps.
+
+        Args:
+            r: the residuals, N numbers.
+
+        Returns:
+            The scale, at least ``least_scale``; NaN where the residuals are not finite.
         """
         squares, xp, smallest = r * r, self.xp, self.least_scale
         mean = float(xp.sum(self._weighted(squares))) / self.N

@@ -24,8 +24,15 @@ class Softmax(LinearModel):
     diag(p) - p pᵀ.
 
     Args:
-        A, b, l2, weights, intercept: as in :class:`LinearModel`; b counts classes from 0.
-        classes: how many there are; as many as b has by default.
+        A: as in :class:`LinearModel`.
+        b: N classes, counted from 0, or words.
+        classes: how many there are, at least 2; as many as b has by default.
+        l2: weight of l2/2 |x|^2, not negative; 0 by default.
+        weights: of the rows, none negative; one each by default.
+        intercept: whether each class has an intercept, which l2 leaves alone.
+
+    Raises:
+        InputError: a label is no whole number from 0 to K - 1, or as for :class:`LinearModel`.
 
     Examples:
         >>> problem = Softmax(A, b, l2=1e-3, intercept=True)
@@ -68,7 +75,7 @@ class Softmax(LinearModel):
 
     @classmethod
     def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
-        """Count the classes in all parts where no number was given."""
+        """Return the options with the number of classes in all parts, where none was given."""
         return options | {"classes": options.get("classes") or max(2, int(top) + 1)}
 
     def check_targets(self) -> None:
