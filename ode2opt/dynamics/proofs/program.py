@@ -142,11 +142,11 @@ def units_of(points: int) -> np.ndarray:
     return (np.arange(points) + 2.0) / 2
 
 
-Part = tuple[list[int], np.ndarray, np.ndarray]
+BlockRows = tuple[list[int], np.ndarray, np.ndarray]
 """Some rows of the program: columns, values in them, right-hand side."""
 
 
-def _cancelling(k: int, layout: Layout, sigma: np.ndarray) -> Part:
+def _cancelling(k: int, layout: Layout, sigma: np.ndarray) -> BlockRows:
     """The values cancel: w_k - v_k + (s_k - r_k) - (s_{k+1} - r_{k+1}) = 0, and A at the end."""
     signs = np.array([1.0, -1.0])
     columns, values = layout.at_star(k), [signs * sigma[k]]
@@ -164,7 +164,7 @@ def _cancelling(k: int, layout: Layout, sigma: np.ndarray) -> Part:
 def _inequality(
     k: int, layout: Layout, sigma: np.ndarray, rows: np.ndarray, goal: Goal, unit: float,
     margin: float,
-) -> Part:  # fmt: skip
+) -> BlockRows:  # fmt: skip
     """stage_k + E_k' P_{k+1} E_k - P_k >= 0, with tau |X|^2 at the start and the terminal form."""
     own = 1 / _units(sigma[k : k + 1])
     columns = layout.at_star(k)
@@ -187,7 +187,7 @@ def _inequality(
     return columns, values, _triangle(constant[KEPT[size]] - margin * np.eye(size))
 
 
-def _assembled(parts: list[Part], unknowns: int) -> tuple[sparse.csc_matrix, np.ndarray]:
+def _assembled(parts: list[BlockRows], unknowns: int) -> tuple[sparse.csc_matrix, np.ndarray]:
     """Return the matrix and the right-hand side of all parts, one below the other."""
     starts = np.cumsum([0, *(len(right) for *_, right in parts)])
     places, entries = [], []

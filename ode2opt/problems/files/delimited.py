@@ -28,7 +28,7 @@ from ode2opt.problems.files.cells import (
 )
 from ode2opt.problems.files.columns import Columns, Wanted
 from ode2opt.problems.files.labels import are_truths, as_labels
-from ode2opt.problems.files.layout import Layout, layout_of
+from ode2opt.problems.files.layout import TextLayout, layout_of
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.scanning import ColumnKinds, first_fault, scanned
 from ode2opt.problems.files.unpacking import is_packed, open_text
@@ -50,7 +50,7 @@ def read_csv(path: Path, wanted: Wanted) -> RawTable:
     return _table(layout, columns, cells, parsers, decimal)
 
 
-def _chosen(layout: Layout, wanted: Wanted) -> tuple[Layout, Columns]:
+def _chosen(layout: TextLayout, wanted: Wanted) -> tuple[TextLayout, Columns]:
     """Return which columns are what; last ones that are empty are left out.
 
     To predict, columns without names are matched by position. There an empty one may be a label or
@@ -62,7 +62,9 @@ def _chosen(layout: Layout, wanted: Wanted) -> tuple[Layout, Columns]:
     return layout, wanted.columns(layout.columns, layout.named, layout.path)
 
 
-def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray, CellParsers, str]:
+def _read(
+    layout: TextLayout, columns: Columns, wanted: Wanted
+) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, with what has read them and the decimal sign."""
     if columns.encoded:
         return _read_encoded(layout, columns, wanted.decimal or ".")
@@ -83,7 +85,7 @@ def _read(layout: Layout, columns: Columns, wanted: Wanted) -> tuple[np.ndarray,
 
 
 def _read_encoded(
-    layout: Layout, columns: Columns, decimal: str
+    layout: TextLayout, columns: Columns, decimal: str
 ) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers; columns are what the encoding says that they are."""
     for plain in (True, False):
@@ -99,7 +101,7 @@ def _numeric(columns: Columns) -> list[int]:
     return [*columns.features, *([] if columns.weights is None else [columns.weights])]
 
 
-def _others(layout: Layout, columns: Columns) -> dict[int, CellParser]:
+def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
     """Return what reads labels, and columns that are not used."""
     used = {*_numeric(columns), columns.label}
     found: dict[int, CellParser] = {
@@ -108,7 +110,9 @@ def _others(layout: Layout, columns: Columns) -> dict[int, CellParser]:
     return found if columns.label is None else found | {columns.label: LabelParser()}
 
 
-def _guessed(layout: Layout, columns: Columns, decimal: str | None) -> dict[int, CellParser] | None:
+def _guessed(
+    layout: TextLayout, columns: Columns, decimal: str | None
+) -> dict[int, CellParser] | None:
     """Return what may read columns, by their first cells; None where these do not tell."""
     first = {j: layout.first[j].strip() for j in columns.features}
     if decimal == "," or any(map(_is_odd, first.values())):
@@ -139,7 +143,7 @@ def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser
     return found
 
 
-def _loaded(layout: Layout, parsers: CellParsers) -> np.ndarray | None:
+def _loaded(layout: TextLayout, parsers: CellParsers) -> np.ndarray | None:
     """Return all cells as numbers, None where one does not parse or a line has other columns."""
     try:
         with warnings.catch_warnings(), _source(layout.path) as source:
@@ -174,7 +178,7 @@ def _source(path: Path) -> Iterator[Path | IO[str]]:
 
 
 def _table(
-    layout: Layout, columns: Columns, cells: np.ndarray, parsers: CellParsers, decimal: str
+    layout: TextLayout, columns: Columns, cells: np.ndarray, parsers: CellParsers, decimal: str
 ) -> RawTable:
     """Return the table of cells that have been read."""
     names = layout.names

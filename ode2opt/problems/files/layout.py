@@ -24,7 +24,7 @@ DELIMITERS = "\t;,"  # in the order in which they are believed
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """A file's columns, what separates them, and how many lines stand before the data.
 
     Attributes:
@@ -75,13 +75,13 @@ class Layout:
         return f"row {row + 1}" if line is None else f"line {line}"
 
 
-def layout_of(path: Path, wanted: Wanted) -> Layout:
+def layout_of(path: Path, wanted: Wanted) -> TextLayout:
     """Return the layout of a file; an InputError says why it has none."""
     layout = _begun(path, wanted)
     return replace(layout, empty=_empty_columns(layout))
 
 
-def _empty_columns(layout: Layout) -> int:
+def _empty_columns(layout: TextLayout) -> int:
     """Return how many of the last columns are empty; all rows are read only if some may be."""
     empty = _blank_at_end(layout.first)
     if layout.named:
@@ -102,7 +102,7 @@ def _blank_at_end(cells: list[str]) -> int:
     return next((i for i, cell in enumerate(reversed(cells)) if cell.strip()), len(cells))
 
 
-def _begun(path: Path, wanted: Wanted) -> Layout:
+def _begun(path: Path, wanted: Wanted) -> TextLayout:
     """Return the layout that the first lines of a file show."""
     try:
         with open_text(path) as lines:
@@ -122,16 +122,18 @@ def _begun(path: Path, wanted: Wanted) -> Layout:
     except csv.Error as error:
         raise InputError(f"{path} is not CSV: {error}.") from None
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
-        return Layout(path, _numbered(row), delimiter, 1, row, False)  # scikit-learn's own files
+        return TextLayout(
+            path, _numbered(row), delimiter, 1, row, False
+        )  # scikit-learn's own files
     if not _is_header(head, row, wanted.known):
         notes = (AS_DATA,) if row and len(head) == DIGIT_HEADER - 1 and _is_counted(head) else ()
-        return Layout(path, _numbered(head), delimiter, 0, head, False, notes)
+        return TextLayout(path, _numbered(head), delimiter, 0, head, False, notes)
     if not row:
         raise InputError(f"{path} has a header but no rows.")
     if len(head) != len(row):
         raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
     notes = (AS_NAMES,) if _is_counted(head) else ()
-    return Layout(path, [name.strip() for name in head], delimiter, 1, row, True, notes)
+    return TextLayout(path, [name.strip() for name in head], delimiter, 1, row, True, notes)
 
 
 def _full(lines: Iterable[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from ode2opt.problems.files.cells import (
     is_number,
     short,
 )
-from ode2opt.problems.files.layout import Layout
+from ode2opt.problems.files.layout import TextLayout
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ _Seen = dict[str, _Cell]
 """The first cell of each kind in a column, in the order in which kinds come."""
 
 
-def scanned(layout: Layout, columns: Sequence[int], decimal: str | None) -> ColumnKinds:
+def scanned(layout: TextLayout, columns: Sequence[int], decimal: str | None) -> ColumnKinds:
     """Return what columns hold; a cell that does not go with those above it is an InputError.
 
     Numbers have decimal commas if the user says so, or if cells are not separated by commas and
@@ -84,7 +84,7 @@ def _has_commas(kinds: _Seen) -> bool:
     return "comma" in kinds and "word" not in kinds
 
 
-def _sorted_in(found: ColumnKinds, layout: Layout, j: int, kinds: _Seen) -> None:
+def _sorted_in(found: ColumnKinds, layout: TextLayout, j: int, kinds: _Seen) -> None:
     """Put a column where it belongs."""
     number = {"whole", "comma"} if found.decimal == "," else {"whole", "point"}
     numbers = [kind for kind in kinds if kind in number]
@@ -103,7 +103,7 @@ def _sorted_in(found: ColumnKinds, layout: Layout, j: int, kinds: _Seen) -> None
         found.plain.append(j)
 
 
-def _mixed(found: ColumnKinds, layout: Layout, j: int, number: _Cell, other: _Cell) -> str:
+def _mixed(found: ColumnKinds, layout: TextLayout, j: int, number: _Cell, other: _Cell) -> str:
     """Say which cell is no number; of words that do not look like one, which number is there."""
     if number.line < other.line or _is_almost_a_number(other.text):
         return _told(layout, j, other, lambda cell: _no_number(cell, found.decimal))
@@ -131,21 +131,21 @@ def _about_thousands(cell: str) -> str:
     return f"{short(cell)}, a number with a sign for thousands: write it without"
 
 
-def _told(layout: Layout, j: int, cell: _Cell, fault: Callable[[str], str]) -> str:
+def _told(layout: TextLayout, j: int, cell: _Cell, fault: Callable[[str], str]) -> str:
     return (
         f"{layout.path}: line {cell.line}, column '{layout.names[j]}' is "
         f"{fault(cell.text.strip())}."
     )
 
 
-def _check_length(layout: Layout, line: int, row: Sequence[str]) -> None:
+def _check_length(layout: TextLayout, line: int, row: Sequence[str]) -> None:
     if len(row) != len(layout.names):
         raise InputError(
             f"{layout.path}: line {line} has {len(row)} columns, not {len(layout.names)}."
         )
 
 
-def first_fault(layout: Layout, parsers: Mapping[int, CellParser]) -> InputError:
+def first_fault(layout: TextLayout, parsers: Mapping[int, CellParser]) -> InputError:
     """Return the error of the first cell that its column's parser refuses, or of a short line."""
     every = {j: parsers.get(j, NumberParser()) for j in range(len(layout.names))}
     used = {j: parser for j, parser in every.items() if not isinstance(parser, IgnoredParser)}
