@@ -98,7 +98,7 @@ def test_solve_finds_scikit_learns_coefficients(run_cli, tmp_path, classificatio
     assert code == 0
     assert set(json.loads(out)) == {
         "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds",
-        "handovers", "quality",
+        "handovers", "bound", "bound_from", "quality",
     }  # fmt: skip
     np.testing.assert_allclose(np.load(solution)["x"], reference.coef_[0], atol=1e-4)
 

@@ -14,6 +14,7 @@ from ode2opt import Model
 L2 = 0.01
 CONTRACT = {
     "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds", "handovers",
+    "bound", "bound_from",
 }  # fmt: skip
 
 

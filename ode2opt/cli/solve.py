@@ -275,6 +275,9 @@ def _unscaled(model: Any) -> bool:
 
 def _told(result: Result) -> dict[str, Any]:
     handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
-    return result.summary() | {
+    told = result.summary() | {
         "status": result.message, "method": result.method, "handovers": handovers,
+        "bound": "nothing is known of f(x) - f*" if result.bound is None else str(result.bound),
     }  # fmt: skip
+    del told["bound_from"]
+    return told

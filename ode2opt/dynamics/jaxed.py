@@ -24,7 +24,16 @@ R = TypeVar("R")
 ALIGNED = 8  # numbers: JAX wants its arrays to begin at a multiple of 64 bytes
 
 _registered: set[type] = set()
-_NOT_STATIC = ("_start", "_sparse_transposed", "_last_bend", "_signs", "_one_hot")
+_NOT_STATIC = (
+    "_start",
+    "_sparse_transposed",
+    "_last_bend",
+    "_signs",
+    "_one_hot",
+    "matrix_squares",
+    "asymmetry",
+    "largest_entry",
+)
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:

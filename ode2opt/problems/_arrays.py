@@ -12,6 +12,7 @@ from ode2opt.errors import InputError, shown
 
 Array = Any  # a NumPy, JAX or torch array; a matrix may also be a SciPy sparse one
 Namespace = Any  # an array-API module
+SQUARES = 1 << 16  # entries of a block whose squares are summed up at once
 
 
 def is_sparse(A: Array) -> bool:
@@ -26,6 +27,22 @@ def is_dask(values: Any) -> bool:
 
 def as_matrix(A: Array, name: str = "A") -> Array:
     """Return ``A`` as a floating-point matrix: dense ones as they are, sparse ones in CSR form."""
+    return measured_matrix(A, name)[0]
+
+
+def measured_matrix(A: Array, name: str = "A") -> tuple[Array, float]:
+    """Return ``A`` as a floating-point matrix, and the sum of squares of its entries.
+
+    Args:
+        A: a matrix of numbers; dense ones are taken as they are, sparse ones in CSR form.
+        name: what an error calls it.
+
+    Returns:
+        The matrix, and the sum, which costs no pass of its own: it tells that entries are finite.
+
+    Raises:
+        InputError: it is no matrix of finite real numbers.
+    """
     if is_sparse(A):
         refuse_complex(A, name)
         A = A.tocsr()
@@ -42,11 +59,29 @@ def as_matrix(A: Array, name: str = "A") -> Array:
         raise InputError(
             f"{name} has {A.shape[0]} rows and {A.shape[1]} columns: there is nothing to fit."
         )
-    if (found := first_non_finite(A)) is not None:
+    squares = sum_of_squares(A)
+    if not math.isfinite(squares) and (found := first_non_finite(A)) is not None:
         raise InputError(
             f"{name}[{found[0]}, {found[1]}] is {found[2]}: every entry must be finite."
         )
-    return A
+    return A, squares
+
+
+def sum_of_squares(A: Array) -> float:
+    """Return the sum of squares of a matrix's entries; infinity where it overflows.
+
+    By blocks, so that nothing is copied and single precision loses no digits that matter.
+    """
+    data = A.data if is_sparse(A) else A
+    if not isinstance(data, np.ndarray):
+        xp = namespace(data)
+        return float(xp.sum(data * data))
+    contiguous = data.flags.c_contiguous or data.flags.f_contiguous
+    rows = data.ravel(order="K") if contiguous else data
+    step = max(1, SQUARES // (1 if contiguous else data.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        blocks = (rows[first : first + step].ravel() for first in range(0, len(rows), step))
+        return sum((float(block @ block) for block in blocks), 0.0)
 
 
 def _with_short_indices(A: Array) -> Array:

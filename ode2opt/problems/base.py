@@ -235,6 +235,31 @@ class Problem(Displayed, ABC):
         """
         return smoothness_bound(self, metric)
 
+    def strong_convexity(self) -> float:
+        """Return mu >= 0 such that f(x) - mu/2 |x|^2 is convex, where it is known without work.
+
+        Returns:
+            mu; 0.0, the default, where none is known. A linear model's is l2, if every variable is
+            penalised: an intercept that l2 leaves alone has none.
+
+        Examples:
+            >>> Logistic(A, b, l2=0.1).strong_convexity()
+            0.1
+        """
+        return 0.0
+
+    def gradient_rounding(self, x: Array, value: float | None = None) -> float:
+        """Return how far the computed gradient at ``x`` can be from the exact one.
+
+        Args:
+            x: n numbers.
+            value: f(x), where it is known (None by default): it saves work.
+
+        Returns:
+            A bound of the Euclidean norm of the difference; infinity where none is known.
+        """
+        return math.inf
+
     def hessian_bound(self) -> Array:
         """Return a dense n x n matrix B such that B - H(x) is positive semidefinite for every x.
 

@@ -14,15 +14,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ode2opt.problems import rounding
 from ode2opt.problems._arrays import (
     Array,
-    as_matrix,
     as_ridge,
     as_vector,
     as_weights,
     detached,
     is_dask,
     is_sparse,
+    measured_matrix,
     namespace,
 )
 from ode2opt.problems.base import SEGMENT_NODES, Point
@@ -80,6 +81,8 @@ class LinearModel(RowModel):
     """Whether targets are labels of classes that are counted from 0."""
     prediction: ClassVar[Prediction] = NUMBER
     """What scores predict."""
+    matrix_squares: float | None = None
+    """The sum of squares of the matrix's entries, where it is known."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -112,15 +115,16 @@ class LinearModel(RowModel):
             self.encoding = encoding_of(rows.names, words, header, **named)
         if has_words(b):
             b, self.label_values = counted_labels(b, type(self))
-        A = as_matrix(A)
+        A, squares = measured_matrix(A)
         self.l2, self.intercept = as_ridge(l2), bool(intercept)
         self.weights = None if weights is None else as_weights(weights, A)
         self.offset = None if offset is None else as_vector(offset, A, "offset", A.shape[0])
         self._set(A, as_vector(b, A, "b", A.shape[0]))
+        self.matrix_squares = squares
         self.check_targets()
 
     def _set(self, A: Array, b: Array) -> None:
-        self.A, self.b = A, b
+        self.A, self.b, self.matrix_squares = A, b, None
         self.N = self.rows = A.shape[0]
         self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
@@ -340,6 +344,9 @@ class LinearModel(RowModel):
 
     def hessian_bound(self) -> Array:
         return self.hessian_of(self.xp.asarray(self.bends_bound(), dtype=self.dtype))
+
+    def gradient_rounding(self, x: Array, value: float | None = None) -> float:
+        return rounding.of_linear_model(self, x, value)
 
     def absolute_product(self, v: np.ndarray) -> np.ndarray:
         several = v if self.width == 1 else v.reshape(-1, self.width)

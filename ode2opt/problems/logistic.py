@@ -32,6 +32,7 @@ class Logistic(LinearModel):
     """
 
     slope_bound = 0.25
+    least_loss = 0.0
     binary = True
     prediction = TWO_CLASSES
     _signs: np.ndarray | None = None

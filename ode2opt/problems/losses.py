@@ -26,6 +26,8 @@ class Lpp(LinearModel):
         InputError: p is not even and at least 2, or as for :class:`LinearModel`.
     """
 
+    least_loss = 0.0
+
     def __init__(
         self,
         A: Array,
@@ -139,6 +141,7 @@ class Huber(LinearModel):
     """
 
     slope_bound = 1.0
+    least_loss = 0.0
 
     def __init__(
         self,
@@ -182,6 +185,7 @@ class SquaredHinge(LinearModel):
     """
 
     slope_bound = 2.0
+    least_loss = 0.0
     binary = True
     prediction = CLASS
     kinked = True

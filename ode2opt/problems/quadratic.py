@@ -3,12 +3,14 @@
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.problems import rounding
 from ode2opt.problems._arrays import (
     Array,
     as_matrix,
     as_ridge,
     as_vector,
     detached,
+    epsilon,
     is_sparse,
     namespace,
 )
@@ -43,6 +45,7 @@ class Quadratic(Problem):
         self.b = as_vector(b, Q, "b", self.n)
         self.dtype, self.xp = self.b.dtype, namespace(self.b)
         asymmetry, size = abs(Q - Q.T).max(), abs(Q).max()
+        self.asymmetry, self.largest_entry = float(asymmetry), float(size)
         if float(asymmetry) > 1e-5 * float(size):
             raise InputError(f"Q is not symmetric: Q - Q^T has an entry of {float(asymmetry):.3g}.")
 
@@ -74,6 +77,14 @@ class Quadratic(Problem):
 
     def hessian_flops(self) -> int:
         return self.n**2
+
+    def strong_convexity(self) -> float:
+        """Return l2, less what rounding may have taken from the smallest eigenvalue of Q."""
+        lost = self.n**2 * epsilon(self.xp, self.dtype) * self.largest_entry
+        return max(self.l2 - lost - self.n * self.asymmetry, 0.0)
+
+    def gradient_rounding(self, x: Array, value: float | None = None) -> float:
+        return rounding.of_quadratic(self, x)
 
     def hessian_bound(self) -> Array:
         return self.hessian(self.b)

@@ -38,6 +38,8 @@ class RowModel(Problem):
     """Whether rows may have no curvature at all, so that few of them make up a Hessian."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
+    least_loss: float | None = None
+    """A number that no row's loss is below, where one is known."""
     label_values: tuple[Any, ...] = ()
     """Labels in the order of the numbers that they have become, where they were others."""
     encoding: TableEncoding | None = None
@@ -158,6 +160,10 @@ class RowModel(Problem):
         if self.intercept:
             weights[-self.width :] = self.intercept_l2
         return weights
+
+    def strong_convexity(self) -> float:
+        """Return l2, or an intercept's own penalty where that is less: 0 where it has none."""
+        return float(self.penalties().min())
 
     def _check_slope_bound(self) -> float:
         """Return the largest second derivative of the loss; refuse a loss that has none."""

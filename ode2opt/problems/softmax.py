@@ -43,6 +43,7 @@ class Softmax(LinearModel):
     prediction = MANY_CLASSES
     _one_hot: Array = None
     slope_bound = 0.5  # of diag(p) - p pᵀ
+    least_loss = 0.0
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 from ode2opt.display import Displayed, Listing, text_table, vector_words
 from ode2opt.errors import many
 from ode2opt.problems._arrays import Array, detached
+from ode2opt.solvers.bound import Bound
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.plots import plot_result
 
@@ -106,6 +107,7 @@ class Result(Displayed):
         concave: where the function was found not to be convex: two points and the product of their
             gradients' difference with their own.
         tol: the gradient norm that was asked for.
+        bound: what is known of f(x) - f*, and from where; None where nothing is.
     """
 
     x: Array
@@ -121,6 +123,7 @@ class Result(Displayed):
     reached: Milestone | None = None
     concave: Concave | None = None
     tol: float | None = None
+    bound: Bound | None = None
 
     def __repr__(self) -> str:
         return (
@@ -138,6 +141,7 @@ class Result(Displayed):
             ("method", self.method),
             ("f(x)", f"{self.fun:.8g}"),
             ("gradient norm", f"{self.grad_norm:.3g}{asked}"),
+            *([] if self.bound is None else [("bound", str(self.bound))]),
             ("iterations", f"{self.iterations:,}"),
             ("oracle calls", f"{self.oracle_calls:,.1f}"),
             ("seconds", f"{self.seconds:.3g}"),
@@ -184,6 +188,8 @@ class Result(Displayed):
             "oracle_calls": self.oracle_calls,
             "seconds": self.seconds,
             "handovers": [handover.summary() for handover in self.handovers],
+            "bound": None if self.bound is None else self.bound.value,
+            "bound_from": None if self.bound is None else self.bound.source,
         }
 
     def save(

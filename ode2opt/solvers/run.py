@@ -18,6 +18,7 @@ import numpy as np
 from ode2opt.problems._arrays import Array, copy, epsilon, namespace
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
+from ode2opt.solvers.bound import Bound
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 from ode2opt.solvers.start_point import unfit_start
@@ -88,6 +89,7 @@ class Run:
         watch: returns a reason to hand over, or None; no watch means none.
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
+        bound: what the method itself has proved of f(best_x); None, unless it says so.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Run:
         self.words: list[str] = []
         self.reached: Milestone | None = None
         self.concave: Concave | None = None
+        self.bound: Bound | None = None
         self.calls: float = 0
         self.k = -1
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf

@@ -26,6 +26,7 @@ from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.solvers.bound import by_strong_convexity
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
@@ -244,9 +245,13 @@ def _step_constant(run: Run, start: Array | Start) -> float:
 def _result(run: Run, status: Status) -> Result:
     if run.best_x is None:
         raise unfit_start(run.problem, run.unfit, "gradient", "not finite")
+    value = _best_value(run)
+    known = None
+    if run.concave is None:
+        known = by_strong_convexity(run.problem, run.best_x, run.best_norm, value, run.rounding)
     return Result(
         x=run.best_x,
-        fun=_best_value(run),
+        fun=value,
         grad_norm=run.best_norm,
         status=status,
         iterations=run.k,
@@ -258,6 +263,7 @@ def _result(run: Run, status: Status) -> Result:
         reached=run.reached,
         concave=run.concave,
         tol=run.tol,
+        bound=known or run.bound,
     )
 
 

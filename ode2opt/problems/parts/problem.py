@@ -171,6 +171,10 @@ class Parts(RowModel):
         self._check_slope_bound()
         return self._sum("hessian_bound")
 
+    def gradient_rounding(self, x: Array, value: float | None = None) -> float:
+        """Return the sum of the parts' bounds, and that of adding up their gradients."""
+        return 2 * float(self._sum("gradient_rounding", x))
+
     def absolute_product(self, v: np.ndarray) -> np.ndarray:
         self._check_slope_bound()
         return self._sum("absolute_product", v)

@@ -1,0 +1,94 @@
+"""What is known of f(x) - f* after a solve, and from where."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ode2opt.errors import WorkersLostError
+
+if TYPE_CHECKING:
+    from ode2opt.problems._arrays import Array
+    from ode2opt.problems.base import Problem
+
+STRONG_CONVEXITY = "strong convexity"
+MARGIN = 1 + 1e-12  # for the few operations that make the number
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound of f(x) - f(z), x being the point of a result.
+
+    Attributes:
+        value: the bound; the true difference is never larger.
+        source: where it comes from, in a word or two: "strong convexity".
+        radius: for which z it holds: None for every z, so that it bounds f(x) - f* (the infimum);
+            a number for every z no further than this from the start point.
+        statement: what is known, as a sentence.
+
+    Examples:
+        >>> print(Bound(5e-10, "strong convexity"))
+        f(x) - f* is at most 5.00e-10, by strong convexity.
+    """
+
+    value: float
+    source: str
+    radius: float | None = None
+
+    @property
+    def statement(self) -> str:
+        if self.radius is None:
+            return f"f(x) - f* is at most {rounded_up(self.value)}, by {self.source}."
+        return (
+            f"f(x) - f(z) is at most {rounded_up(self.value)} for every z within "
+            f"{self.radius:.3g} of the start point, by {self.source}."
+        )
+
+    def __str__(self) -> str:
+        return self.statement
+
+
+def rounded_up(value: float) -> str:
+    """Return a positive number with three digits, not below it.
+
+    Args:
+        value: zero or above.
+
+    Examples:
+        >>> rounded_up(1.2341e-7)
+        '1.24e-07'
+    """
+    text = f"{value:.2e}"
+    if float(text) >= value or not math.isfinite(value):
+        return text
+    _, exponent = text.split("e")
+    return f"{float(text) + 10.0 ** (int(exponent) - 2):.2e}"
+
+
+def by_strong_convexity(
+    problem: Problem, x: Array, grad_norm: float, value: float, unit: float
+) -> Bound | None:
+    """Return (|g| + r)^2 / (2 mu), the bound for a strongly convex function; None for others.
+
+    f(z) >= f(x) + <g, z - x> + mu/2 |z - x|^2 for every z, and its smallest value on the right is
+    f(x) - |g|^2 / (2 mu) (docs/bounds.md). Here r is how far the computed gradient
+    can be from the exact one. The result is rounded up to the last digits of f(x): smaller
+    differences of values cannot be told.
+
+    Args:
+        problem: the function.
+        x: the point.
+        grad_norm: the norm of the gradient there.
+        value: f(x).
+        unit: the relative difference below which values may be equal.
+    """
+    mu = problem.strong_convexity()
+    if not mu > 0:
+        return None
+    try:
+        norm = grad_norm * (1 + problem.n * unit) + problem.gradient_rounding(x, value)
+    except WorkersLostError:  # nobody is left to tell it
+        return None
+    bound = max(MARGIN * norm**2 / (2 * mu), unit * abs(value))
+    return Bound(bound, STRONG_CONVEXITY) if math.isfinite(bound) else None
