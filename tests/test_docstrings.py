@@ -26,7 +26,7 @@ FLOORS = {
     "integrations": 0.18,
     "learning": 0.05,
     "ode2opt": 0.95,
-    "problems": 0.09,
+    "problems": 0.80,
     "solvers": 0.12,
     "study": 0.14,
 }

@@ -23,7 +23,9 @@ Words = Mapping[str, tuple[str, ...]]
 class Category:
     """A column of words: a number for each row, and the words that these stand for.
 
-    Where a word is missing the number is -1.
+    Attributes:
+        codes: N whole numbers; -1 where a word is missing.
+        words: the words in the order of their numbers.
     """
 
     codes: np.ndarray
@@ -31,7 +33,16 @@ class Category:
 
 
 def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Words:
-    """Return the words that columns have in any of their parts; refuses those that name rows."""
+    """Return the words that columns have in any of their parts, sorted.
+
+    Args:
+        columns: for each part, the words of each column.
+        rows: how many rows all parts have together.
+
+    Raises:
+        InputError: a column has so many different words that it names rows: more than 20, and
+            more than half as many as there are rows.
+    """
     found: dict[str, set[str]] = {}
     for part in columns:
         for name, words in part.items():
@@ -47,19 +58,36 @@ def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Word
 
 
 def width(numbers: int, words: Words) -> int:
-    """Return how many columns there are of numbers and of words together."""
+    """Return how many columns there are of numbers and of words together.
+
+    Args:
+        numbers: how many columns of numbers there are.
+        words: the words of the other columns; each becomes a column.
+    """
     return numbers + sum(map(len, words.values()))
 
 
 def stays_dense(numbers: int, words: Words) -> bool:
-    """Whether rows are quicker to multiply as they would be without zeros left out."""
+    """Whether the matrix with columns of words is quicker to multiply as a dense one.
+
+    Args:
+        numbers: how many columns of numbers there are.
+        words: the words of the other columns.
+    """
     return numbers + len(words) >= DENSE_ABOVE * width(numbers, words)
 
 
 def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array:
-    """Return a matrix of numbers with the columns of each word after it.
+    """Return a matrix of numbers with a column of 0 and 1 for each word after it.
 
-    A row whose code is -1 has zeros in all columns of that column's words.
+    Args:
+        A: the columns of numbers, dense or sparse.
+        categories: the columns of words by name. A row whose code is -1 has zeros in all columns
+            of that column's words.
+        words: the words that get a column, by the name of their column.
+
+    Returns:
+        A dense matrix or a CSR matrix, whichever multiplies quicker.
     """
     from scipy.sparse import csr_array, hstack
 
@@ -77,7 +105,15 @@ def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array
 
 
 def column_names(names: Iterable[str], words: Words) -> list[str]:
-    """Return the names of all columns: those of numbers, then name=word; refuses one twice."""
+    """Return the names of all columns: those of numbers, then name=word.
+
+    Args:
+        names: of the columns of numbers.
+        words: the words of the other columns.
+
+    Raises:
+        InputError: two columns would have the same name.
+    """
     found = [*names, *(f"{name}={word}" for name, known in words.items() for word in known)]
     if len(set(found)) < len(found):
         twice = next(name for name, count in Counter(found).items() if count > 1)
@@ -89,6 +125,10 @@ def column_names(names: Iterable[str], words: Words) -> list[str]:
 
 
 def told(words: Words) -> str:
-    """Return a sentence about what columns of words have become."""
+    """Return a sentence about what columns of words have become.
+
+    Args:
+        words: the words of each column.
+    """
     each = ", ".join(f"{shown(name)} {len(known):,}" for name, known in words.items())
     return f"Words have become columns of 0 and 1, after those of numbers: {each}."

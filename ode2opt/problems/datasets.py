@@ -38,7 +38,16 @@ FILE_SIZE_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Dataset:
-    """Train and test rows, scaled and ready, with the size of the problems drawn from them."""
+    """Train and test rows, scaled and ready, with the size of the problems drawn from them.
+
+    Attributes:
+        name: of the dataset, or the path of a file.
+        split: "paper" or "shuffled".
+        train: the rows to learn from.
+        test: the rows to test with.
+        size: how many rows a problem has by default.
+        notes: sentences about how a file was read.
+    """
 
     name: str
     split: str
@@ -82,9 +91,20 @@ def load_dataset(
         classes: instead count the label values from 0; of digits these are the ten.
         label: the label column of a file.
         weights: the column of a file that holds the weights of its rows.
-        missing, drop, columns, decimal: how a file is read, see :func:`read_table`. Means of
-            missing cells are those of the train rows.
+        missing: what happens to missing cells of a file, as in :func:`read_table`. Means are those
+            of the train rows.
+        drop: columns of a file that are no features, as in :func:`read_table`.
+        columns: the features of a file, as in :func:`read_table`.
+        decimal: the decimal sign of a CSV file, as in :func:`read_table`.
         progress: what a download reports to.
+
+    Raises:
+        InputError: the name or the split is unknown, or the file cannot be read as asked.
+        DataUnavailableError: a named dataset is not on this machine and cannot be fetched.
+
+    Examples:
+        >>> ode2opt.load_dataset("digits").train.A.shape
+        (1078, 64)
     """
     try:
         name = os.fspath(name)
@@ -124,7 +144,11 @@ def load_dataset(
 
 
 def describe(data: Dataset) -> dict[str, str | int | float]:
-    """Return a dataset's facts as loaded."""
+    """Return a dataset's facts: sizes, storage, share of ones, density, and where it comes from.
+
+    Args:
+        data: the dataset, as loaded.
+    """
     facts: dict[str, str | int | float] = {
         "name": data.name,
         "split": data.split,

@@ -61,11 +61,15 @@ class TableEncoding:
         fills: where ``columns`` is empty, what missing entries of each column are replaced by.
         header: all columns of the file in its order, those that were not used included.
         named: whether the file had a header; columns without one are matched by position.
-        label, weights: the names of these columns (arrays of an NPZ file), None where not known.
+        label: the name of the label column (array of an NPZ file), None where not known.
+        weights: the name of the column of weights, likewise.
         truths: whether the labels were true and false, which are 1 and 0 for a problem.
         decimal: the decimal sign of text.
         missing: what happens to missing cells: "error", "drop" (leave the row out) or "mean".
         zero_based: whether the indices of a LIBSVM file count from 0; None of other files.
+
+    Raises:
+        InputError: the fields contradict each other.
 
     Examples:
         >>> from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
@@ -138,7 +142,14 @@ class TableEncoding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableEncoding:
-        """Return the encoding that an object describes; an InputError names the field at fault."""
+        """Return the encoding that an object describes.
+
+        Args:
+            document: what :meth:`to_json` returned.
+
+        Raises:
+            InputError: a field is wrong; the sentence names it.
+        """
         return schema.read(cls, document)
 
 

@@ -42,7 +42,13 @@ MOST_LEFT_OUT = 4  # rows: of more, or as many as that in a problem, there are a
 
 @dataclass(frozen=True)
 class Fold:
-    """One of ``count`` stretches of the rows, in the file's order; or all the others."""
+    """One of several stretches of the rows, in the file's order; or all the others.
+
+    Attributes:
+        index: which stretch, from 0.
+        count: how many stretches there are.
+        others: whether all rows outside the stretch are meant; False by default.
+    """
 
     index: int
     count: int
@@ -54,7 +60,15 @@ Sampler = Callable[[np.random.Generator, str], Problem]
 
 
 def kind_of(problem: str | type[LinearModel]) -> type[LinearModel]:
-    """Return the class of a problem's name; a class as it is."""
+    """Return the class of a problem.
+
+    Args:
+        problem: a name of ``KINDS``, or a subclass of :class:`LinearModel`, which is returned as it
+            is.
+
+    Raises:
+        InputError: the name is unknown, or the class is no linear model.
+    """
     if isinstance(problem, type):
         if not issubclass(problem, LinearModel):
             raise InputError(f"{problem.__name__} is no linear model: families are made of these.")
@@ -72,7 +86,16 @@ class Family(Displayed):
     """Problems drawn at random; make one with ``from_dataset``, ``from_arrays``, ``from_sampler``.
 
     ``sample(seed)`` returns the same problem for the same seed on every machine with the same
-    NumPy stream (``numpy.random.default_rng``). ``notes`` are sentences about how a file was read.
+    NumPy stream (``numpy.random.default_rng``).
+
+    Args:
+        name: of the family, for reports.
+        sampler: makes a problem from a random generator and "train" or "test".
+        size: the number of rows of a problem, where it is made of rows.
+        split: how train and test rows were told apart, for reports.
+
+    Attributes:
+        notes: sentences about how a file was read.
     """
 
     def __init__(
@@ -114,6 +137,10 @@ class Family(Displayed):
             block: take rows that follow each other instead of rows at random: in an ordered file
                 a sub-population of its own. A sampler of your own knows no blocks and no folds.
             fold: take rows at random from a fold only, at most all it has.
+
+        Raises:
+            InputError: the part is unknown, ``rng`` is no seed, or a sampler of your own returned
+                something else than a problem.
         """
         if part not in PARTS:
             raise unknown_name("part", part, PARTS)
@@ -164,7 +191,7 @@ class Family(Displayed):
         progress: DownloadBar | None = None,
         **options: Any,
     ) -> Family:
-        """Problems of ``size`` rows drawn without replacement from a dataset.
+        """Make problems of ``size`` rows drawn without replacement from a dataset.
 
         Args:
             problem: a name of ``ode2opt.problems.KINDS``: "logistic", "lpp", "leastsquares",
@@ -174,10 +201,21 @@ class Family(Displayed):
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
             label: the label column of a file.
             weights: the column of a file that holds the weights of its rows.
-            missing, drop, columns, decimal: how a file is read, see
+            missing: what happens to missing cells of a file, as in
                 :func:`ode2opt.problems.read_table`.
+            drop: columns of a file that are no features, likewise.
+            columns: the features of a file, likewise.
+            decimal: the decimal sign of a CSV file, likewise.
             progress: what a download reports to.
-            options: passed to the problem (``l2``, ``p``, ``intercept``).
+            **options: passed to the problem (``l2``, ``p``, ``intercept``).
+
+        Raises:
+            InputError: a name is unknown, the file cannot be read as asked, or has too few rows.
+
+        Examples:
+            >>> family = Family.from_dataset("logistic", "digits", size=100, l2=1e-3)
+            >>> family.sample(0).N
+            100
         """
         kind = kind_of(problem)
         data = load_dataset(
@@ -212,17 +250,21 @@ class Family(Displayed):
         test: tuple[Array, ...] | None = None,
         **options: Any,
     ) -> Family:
-        """Problems of ``size`` rows drawn without replacement from arrays, taken as they are.
+        """Make problems of ``size`` rows drawn without replacement from arrays, taken as they are.
 
         Args:
             problem: a name of ``ode2opt.problems.KINDS``, or a class (a subclass of
                 :class:`LinearModel`).
-            A, b: rows and targets.
+            A: N x n matrix of rows, dense or sparse.
+            b: N targets.
             size: rows a problem.
             weights: of the rows, if they have any.
             test: (A, b) or (A, b, weights) of the test problems; by default the last 40% of the
                 rows are held back for these.
-            options: passed to the problem (``l2``, ``p``, ``intercept``).
+            **options: passed to the problem (``l2``, ``p``, ``intercept``).
+
+        Raises:
+            InputError: shapes do not fit, or there are fewer than ``size`` rows.
         """
         whole, held_back = _as_rows("A", A, b, weights), 0
         if test is None:
@@ -241,11 +283,14 @@ class Family(Displayed):
 
     @classmethod
     def from_sampler(cls, sampler: Callable[[np.random.Generator], Problem]) -> Family:
-        """Problems made by ``sampler(rng)``; test problems are fresh draws.
+        """Make problems by a function of your own; test problems are fresh draws.
 
         To learn from it, return problems that are made of arrays (``Logistic``, ``Lpp``,
         ``LeastSquares``, ``Quadratic``, a subclass of your own): what is compiled for one serves
         all. Each ``FunctionProblem`` is compiled anew, which takes seconds a problem.
+
+        Args:
+            sampler: makes a problem from a NumPy random generator.
         """
 
         def draw(rng: np.random.Generator, part: str) -> Problem:

@@ -19,7 +19,13 @@ from ode2opt.problems.preparing import binary_labels, class_labels
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The columns of a DataFrame: those of numbers as a matrix, those of words beside it."""
+    """The columns of a DataFrame: those of numbers as a matrix, those of words beside it.
+
+    Attributes:
+        A: the columns of numbers.
+        names: of these columns.
+        categories: the columns of words by name.
+    """
 
     A: np.ndarray
     names: list[str]
@@ -31,13 +37,21 @@ class FrameRows:
         return all_words([own], len(self.A))
 
     def in_numbers(self, words: Words) -> tuple[Array, tuple[str, ...]]:
-        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns."""
+        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns.
+
+        Args:
+            words: the words that get a column, from :meth:`words`.
+        """
         A = one_hot(self.A, self.categories, words) if words else self.A
         return A, tuple(column_names(self.names, words))
 
 
 def is_frame(values: Any) -> bool:
-    """Whether this is a pandas DataFrame (asked without importing pandas)."""
+    """Whether this is a pandas DataFrame (asked without importing pandas).
+
+    Args:
+        values: anything.
+    """
     return type(values).__module__.split(".")[0] == "pandas" and hasattr(values, "columns")
 
 
@@ -46,8 +60,11 @@ def taken_out(frame: Any, **columns: Any) -> tuple[Any, list[Any]]:
 
     Args:
         frame: a pandas or Dask DataFrame.
-        columns: targets, weights and the like by what they are called: values, or the name of a
+        **columns: targets, weights and the like by what they are called: values, or the name of a
             column.
+
+    Raises:
+        InputError: there is no column of such a name.
     """
     named = [name for name in columns.values() if isinstance(name, str)]
     names = list(getattr(frame, "columns", []))
@@ -62,6 +79,13 @@ def frame_rows(frame: Any) -> FrameRows:
     """Return the columns of a DataFrame.
 
     Words become columns of 0 and 1 later, as those of files do; true and false are 1 and 0.
+
+    Args:
+        frame: a pandas DataFrame.
+
+    Raises:
+        InputError: two columns have the same name, a cell is missing, or a column is neither of
+            numbers nor of words.
     """
     names = list(map(str, frame.columns))
     check_names(names, "The frame")
@@ -81,7 +105,7 @@ def encoding_of(
         numbers: the names of the columns of numbers.
         words: the words of the other columns.
         header: all columns of the frame; by default those two kinds.
-        named: ``label`` and ``weights``, the names of these columns where they are in the header.
+        **named: ``label`` and ``weights``, the names of these columns where they are in the header.
     """
     columns = (
         *map(ColumnEncoding, numbers),
@@ -95,7 +119,12 @@ def encoding_of(
 def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:
     """Return the rows of a pandas DataFrame in the columns of an encoding, found by name.
 
-    Columns that the encoding has not are ignored. Missing numbers are filled where it says so.
+    Args:
+        frame: a pandas DataFrame; columns that the encoding does not have are ignored.
+        encoding: of the model. Missing numbers are filled where it says so.
+
+    Raises:
+        InputError: a column is missing, is of another kind, or has a word that is not known.
     """
     places = {str(name): j for j, name in enumerate(frame.columns)}
     for column in encoding.columns:
@@ -173,7 +202,11 @@ def _check_missing(column: Any, name: str) -> None:
 
 
 def is_worded(column: Any) -> bool:
-    """Whether a column is of strings, of a category of strings, or of Python objects."""
+    """Whether a column is of strings, of a category of strings, or of Python objects.
+
+    Args:
+        column: a pandas Series.
+    """
     from pandas.api import types
 
     kind = column.dtype
@@ -182,7 +215,11 @@ def is_worded(column: Any) -> bool:
 
 
 def has_words(labels: Any) -> bool:
-    """Whether labels are words: strings, or Python objects of which the first is one."""
+    """Whether labels are words: strings, or Python objects of which the first is one.
+
+    Args:
+        labels: a list, a pandas Series or an array of any library.
+    """
     if isinstance(labels, list | tuple):
         return len(labels) > 0 and isinstance(labels[0], str)
     dtype = getattr(labels, "dtype", None)
@@ -203,6 +240,9 @@ def counted_labels(labels: Any, kind: Any) -> tuple[np.ndarray, tuple[str, ...]]
     Args:
         labels: the words of rows.
         kind: the class of the problem, which says whether it takes labels.
+
+    Raises:
+        InputError: a label is no word, or the problem takes numbers only.
     """
     words = np.asarray(labels, dtype=object)
     odd = next((i for i, word in enumerate(words) if not isinstance(word, str)), None)

@@ -8,7 +8,14 @@ from ode2opt.errors import InputError, many
 
 
 def check_share(share: float) -> float:
-    """Refuse what is no share of rows."""
+    """Return the share of rows to hold back, checked.
+
+    Args:
+        share: more than 0 and less than 1.
+
+    Raises:
+        InputError: it is out of this range.
+    """
     if not 0 < share < 1:
         raise InputError(
             f"--holdout {share:g}: name the share of rows to hold back, more than 0 and less than "

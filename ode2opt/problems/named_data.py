@@ -38,7 +38,19 @@ Reader = Callable[[DownloadBar | None], TrainAndTest]
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of a named dataset before it is loaded."""
+    """What is known of a named dataset before it is loaded.
+
+    Attributes:
+        n: the number of columns.
+        n_train: the number of training rows.
+        n_test: the number of test rows.
+        size: how many rows a problem has by default.
+        origin: "LIBSVM", "scikit-learn" or "synthetic".
+        read: reads train and test rows.
+        files: the files it is made of; empty where it comes with a package or is made here.
+        need_all: whether all files are needed; False where each of them is enough.
+        read_classes: reads it with all its classes, where it has more than two.
+    """
 
     n: int
     n_train: int
@@ -64,7 +76,18 @@ class Spec:
 
 
 def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> DataRows:
-    """Return a table's rows with checked features, labels and weights."""
+    """Return a table's rows with checked features, labels and weights.
+
+    Args:
+        table: as read from a file.
+        where: what errors call the file.
+        binary: map two label values to {0, 1}; False keeps numbers as they are; None maps them
+            where there are just two.
+        classes: instead count the label values from 0.
+
+    Raises:
+        InputError: a number is not finite, a weight is negative, or labels are not as asked.
+    """
     check_finite(table.A, where, table.columns, table.place)
     if table.weights is not None:
         check_weights(table.weights, where, table.place)
@@ -76,6 +99,12 @@ def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = F
 
 
 def cut(rows: DataRows, first: int) -> TrainAndTest:
+    """Return the first rows and the others.
+
+    Args:
+        rows: all rows.
+        first: how many go into the first part.
+    """
     return rows.take(slice(0, first)), rows.take(slice(first, None))
 
 

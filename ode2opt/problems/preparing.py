@@ -18,7 +18,12 @@ Place = Callable[[int], str]
 
 
 def row_place(row: int, before: int = 0) -> str:
-    """Return what errors call a row: rows of data are counted from 1, after those ``before``."""
+    """Return what errors call a row; rows of data are counted from 1.
+
+    Args:
+        row: its number from 0.
+        before: how many rows of the file come before those that are counted; 0 by default.
+    """
     return f"row {before + row + 1}"
 
 
@@ -26,7 +31,11 @@ def row_place(row: int, before: int = 0) -> str:
 class DataRows:
     """A matrix of features, one target per row, and weights where rows have them.
 
-    ``words`` are labels that were no numbers, in the order of the numbers they have become.
+    Attributes:
+        A: N x n matrix, dense or sparse.
+        b: N targets.
+        weights: N weights; None is one each.
+        words: labels that were no numbers, in the order of the numbers they have become.
     """
 
     A: Array
@@ -38,12 +47,20 @@ class DataRows:
         return int(self.A.shape[0])
 
     def take(self, index: np.ndarray | slice) -> DataRows:
-        """Return some of the rows."""
+        """Return some of the rows.
+
+        Args:
+            index: their numbers from 0, or a slice.
+        """
         weights = None if self.weights is None else self.weights[index]
         return DataRows(self.A[index], self.b[index], weights, self.words)
 
     def then(self, other: DataRows) -> DataRows:
-        """Return these rows and others after them."""
+        """Return these rows and others after them.
+
+        Args:
+            other: rows of the same columns.
+        """
         if is_sparse(self.A):
             from scipy.sparse import vstack
 
@@ -63,7 +80,20 @@ TrainAndTest = tuple[DataRows, DataRows]
 def class_labels(
     labels: np.ndarray, where: str = "The data", place: Place = row_place
 ) -> np.ndarray:
-    """Count the label values from 0, in order."""
+    """Return labels as numbers from 0, in the order of their values.
+
+    Args:
+        labels: one for each row, numbers or words.
+        where: what errors call the data.
+        place: what errors call a row.
+
+    Raises:
+        InputError: a label is not finite, or there is only one class.
+
+    Examples:
+        >>> class_labels(np.array(["b", "a", "c"])).tolist()
+        [1.0, 0.0, 2.0]
+    """
     _check_labels(labels, where, place)
     values, counted = np.unique(labels, return_inverse=True)
     if len(values) < 2:
@@ -78,12 +108,20 @@ def _check_labels(labels: np.ndarray, where: str, place: Place) -> None:
 
 
 def label_words(labels: np.ndarray) -> tuple[str, ...]:
-    """Return labels that are no numbers, each once and in order."""
+    """Return labels that are no numbers, each once and in order.
+
+    Args:
+        labels: one for each row; numbers give none.
+    """
     return () if labels.dtype.kind == "f" else tuple(str(word) for word in np.unique(labels))
 
 
 def told(words: tuple[str, ...]) -> str:
-    """Return a sentence about what words have become."""
+    """Return a sentence about the numbers that labels have become.
+
+    Args:
+        words: the labels in the order of their numbers.
+    """
     if len(words) == 2:
         return f"The label '{words[1]}' is 1, '{words[0]}' is 0."
     shown = ", ".join(f"{k} is '{word}'" for k, word in enumerate(words[:MOST_SHOWN]))
@@ -91,7 +129,16 @@ def told(words: tuple[str, ...]) -> str:
 
 
 def check_weights(weights: np.ndarray, where: str, place: Place = row_place) -> None:
-    """Refuse weights that are not finite, negative, or all zero."""
+    """Refuse weights that are not finite, negative, or all zero.
+
+    Args:
+        weights: one for each row.
+        where: what errors call the data.
+        place: what errors call a row.
+
+    Raises:
+        InputError: there is such a weight.
+    """
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         row = int(bad[0])
@@ -106,7 +153,20 @@ def check_weights(weights: np.ndarray, where: str, place: Place = row_place) -> 
 def binary_labels(
     labels: np.ndarray, where: str = "The data", place: Place = row_place
 ) -> np.ndarray:
-    """Map exactly two label values to 0 (the smaller, or first in order) and 1."""
+    """Return two kinds of labels as 0 (the smaller, or first in order) and 1.
+
+    Args:
+        labels: one for each row, numbers or words.
+        where: what errors call the data.
+        place: what errors call a row.
+
+    Raises:
+        InputError: a label is not finite, or there are not exactly two kinds.
+
+    Examples:
+        >>> binary_labels(np.array([1.0, -1.0, 1.0])).tolist()
+        [1.0, 0.0, 1.0]
+    """
     _check_labels(labels, where, place)
     values = np.unique(labels)
     if len(values) != 2:
@@ -122,7 +182,16 @@ def binary_labels(
 def numeric_targets(
     labels: np.ndarray, where: str = "The data", place: Place = row_place
 ) -> np.ndarray:
-    """Return labels as regression targets; words are refused."""
+    """Return labels as regression targets.
+
+    Args:
+        labels: one for each row.
+        where: what errors call the data.
+        place: what errors call a row.
+
+    Raises:
+        InputError: a label is a word, or not finite.
+    """
     if labels.dtype.kind != "f":
         raise InputError(f"{where}: a regression needs numbers as targets, not '{labels[0]}'.")
     _check_labels(labels, where, place)
@@ -135,7 +204,17 @@ def check_finite(
     columns: Sequence[str] | None = None,
     place: Place = row_place,
 ) -> None:
-    """Refuse NaN and infinity, naming row and column; ``place`` names a row by its number."""
+    """Refuse NaN and infinity, naming row and column.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+        where: what errors call the data.
+        columns: the names of columns; by default they are counted from 0.
+        place: what errors call a row.
+
+    Raises:
+        InputError: an entry is not finite.
+    """
     found = first_non_finite(A)
     if found is None:
         return
@@ -145,14 +224,23 @@ def check_finite(
 
 
 def largest_entries(A: Array) -> np.ndarray:
-    """Return each column's largest absolute value, 1 for columns of zeros."""
+    """Return each column's largest absolute value, 1 for columns of zeros.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+    """
     size = abs(A).max(axis=0)
     size = size.toarray().reshape(-1) if is_sparse(size) else np.asarray(size)
     return np.where(size == 0, 1.0, size)
 
 
 def scaled(A: Array, size: np.ndarray) -> Array:
-    """Return ``A`` with its columns divided by ``size``."""
+    """Return a matrix with its columns divided by numbers.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+        size: n positive numbers.
+    """
     if is_sparse(A):
         from scipy.sparse import diags_array
 
@@ -161,9 +249,12 @@ def scaled(A: Array, size: np.ndarray) -> Array:
 
 
 def quicker_layout(A: Array) -> Array:
-    """Return ``A`` dense or sparse, whichever multiplies quicker, and dense only if it is small.
+    """Return a sparse matrix as a dense one where that multiplies quicker and is small.
 
-    Dense when at least 15% of the entries are non-zero and the array stays below 1 GiB.
+    That is where at least 15% of the entries are non-zero and the array stays below 1 GiB.
+
+    Args:
+        A: N x n matrix; a dense one is returned as it is.
     """
     if is_sparse(A):
         dense = A.nnz >= DENSE_ABOVE * A.shape[0] * A.shape[1]

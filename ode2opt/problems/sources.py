@@ -38,9 +38,18 @@ class DownloadBar(Protocol):
 
     total: int
 
-    def update(self, n: int) -> None: ...
-    def reset(self) -> None: ...
-    def close(self) -> None: ...
+    def update(self, n: int) -> None:
+        """Move the bar.
+
+        Args:
+            n: the number of bytes since the last call.
+        """
+
+    def reset(self) -> None:
+        """Start again at zero."""
+
+    def close(self) -> None:
+        """Take the bar away."""
 
 
 def local_folder() -> Path | None:
@@ -57,14 +66,26 @@ def cache_folder() -> Path:
 
 
 def find_file(name: str) -> Path | None:
-    """Return the file if it is on this machine: in the local folder, else in the cache."""
+    """Return the file if it is on this machine: in the local folder, else in the cache.
+
+    Args:
+        name: of the file.
+    """
     folder = local_folder()
     places = ([folder] if folder else []) + [cache_folder()]
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
 def obtain_file(name: str, progress: DownloadBar | None = None) -> Path:
-    """Return the file, downloading it into the cache if it is not on this machine."""
+    """Return the file, downloading it into the cache if it is not on this machine.
+
+    Args:
+        name: of the file.
+        progress: what a download reports to; nothing by default.
+
+    Raises:
+        DataUnavailableError: the file cannot be fetched.
+    """
     folder = local_folder()
     if folder is not None and (folder / name).is_file():
         return as_known(folder / name)
@@ -74,7 +95,11 @@ def obtain_file(name: str, progress: DownloadBar | None = None) -> Path:
 
 
 def as_known(path: Path) -> Path:
-    """Return the file; warns where it is not the one that is known by this name."""
+    """Return the file; warn if it is not the one that is known by this name.
+
+    Args:
+        path: the file.
+    """
     due, status = SHA256.get(path.name), path.stat()
     if due is not None and _hash(path, status.st_size, status.st_mtime_ns) != due:
         warnings.warn(
@@ -120,7 +145,12 @@ def _download(name: str, progress: DownloadBar | None) -> Path:
 
 
 def unavailable(name: str, why: str) -> DataUnavailableError:
-    """Return the error that says which file is missing and the two ways to get it."""
+    """Return the error that says which file is missing and the two ways to get it.
+
+    Args:
+        name: of the file.
+        why: what kept it from being fetched.
+    """
     folder = local_folder()
     looked = f"{folder} and " if folder else ""
     return DataUnavailableError(

@@ -20,6 +20,10 @@ def separable(rows: int, seed: int = SEPARABLE_SEED) -> TrainAndTest:
 
     Rows alternate between N(mu1 + nu, I) with label 1 and N(mu0, I) with label 0; mu1 and mu0 are
     drawn from {0..19}^100 and nu from {0, .1, ..., .9}^100, once for train and test together.
+
+    Args:
+        rows: how many rows train and test have each.
+        seed: of the draw; the default is that of the dataset ``separable``.
     """
     rng = np.random.default_rng(seed)
     mu1, mu0 = rng.integers(0, 20, (2, DIMENSION))

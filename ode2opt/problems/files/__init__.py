@@ -62,6 +62,10 @@ def read_table(
         The rows, with ``encoding``: how another file is read in the same way, see
         :func:`read_encoded`.
 
+    Raises:
+        InputError: the file is missing or damaged, or a cell is wrong; the sentence names the
+            place.
+
     Examples:
         >>> _ = Path("pets.csv").write_text("id,age,kind,y\\n1,3,cat,0\\n2,,dog,1\\n3,8,cat,1\\n")
         >>> table = read_table("pets.csv", label="y", missing="mean", drop="id")
@@ -100,7 +104,15 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
 
 
 def raw_table(path: str | Path, wanted: Wanted) -> RawTable:
-    """Read a file by its ending; refuse one without rows."""
+    """Return the columns of a file that are wanted, as they are.
+
+    Args:
+        path: the file; its ending says how it is read.
+        wanted: what is to be read of it.
+
+    Raises:
+        InputError: the file is missing, damaged or has no rows.
+    """
     path = Path(path)
     check_file(path)
     raw = reader_of(path)(path, wanted)
@@ -111,7 +123,14 @@ def raw_table(path: str | Path, wanted: Wanted) -> RawTable:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Say of an error in which file it was."""
+    """Make errors name the file they are about.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: the one of the ``with`` statement's body, with the file's name before it.
+    """
     try:
         yield
     except InputError as error:
@@ -129,7 +148,19 @@ def asked_for(
     columns: Names = (),
     decimal: str | None = None,
 ) -> Asked:
-    """Return what a user asks for, checked; the options are those of :func:`read_table`."""
+    """Return the options of :func:`read_table` as one object, checked.
+
+    Args:
+        label: the label column, by name or number; None is the usual one.
+        weights: the column of weights, by name or number; None is none.
+        missing: "error", "drop" or "mean".
+        drop: columns that are no features.
+        columns: the features; empty is all.
+        decimal: "." or ","; None is to find it out.
+
+    Raises:
+        InputError: an option has a value that is not known.
+    """
     label, weights = (None if name is None else str(name) for name in (label, weights))
     return Asked(label, weights, missing, _texts(drop), _texts(columns), decimal)
 
@@ -140,19 +171,35 @@ def _texts(names: Names) -> tuple[str, ...]:
 
 
 def as_written(path: Path, asked: Asked) -> DataTable:
-    """Read a file by its ending as a part: words and missing cells stay what they are."""
+    """Read a file as a part of a larger table: words and missing cells stay what they are.
+
+    Args:
+        path: the file; its ending says how it is read.
+        asked: what is to be read of it.
+    """
     check_file(path)
     return part_of(reader_of(path)(path, asked), asked.missing)
 
 
 def reader_of(path: Path) -> Callable[[Path, Wanted], RawTable]:
-    """Return what reads a file of this name."""
+    """Return the function that reads files of this ending.
+
+    Args:
+        path: the file; .gz and .bz2 after the ending do not count.
+    """
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is no file, or an empty one."""
+    """Refuse a file that is missing or empty, or a folder.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: it is one of these.
+    """
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a data file.")
     if not path.exists():

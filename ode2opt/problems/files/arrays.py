@@ -27,8 +27,15 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 def read_npz(path: Path, wanted: Wanted) -> RawTable:
     """Read a NumPy archive with A and b (or X and y).
 
-    A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC).
-    ``wanted`` may name another array of labels, and one of weights. Other arrays are not read.
+    A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC). Other
+    arrays are not read.
+
+    Args:
+        path: the file.
+        wanted: may name another array of labels, and one of weights.
+
+    Raises:
+        InputError: the archive is damaged, or its arrays do not fit together.
     """
     if isinstance(wanted, Matching):
         wanted.check_matrix(path)
@@ -95,7 +102,15 @@ def _weights(
 
 
 def read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the names of all arrays, and those that are asked for; nothing is unpickled."""
+    """Return the names of all arrays, and some of the arrays; nothing is unpickled.
+
+    Args:
+        path: the archive.
+        asked: the names of the arrays that are read if they are there.
+
+    Raises:
+        InputError: it is no archive of plain arrays, or unpacks to far more than its size.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             members = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}

@@ -24,7 +24,11 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d*|(,\d{3})+\.\d*)", re.ASCII)
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number with a decimal point."""
+    """Whether a cell is a number with a decimal point.
+
+    Args:
+        text: the cell.
+    """
     try:
         float(text)
     except ValueError:
@@ -33,38 +37,65 @@ def is_number(text: str) -> bool:
 
 
 def is_missing(text: str) -> bool:
-    """Whether a cell has no value: it is empty, or says so."""
+    """Whether a cell has no value: it is empty, or says so.
+
+    Args:
+        text: the cell.
+    """
     return text.strip() in MISSING_CELLS
 
 
 def has_decimal_comma(text: str) -> bool:
-    """Whether a cell is a number with a decimal comma."""
+    """Whether a cell is a number with a decimal comma.
+
+    Args:
+        text: the cell.
+    """
     return _COMMA.fullmatch(text.strip()) is not None
 
 
 def has_thousands(text: str) -> bool:
-    """Whether a cell is a number with a sign for thousands, such as 1.234,5 or 1,234.5."""
+    """Whether a cell is a number with a sign for thousands, such as 1.234,5 or 1,234.5.
+
+    Args:
+        text: the cell.
+    """
     return _GROUPED.fullmatch(text.strip()) is not None
 
 
 def truth_values(words: Iterable[str]) -> np.ndarray | None:
-    """Return 1 for each word that says true and 0 for false; None where there are other words."""
+    """Return 1 for each word that says true and 0 for false; None where there are other words.
+
+    Args:
+        words: in capital or small letters.
+    """
     values = [TRUTHS.get(word.lower()) for word in words]
     return None if None in values else np.array(values, dtype=np.float64)
 
 
 class CellParser(Protocol):
-    """What reads the cells of a column."""
+    """Reads the cells of a column."""
 
     def number(self, cell: str) -> float:
-        """Return what a cell stands for; raises ValueError."""
+        """Return the number that a cell stands for.
+
+        Args:
+            cell: the text between two delimiters.
+
+        Raises:
+            ValueError: the cell does not belong into this column.
+        """
 
     def fault(self, cell: str) -> str:
-        """Say what is wrong with a cell, after 'column x is'."""
+        """Return what is wrong with a cell, as the end of "column x is ...".
+
+        Args:
+            cell: one that :meth:`number` has refused.
+        """
 
 
 class NumberParser:
-    """A column of numbers; missing cells are NaN.
+    """Reads a column of numbers; missing cells are NaN.
 
     Args:
         decimal: the decimal sign; with a comma a point is refused.
@@ -75,6 +106,14 @@ class NumberParser:
         self._comma, self._truths = decimal == ",", truths
 
     def number(self, cell: str) -> float:
+        """Return the number of a cell.
+
+        Args:
+            cell: the text between two delimiters.
+
+        Raises:
+            ValueError: it is no number.
+        """
         text = cell.strip()
         if text in MISSING_CELLS:
             return math.nan
@@ -89,6 +128,11 @@ class NumberParser:
         return float(text)
 
     def fault(self, cell: str) -> str:
+        """Return what is wrong with a cell.
+
+        Args:
+            cell: one that is no number.
+        """
         if self._comma and is_number(cell):
             return f"{short(cell)}, but numbers here have decimal commas"
         if not self._comma and has_decimal_comma(cell):
@@ -97,14 +141,14 @@ class NumberParser:
 
 
 class WeightParser(NumberParser):
-    """The rows' weights."""
+    """Reads the rows' weights."""
 
     def fault(self, cell: str) -> str:
         return f"{super().fault(cell)}: weights are numbers"
 
 
 class WordParser:
-    """A column of words, numbered as they come; a number among them is refused.
+    """Reads a column of words, numbered as they come; a number among them is refused.
 
     Args:
         known: words that a column may have, whatever they look like.
@@ -117,10 +161,23 @@ class WordParser:
         self._any = any(map(is_number, known))
 
     def number(self, cell: str) -> float:
+        """Return the code of a word: its number from 0, or -1 where it is missing.
+
+        Args:
+            cell: the text between two delimiters.
+
+        Raises:
+            ValueError: it is a number.
+        """
         code = self._codes.get(cell)
         return self._new(cell) if code is None else code
 
     def fault(self, cell: str) -> str:
+        """Return what is wrong with a cell.
+
+        Args:
+            cell: one that is a number.
+        """
         return f"{short(cell)}, a number among words"
 
     def _new(self, cell: str) -> float:
@@ -142,22 +199,36 @@ class WordParser:
 
 
 class LabelParser(WordParser):
-    """The labels: numbers, words or both."""
+    """Reads labels: numbers, words or both."""
 
     def _check(self, word: str) -> None:
         pass
 
 
 class IgnoredParser:
-    """A column that is not used."""
+    """Reads a column that is not used: any cell is 0."""
 
     def number(self, cell: str) -> float:
+        """Return 0.
+
+        Args:
+            cell: the text between two delimiters.
+        """
         return 0.0
 
     def fault(self, cell: str) -> str:
+        """Never called: no cell is wrong.
+
+        Args:
+            cell: the text between two delimiters.
+        """
         raise AssertionError("any cell is right")
 
 
 def short(text: str) -> str:
-    """Return a cell in quotes, cut to a readable length."""
+    """Return a cell in quotes, cut to a readable length.
+
+    Args:
+        text: the cell.
+    """
     return repr(text if len(text) <= 20 else text[:20] + "...")

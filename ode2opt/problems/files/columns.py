@@ -24,6 +24,9 @@ class Columns:
     """Which columns are what, by number.
 
     Attributes:
+        label: the column of labels; None without labels.
+        features: the columns of features, in their order.
+        weights: the column of the rows' weights; None without weights.
         encoded: how features are to be read, in their order; empty where that is to be found out.
         notes: sentences about columns that are not used.
     """
@@ -59,7 +62,16 @@ class Wanted(Protocol):
         """Whether rows are read to predict: labels may be absent."""
 
     def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Return which columns of a table are what."""
+        """Return which columns of a table are what.
+
+        Args:
+            names: of all columns, or their numbers.
+            named: whether the names are the file's own.
+            path: the file, for errors.
+
+        Raises:
+            InputError: a column that is wanted is not there, or two have the same name.
+        """
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,17 @@ class Asked:
             raise InputError("--drop and --columns exclude each other: give one of them.")
 
     def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Return which columns hold what: the label as asked for, by its usual names, or last."""
+        """Return which columns hold what: the label as asked for, by its usual names, or last.
+
+        Args:
+            names: of all columns, or their numbers.
+            named: whether the names are the file's own.
+            path: the file, for errors.
+
+        Raises:
+            InputError: a column that is asked for is not there, is asked for twice, or two have the
+                same name.
+        """
         if named:
             check_names(names, str(path))
         weights = None if self.weights is None else place_of(names, self.weights, path)
@@ -131,7 +153,12 @@ USUAL = Asked()
 
 
 def usual_label(names: Sequence[str], taken: set[int | None] = frozenset()) -> int:  # type: ignore[assignment]
-    """Return the column that is called label, target, y or class, else the last that is free."""
+    """Return the column that is called label, target, y or class, else the last that is free.
+
+    Args:
+        names: of all columns.
+        taken: columns that are something else.
+    """
     lower = [name.strip().lower() for name in names]
     usual = [lower.index(name) for name in LABEL_NAMES if name in lower]
     last = reversed(range(len(names)))
@@ -142,6 +169,10 @@ def indices(names: Sequence[str], named: bool) -> list[int]:
     """Return the columns that pandas writes for an index: the same rule for every kind of file.
 
     These are called ``__index_level_0__``, or are the first and have no name.
+
+    Args:
+        names: of all columns.
+        named: whether the names are the file's own; without names there is no index.
     """
     return [
         j
@@ -159,7 +190,16 @@ def _about_index(names: Sequence[str], index: Sequence[int]) -> tuple[str, ...]:
 
 
 def place_of(names: Sequence[str], asked: str, path: Path) -> int:
-    """Return the index of a column by its name, or by its number; near names are told."""
+    """Return the number of a column.
+
+    Args:
+        names: of all columns.
+        asked: its name, or its number from 0 (negative from the end).
+        path: the file, for errors.
+
+    Raises:
+        InputError: there is no such column; the sentence has the names near it.
+    """
     if asked in names:
         return list(names).index(asked)
     if _NUMBER.fullmatch(asked) and -len(names) <= int(asked) < len(names):
@@ -172,12 +212,24 @@ def place_of(names: Sequence[str], asked: str, path: Path) -> int:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names for a sentence."""
+    """Return the first names for a sentence.
+
+    Args:
+        names: of all columns.
+    """
     return ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse two columns of one name."""
+    """Refuse two columns of one name.
+
+    Args:
+        names: of all columns.
+        where: what the error calls the table.
+
+    Raises:
+        InputError: there are two.
+    """
     if len(set(names)) == len(names):
         return
     first: dict[str, int] = {}

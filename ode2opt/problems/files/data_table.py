@@ -22,6 +22,10 @@ class DataTable:
     """Rows as read: a matrix, one label each (numbers or words), the columns' names, weights.
 
     Attributes:
+        A: the columns of numbers, dense or sparse.
+        labels: one for each row, numbers or words.
+        columns: the names of the matrix's columns; None where they have none.
+        weights: of the rows; None without weights.
         categories: columns of words beside the matrix.
         words: those that have become columns of the matrix.
         encoding: how columns of the file became those of the matrix; that of words which are still
@@ -83,7 +87,15 @@ def table_of(raw: RawTable, missing: str, among: np.ndarray | None = None) -> Da
 
 
 def part_of(raw: RawTable, missing: str) -> DataTable:
-    """Return a part of a table: cells that are to be filled with means are zeros and ``holes``."""
+    """Return a part of a table: cells that are to be filled with means are zeros and ``holes``.
+
+    Args:
+        raw: as read.
+        missing: what happens to missing cells: "error", "drop" or "mean".
+
+    Raises:
+        InputError: a cell is missing and may not be, or every row has a missing one.
+    """
     raw = settled(raw, missing)
     A, notes, holes, fills = raw.A, raw.notes, None, None
     if missing == "mean":
@@ -130,7 +142,12 @@ def _encoding(raw: RawTable, missing: str, fills: np.ndarray | None) -> TableEnc
 
 
 def with_fills(encoding: TableEncoding, fills: np.ndarray) -> TableEncoding:
-    """Return an encoding with what missing cells of the columns of numbers are replaced by."""
+    """Return an encoding with what missing cells of the columns of numbers are replaced by.
+
+    Args:
+        encoding: without these numbers.
+        fills: one for each column of numbers.
+    """
     if not encoding.columns:
         return replace(encoding, width=len(fills), fills=tuple(fills.tolist()))
     each = zip(encoding.numbers, fills.tolist(), strict=True)
@@ -139,7 +156,13 @@ def with_fills(encoding: TableEncoding, fills: np.ndarray) -> TableEncoding:
 
 
 def with_words(encoding: TableEncoding, words: Words, width: int | None = None) -> TableEncoding:
-    """Return an encoding with the words that columns have in a whole table, and its width."""
+    """Return an encoding with the words that columns have in a whole table.
+
+    Args:
+        encoding: of a part of the table.
+        words: those of each column in all parts.
+        width: the number of columns of the matrix; by default it is counted.
+    """
     worded = [ColumnEncoding(name, "words", known) for name, known in words.items()]
     columns = (*encoding.numbers, *worded)
     if width is None:

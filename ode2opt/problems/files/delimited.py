@@ -43,6 +43,13 @@ def read_csv(path: Path, wanted: Wanted) -> RawTable:
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
     Plain numbers are read by NumPy. Only where a cell is none the whole file is looked through
     cell by cell, to find out which columns have missing cells, decimal commas or words.
+
+    Args:
+        path: the file, which may be compressed.
+        wanted: what is to be read of it.
+
+    Raises:
+        InputError: it is no CSV, or a cell is wrong; the sentence names line and column.
     """
     layout = layout_of(path, wanted)
     layout, columns = _chosen(layout, wanted)

@@ -33,10 +33,11 @@ class EncodedRows:
     Attributes:
         A: the matrix.
         labels: numbers or words as in :class:`DataTable`; None where the file has none, or lacks
-            some of them, which ``partly_labelled`` tells.
+            some of them.
         rows: which rows of the file these are, by number from 0.
         notes: sentences about what was done.
         total: how many rows the file has.
+        partly_labelled: whether the file has labels, but lacks some of them.
     """
 
     A: Array

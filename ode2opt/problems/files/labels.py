@@ -15,6 +15,12 @@ def as_labels(labels: np.ndarray) -> np.ndarray:
     """Return labels as floats where all of them are numbers, else as words, each kept once.
 
     True and false are 1 and 0.
+
+    Args:
+        labels: numbers, texts, bytes or Python objects; None where missing.
+
+    Raises:
+        InputError: they are of another type.
     """
     if labels.dtype.kind not in "fiubSUO":
         raise InputError(f"its labels are of {labels.dtype}, not numbers or words.")
@@ -31,7 +37,11 @@ def as_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def are_truths(labels: Iterable[Any]) -> bool:
-    """Whether labels, each of which is here once or more, are true and false."""
+    """Whether labels are true and false.
+
+    Args:
+        labels: each that occurs, once or more; None is passed over.
+    """
     kinds = {label for label in labels if label is not None}
     return bool(kinds) and truth_values(str(label) for label in kinds) is not None
 

@@ -28,6 +28,10 @@ class TextLayout:
     """A file's columns, what separates them, and how many lines stand before the data.
 
     Attributes:
+        path: the file.
+        names: of all columns; their numbers where the file has no names.
+        delimiter: what separates cells: a comma, a semicolon or a tab.
+        skip: how many lines stand before the data.
         first: the first row of data.
         named: whether names are the file's own.
         notes: sentences about how the first line was taken, where that may be doubted.
@@ -70,13 +74,25 @@ class TextLayout:
             yield self.delimiter * (len(self.names) + 1) if wide else line
 
     def place(self, row: int) -> str:
-        """Return the line of a row, by its number from 0."""
+        """Return what errors call a row: its line.
+
+        Args:
+            row: its number from 0.
+        """
         line = next((line for i, (line, _) in enumerate(self.rows()) if i == row), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
 
 def layout_of(path: Path, wanted: Wanted) -> TextLayout:
-    """Return the layout of a file; an InputError says why it has none."""
+    """Return the layout of a text table.
+
+    Args:
+        path: the file, which may be compressed.
+        wanted: what is to be read of it; names that it knows tell a header.
+
+    Raises:
+        InputError: the file is no table; the sentence says why.
+    """
     layout = _begun(path, wanted)
     return replace(layout, empty=_empty_columns(layout))
 

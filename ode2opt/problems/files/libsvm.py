@@ -20,9 +20,18 @@ MOST_DIGITS = 18  # of an index
 
 
 def read_libsvm(path: Path, wanted: Wanted, n: int | None = None) -> RawTable:
-    """Read LIBSVM text into a CSR matrix of ``n`` columns, by default up to the largest index.
+    """Read LIBSVM text into a CSR matrix.
 
     Indices count from 1, or from 0 where the file has an index 0 or an encoding says so.
+
+    Args:
+        path: the file, which may be compressed.
+        wanted: what is to be read of it; an encoding says how many columns there are.
+        n: the number of columns; by default the largest index.
+
+    Raises:
+        InputError: it is no LIBSVM text, has an index beyond ``n``, or columns are asked for by
+            name.
     """
     zero_based = None
     if isinstance(wanted, Matching):

@@ -21,7 +21,13 @@ from ode2opt.problems.files.columns import (
 
 @dataclass(frozen=True)
 class Matching:
-    """What an encoding needs of a file; see :class:`Wanted`."""
+    """What the encoding of a model needs of a file; see :class:`Wanted`.
+
+    Attributes:
+        encoding: of the model.
+        to_predict: whether labels may be absent; True by default.
+        weights: None: weights are not read.
+    """
 
     encoding: TableEncoding
     to_predict: bool = True
@@ -40,7 +46,16 @@ class Matching:
         return frozenset(self.encoding.header if self.encoding.named else ())
 
     def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Return the places of the encoding's columns: by name, or by position without names."""
+        """Return the places of the encoding's columns: by name, or by position without names.
+
+        Args:
+            names: of all columns of the file, or their numbers.
+            named: whether the names are the file's own.
+            path: the file, for errors.
+
+        Raises:
+            InputError: a column is missing, or without names the number of columns is wrong.
+        """
         if named:
             check_names(names, str(path))
         encoding = self.encoding
@@ -119,7 +134,14 @@ class Matching:
         return Columns(label, own, encoded=encoded, notes=(note,) if named else ())
 
     def check_matrix(self, path: Path) -> None:
-        """Refuse a file whose columns have no names where the model has words."""
+        """Refuse a file whose columns have no names where the model has words.
+
+        Args:
+            path: the file.
+
+        Raises:
+            InputError: the model has words.
+        """
         if self.encoding.worded:
             names = _quoted([column.name for column in self.encoding.worded])
             raise InputError(

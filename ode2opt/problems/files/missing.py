@@ -23,6 +23,9 @@ def settled(raw: RawTable, missing: str) -> RawTable:
     Args:
         raw: the table.
         missing: "error", "drop" or "mean"; with "mean" numbers stay NaN, see :func:`holes_of`.
+
+    Raises:
+        InputError: a cell is missing and may not be, or every row has a missing one.
     """
     numbers = missing != "mean"
     rows = rows_with_missing(raw, numbers)
@@ -40,7 +43,9 @@ def settled(raw: RawTable, missing: str) -> RawTable:
 def rows_with_missing(raw: RawTable, numbers: bool = True) -> np.ndarray:
     """Return which rows have a missing cell, as a mask.
 
-    Without ``numbers`` only words, labels and weights are looked at.
+    Args:
+        raw: the table.
+        numbers: whether cells of numbers count; if not, only words, labels and weights do.
     """
     rows = _missing_numbers(raw.A) if numbers else np.zeros(len(raw), dtype=bool)
     for category in raw.categories.values():
@@ -52,7 +57,11 @@ def rows_with_missing(raw: RawTable, numbers: bool = True) -> np.ndarray:
 
 
 def missing_values(values: np.ndarray) -> np.ndarray:
-    """Return which of labels or weights are missing, as a mask."""
+    """Return which labels or weights are missing, as a mask.
+
+    Args:
+        values: numbers, NaN where missing, or words, None where missing.
+    """
     if values.dtype.kind == "f":
         return np.isnan(values)
     return np.array([value is None for value in values], dtype=bool)
@@ -70,7 +79,13 @@ def _missing_numbers(A: Array) -> np.ndarray:
 
 
 def told_missing(raw: RawTable, row: int, numbers: bool) -> tuple[str, bool]:
-    """Say which cell of a row is missing, and whether it is a number."""
+    """Return in words which cell of a row is missing, and whether it is a number.
+
+    Args:
+        raw: the table.
+        row: the row, from 0, which has a missing cell.
+        numbers: whether cells of numbers count.
+    """
     where = raw.place(row)
     entries = raw.A[[row]]
     if numbers and _missing_numbers(entries).any():
@@ -99,13 +114,22 @@ class Holes:
         return len(self.columns)
 
     def totals(self, A: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of each column of the matrix, and how many cells are not missing."""
+        """Return the sum of each column of the matrix, and how many of its cells are not missing.
+
+        Args:
+            A: the matrix, with zeros in the holes.
+        """
         rows, columns = A.shape
         sums = np.asarray(A.sum(axis=0), dtype=np.float64).reshape(-1)
         return sums, rows - np.bincount(self.columns, minlength=columns)
 
     def filled(self, A: Array, fills: np.ndarray) -> Array:
-        """Return the matrix with each missing cell replaced by what its column is filled with."""
+        """Return the matrix with its missing cells filled.
+
+        Args:
+            A: the matrix, with zeros in the holes.
+            fills: one number for each column.
+        """
         if not len(self):
             return A
         A = A.copy()
@@ -114,7 +138,11 @@ class Holes:
 
 
 def holes_of(A: Array) -> tuple[Array, Holes]:
-    """Return a matrix with zeros where it is NaN, and where that is."""
+    """Return a matrix with zeros where it is NaN, and where that is.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+    """
     if is_sparse(A):
         at: tuple[np.ndarray, ...] = (np.flatnonzero(np.isnan(A.data)),)
         holes = Holes(at, A.indices[at[0]])
@@ -125,7 +153,16 @@ def holes_of(A: Array) -> tuple[Array, Holes]:
 
 
 def means(sums: np.ndarray, counts: np.ndarray, called: Callable[[int], str]) -> np.ndarray:
-    """Return the means of columns; ``called`` is what errors call a column."""
+    """Return the means of columns.
+
+    Args:
+        sums: of the cells of each column.
+        counts: how many cells of each column are not missing.
+        called: what errors call a column, by its number.
+
+    Raises:
+        InputError: a column has no value, or no finite mean.
+    """
     if not np.all(counts):
         column = called(int(np.argmin(counts)))
         raise InputError(f"{column} has no value in any row: leave it out with --drop.")

@@ -28,8 +28,12 @@ def read_parquet(path: Path, wanted: Wanted, group: int | None = None) -> RawTab
 
     Args:
         path: the file.
-        wanted: which of its columns are read.
+        wanted: what is to be read of it.
         group: the row group to read; all by default.
+
+    Raises:
+        InputError: it is no Parquet file, or a column is neither of numbers nor of words.
+        MissingDependencyError: pyarrow is not installed.
     """
     with _opened(path) as file:
         about = file.metadata
@@ -128,7 +132,11 @@ class _Columns:
 
 
 def row_groups(path: Path) -> list[int]:
-    """Return the bytes of each row group; nothing but the file's last lines is read."""
+    """Return the bytes of each row group; nothing but the file's footer is read.
+
+    Args:
+        path: the file.
+    """
     with _opened(path) as file:
         about = file.metadata
         return [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]

@@ -25,8 +25,10 @@ class RawTable:
         labels: floats (NaN where missing) or words (None where missing); None without labels.
         weights: of the rows, NaN where missing.
         place: the names of rows in errors.
-        header: all columns of the file; ``named`` tells whether they have names.
-        label, weighed: the names of labels and weights.
+        header: all columns of the file.
+        named: whether the header's names are the file's own.
+        label: the name of the label column.
+        weighed: the name of the column of weights.
         truths: whether the labels were true and false.
         decimal: the decimal sign.
         zero_based: whether indices count from 0.
@@ -56,7 +58,11 @@ class RawTable:
         return int(self.A.shape[0])
 
     def take(self, kept: np.ndarray) -> RawTable:
-        """Return some of the rows, by a mask."""
+        """Return some of the rows.
+
+        Args:
+            kept: a mask of them.
+        """
         rows = np.flatnonzero(kept)
         return replace(
             self,
@@ -78,7 +84,11 @@ class RawTable:
         )
 
     def column(self, j: int) -> str:
-        """Return what errors call a column of numbers."""
+        """Return what errors call a column of numbers.
+
+        Args:
+            j: its number from 0.
+        """
         return f"column {j} (counted from 0)" if self.names is None else f"column '{self.names[j]}'"
 
 

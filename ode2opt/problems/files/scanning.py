@@ -23,7 +23,14 @@ from ode2opt.problems.files.layout import TextLayout
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """What columns hold: plain numbers, numbers that NumPy cannot read alone, or words."""
+    """What columns hold: plain numbers, numbers that NumPy cannot read alone, or words.
+
+    Attributes:
+        decimal: the decimal sign.
+        plain: the columns of plain numbers.
+        odd: the columns of numbers with decimal commas or missing cells.
+        words: the columns of words.
+    """
 
     decimal: str = "."
     plain: list[int] = field(default_factory=list)
@@ -41,7 +48,7 @@ _Seen = dict[str, _Cell]
 
 
 def scanned(layout: TextLayout, columns: Sequence[int], decimal: str | None) -> ColumnKinds:
-    """Return what columns hold; a cell that does not go with those above it is an InputError.
+    """Return what columns hold, by looking at every cell.
 
     Numbers have decimal commas if the user says so, or if cells are not separated by commas and
     the cells of some column are numbers with and only with decimal commas.
@@ -50,6 +57,9 @@ def scanned(layout: TextLayout, columns: Sequence[int], decimal: str | None) -> 
         layout: of the file.
         columns: those to look at.
         decimal: the decimal sign, None where it is to be found out.
+
+    Raises:
+        InputError: a cell does not go with those above it.
     """
     seen: dict[int, _Seen] = {j: {} for j in columns}
     try:
@@ -146,7 +156,12 @@ def _check_length(layout: TextLayout, line: int, row: Sequence[str]) -> None:
 
 
 def first_fault(layout: TextLayout, parsers: Mapping[int, CellParser]) -> InputError:
-    """Return the error of the first cell that its column's parser refuses, or of a short line."""
+    """Return the error of the first cell that its column's parser refuses, or of a short line.
+
+    Args:
+        layout: of the file.
+        parsers: of columns, by number; others hold plain numbers.
+    """
     every = {j: parsers.get(j, NumberParser()) for j in range(len(layout.names))}
     used = {j: parser for j, parser in every.items() if not isinstance(parser, IgnoredParser)}
     try:

@@ -10,6 +10,14 @@ SURE_COLUMNS = 2**21  # that any file may have; one of more bytes as many as it 
 
 
 def check_columns(count: int, path: Path) -> None:
-    """Refuse more columns than a file of this size can mean: each costs memory in a solve."""
+    """Refuse more columns than a file of this size can mean: each costs memory in a solve.
+
+    Args:
+        count: the number of columns.
+        path: the file.
+
+    Raises:
+        InputError: there are more than two million, and more than the file has bytes.
+    """
     if count > max(SURE_COLUMNS, path.stat().st_size):
         raise InputError(f"{path} has an index of {count:,}: more columns than can be meant.")

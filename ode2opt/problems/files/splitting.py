@@ -18,13 +18,13 @@ def read_split(
 ) -> tuple[DataTable, EncodedRows]:
     """Read a file and hold rows back.
 
-    What is learned of rows, words and means for missing cells, is learned of the others alone.
-    Words that only rows held back have count as none.
+    What is learned from rows, words and means for missing cells, is learned from the others alone.
+    A word that only rows held back have counts as none of the words.
 
     Args:
         path: a file of any kind.
         held_back: gives a mask of the rows to hold back, for their labels.
-        reading: the options of :func:`ode2opt.problems.read_table`.
+        **reading: the options of :func:`ode2opt.problems.read_table`.
 
     Returns:
         The rows to fit to, and those held back as the encoding of the first ones has them.

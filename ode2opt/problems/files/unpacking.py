@@ -17,17 +17,33 @@ FREE = 2**24  # and so many bytes more
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the name says that a file is compressed."""
+    """Whether the name says that a file is compressed.
+
+    Args:
+        path: the file.
+    """
     return path.suffix.lower() in PACKED
 
 
 def largest_content(path: Path) -> int:
-    """Return how many bytes a file may unpack to: what holds more was made to fill the memory."""
+    """Return how many bytes a file may unpack to: what holds more was made to fill the memory.
+
+    Args:
+        path: the file.
+    """
     return MOST_TIMES * path.stat().st_size + FREE
 
 
 def check_content(path: Path, size: int) -> None:
-    """Refuse a file that says that it holds far more than its own size."""
+    """Refuse a file that says that it holds far more than its own size.
+
+    Args:
+        path: the file.
+        size: how many bytes it unpacks to.
+
+    Raises:
+        InputError: that is more than 100 times its size and 16 MiB.
+    """
     if size > largest_content(path):
         raise InputError(
             f"{path} unpacks to more than {MOST_TIMES} times its size: if it is meant, save it "
@@ -70,11 +86,26 @@ class _Content(io.RawIOBase):
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open plain or compressed bytes."""
+    """Open a plain or compressed file for reading bytes.
+
+    Args:
+        path: the file; .gz and .bz2 are unpacked.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     return io.BufferedReader(_Content(path), 2**16)
 
 
 def open_text(path: Path, errors: str = "strict") -> IO[str]:
-    """Open plain or compressed text in UTF-8, without a byte-order mark."""
+    """Open a plain or compressed file for reading UTF-8 text, without a byte-order mark.
+
+    Args:
+        path: the file; .gz and .bz2 are unpacked.
+        errors: what happens to bytes that are no UTF-8, as for :func:`open`.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     stream = cast(io.BufferedReader, open_bytes(path))
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
