@@ -6,7 +6,7 @@ It also refuses a page that lost a formula's asterisk (f*, x*) or an inner produ
 import re
 from html.parser import HTMLParser
 
-from ode2opt.learning.options import About, declared
+from ode2opt.learning.options import OptionInfo, declared
 from ode2opt.learning.registry import TARGETS
 
 ROLE = re.compile(r":(?:class|func|meth):<code>(?:ode2opt\.(?:\w+\.)*)?([\w.]+)</code>")
@@ -78,7 +78,7 @@ def _options() -> str:
     return "\n".join(lines)
 
 
-def _cell(default: object, about: About) -> str:
+def _cell(default: object, about: OptionInfo) -> str:
     """Return a default in bold, and what else there is."""
     shown = "by rule" if default is None else f"**{default}**"
     if about.choices is not None:

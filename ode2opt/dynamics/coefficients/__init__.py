@@ -42,7 +42,7 @@ def restored(
 
     Args:
         kind: a name in ``COEFFICIENTS``.
-        settings: the value of :attr:`Coefficients.settings`.
+        settings: the value of ``Coefficients.settings``.
         parameters: the value of :meth:`Coefficients.parameters`.
 
     Raises:

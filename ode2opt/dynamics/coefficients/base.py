@@ -112,7 +112,7 @@ class Coefficients(eqx.Module):
         """Return coefficients of a given shape, whose parameters are to be filled in.
 
         Args:
-            **settings: the value of :attr:`settings`.
+            **settings: the value of ``settings``.
         """
         return cls(**settings)
 
