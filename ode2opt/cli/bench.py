@@ -134,7 +134,7 @@ def bench(
     if as_they_are:
         document["as_they_are"] = as_they_are
     if json_file != "-":
-        from ode2opt.study.terminal_tables import benchmark_table, earned_words
+        from ode2opt.study.terminal_tables import benchmark_table, payback_sentences
 
         title = (
             f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "
@@ -145,7 +145,7 @@ def bench(
         for sentence in (
             *_without_relay(as_they_are),
             *_away(settings.learned, family),
-            *earned_words(benchmark.statistics()),
+            *payback_sentences(benchmark.statistics()),
             *filter(None, [benchmark.disturbance()]),
         ):
             say(sentence)

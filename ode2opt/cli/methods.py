@@ -169,9 +169,11 @@ def _short(value: Any) -> str:
 
 def _flat(about: dict[str, Any]) -> dict[str, str]:
     """Return provenance, certificate and statistics with a line for each field but curves."""
+    from ode2opt.learning.comparison import without_curves
+
+    about = about | {"statistics": without_curves(about["statistics"])}
     return {
         f"{part}: {key}": str(value)
         for part in ("provenance", "certificate", "statistics")
         for key, value in about[part].items()
-        if key != "courses"
     }

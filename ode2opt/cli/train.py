@@ -63,8 +63,8 @@ RUN_FILES = ("config.json", "metrics.jsonl", "choice.json", "method.safetensors"
 SHARING = "Who works on it"
 SAME = ("jax", "jaxlib", "numpy", "equinox")  # packages whose versions decide what is learned
 
-Target = choice_of("Target", TARGETS)
-TargetOption: Any = Annotated[Target, typer.Option(help="Whose stopping time is minimised.")]
+TargetChoice = choice_of("Target", TARGETS)
+TargetOption: Any = Annotated[TargetChoice, typer.Option(help="Whose stopping time is minimised.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -89,7 +89,7 @@ MemoryOption = Annotated[
 ]
 OWN = options_of(TARGETS)
 OTHERS = [
-    Shown("target", TargetOption, Target(DEFAULT), MAIN_PANEL),
+    Shown("target", TargetOption, TargetChoice(DEFAULT), MAIN_PANEL),
     Shown("out_dir", OutOption, None, MAIN_PANEL),
     Shown("resume", ResumeOption, False, MAIN_PANEL),
     Shown("split", SplitOption, None, PROBLEMS_PANEL),
@@ -196,7 +196,7 @@ def train(
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.comparison_sentence(method.statistics["fresh"]))
-    found = {name: value for name, value in method.statistics.items() if name != "courses"}
+    found = comparison.without_curves(method.statistics)
     write_json({"run": str(folder), "horizon": method.horizon} | found, json_file)
 
 

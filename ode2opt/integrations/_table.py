@@ -1,4 +1,4 @@
-"""A method as the loops of other libraries run it: a table, what it is divided by, a metric."""
+"""A learned table as the loops of other libraries run it: with a scale and a preconditioner."""
 
 from __future__ import annotations
 
@@ -14,14 +14,27 @@ from ode2opt.solvers.metric import Metric
 
 
 class ScaledTable(NamedTuple):
-    """A table for curvature 1, the curvature to divide it by, and the metric it runs in."""
+    """A table with what it needs to run.
+
+    Attributes:
+        schedule: the table for curvature 1.
+        scale: the curvature to divide it by.
+        metric: the preconditioner, None for none.
+    """
 
     schedule: Schedule
     scale: float
     metric: Metric | None
 
     def check_size(self, n: int) -> None:
-        """Refuse parameters of another number than the metric's."""
+        """Refuse parameters whose number is not the preconditioner's.
+
+        Args:
+            n: how many numbers the parameters have.
+
+        Raises:
+            InputError: naming both numbers.
+        """
         if self.metric is not None and n != self.metric.n:
             raise InputError(
                 f"The method is for {many(self.metric.n, 'variable')}; "
@@ -30,7 +43,16 @@ class ScaledTable(NamedTuple):
 
 
 def table_of(method: str | Path | Method | Schedule, scale: float | None) -> ScaledTable:
-    """Return the table of a method, scaled as its family is, or of a schedule, as it is."""
+    """Return the table of a method or of a schedule.
+
+    Args:
+        method: a learned method with a table: its name, the ``Path`` of its file or a ``Method``;
+            or a schedule.
+        scale: the curvature to divide by; None takes the method's own, and 1 for a schedule.
+
+    Raises:
+        InputError: if the method is scaled at each start and ``scale`` is None.
+    """
     method = learned_or_table(method)
     if scale is not None:
         scale = as_positive(scale, "scale")

@@ -26,10 +26,20 @@ COLUMNS = 20  # variables of the example where the method takes any number
 
 
 def to_c(method: Method, name: str) -> dict[str, str]:
-    """Return a header and an example program by their file names.
+    """Return a C header with the method, and an example program.
 
-    The header has the table, the metric, and a loop that calls back for gradients and has the
-    guard's blow-up test; C99, no allocation (docs/tutorials/production.md).
+    The header has the table, the preconditioner, and a loop that calls back for gradients and has
+    the guard's blow-up test; C99, no allocation (docs/tutorials/production.md).
+
+    Args:
+        method: a method with a table.
+        name: the method's name, from which names in C are made.
+
+    Returns:
+        The texts of both files by their names.
+
+    Raises:
+        InputError: for an instant method, which has no table.
     """
     words = _words(method, name)
     header, example = (_filled(file, words) for file in ("method.h", "example.c"))
@@ -37,7 +47,11 @@ def to_c(method: Method, name: str) -> dict[str, str]:
 
 
 def to_json(method: Method) -> str:
-    """Return all that the method's file has, in one JSON document."""
+    """Return all that the method's file has, in one JSON document.
+
+    Args:
+        method: a method with a table.
+    """
     method.table()
     arrays, about = method.described()
     document = about | {"arrays": {name: values.tolist() for name, values in arrays.items()}}
@@ -45,7 +59,11 @@ def to_json(method: Method) -> str:
 
 
 def to_csv(method: Method) -> str:
-    """Return the table alone: k, a, c, d for curvature 1."""
+    """Return the table alone as CSV: k, a, c and d, for curvature 1.
+
+    Args:
+        method: a method with a table.
+    """
     rows = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.table().rows()))
     return "\n".join(["k,a,c,d", *rows]) + "\n"
 

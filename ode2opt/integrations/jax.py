@@ -179,9 +179,12 @@ def solve_all(
     """Solve a batch of problems of one kind and shape, as :func:`solve` does each of them.
 
     Args:
+        method: as in :func:`solve`.
         problems: a list, or what ``stack`` made of it, which takes half as long as the solving.
         x0: one start for all or one for each.
-        method, tol, max_iter, fallback: as in :func:`solve`.
+        tol: as in :func:`solve`.
+        max_iter: as in :func:`solve`.
+        fallback: as in :func:`solve`.
 
     Returns:
         A ``Solution`` whose fields have a leading axis. A problem that is stopped by the guard

@@ -1,8 +1,8 @@
-"""Who goes on inside a compiled solve: Nesterov's method with backtracking and restart.
+"""The fallback of a compiled solve: Nesterov's method with backtracking and restart.
 
-Point for point it is ``ode2opt.solvers.fallback``, the method with the proof (docs/mathematics.md,
-section 11): steps, momentum and restarts are the same. What is left out is the search for negative
-curvature, so that a function that is not convex is not told.
+It makes the steps of ``ode2opt.solvers.fallback``, the method with the proof (docs/mathematics.md,
+section 11). It does not search for negative curvature, so that a function that is not convex goes
+unnoticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from ode2opt.solvers.run import PROGRESS, ROUNDING
 
 
 class TracedPoint(NamedTuple):
-    """A point that was evaluated."""
+    """A point that was evaluated.
+
+    Attributes:
+        x: the point.
+        value: f there.
+        g: the gradient there.
+        norm: its Euclidean norm.
+    """
 
     x: Array
     value: Array
@@ -30,8 +37,14 @@ class TracedPoint(NamedTuple):
     norm: Array
 
 
-class Still(NamedTuple):
-    """The least value and norm of all restarts, and how many of late have lowered neither."""
+class RestartProgress(NamedTuple):
+    """Counts restarts without progress.
+
+    Attributes:
+        value: the least value of all restarts.
+        norm: the least gradient norm of all restarts.
+        restarts: how many in a row have lowered neither.
+    """
 
     value: Array
     norm: Array
@@ -43,10 +56,14 @@ class Descent(NamedTuple):
 
     Attributes:
         k: trials made, of two gradients each.
-        x, previous: where the next step begins, and where the last one began.
-        t, L: the momentum's number and the curvature of the last step.
-        trial, trials: the L to try next, and how many this step has tried.
-        lowest, least: the lowest point since the last restart, and the least value.
+        x: where the next step begins.
+        previous: where the last step began.
+        t: the number that the momentum is made of.
+        L: the curvature of the last step.
+        trial: the curvature to try next.
+        trials: how many curvatures this step has tried.
+        lowest: the lowest point since the last restart.
+        least: the least value since then.
         best: the point with the smallest gradient norm.
         still: tells when restarts lead nowhere.
         stalled: whether no further progress is possible at this precision.
@@ -62,17 +79,27 @@ class Descent(NamedTuple):
     lowest: TracedPoint
     least: Array
     best: TracedPoint
-    still: Still
+    still: RestartProgress
     stalled: Array
 
 
 def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
-    """Go on from ``x`` until a gradient norm is at most ``tol``, or after ``most`` trials."""
+    """Run Nesterov's method until a gradient norm is at most ``tol``.
+
+    Args:
+        problem: on JAX arrays.
+        x: where to start.
+        tol: the gradient norm to reach.
+        most: the largest number of trials, of two gradients each.
+
+    Returns:
+        The descent at its end; ``best`` is the point to take.
+    """
     here = _evaluated(problem, x)
     L, zero, infinity = _probe(problem, here), jnp.asarray(0), jnp.asarray(jnp.inf)
     first = Descent(
         zero, x, x, jnp.asarray(0.0), L, RELAX * L, zero, here, here.value, here,
-        Still(infinity, infinity, zero), jnp.asarray(False),
+        RestartProgress(infinity, infinity, zero), jnp.asarray(False),
     )  # fmt: skip
 
     def goes_on(state: Descent) -> Array:
@@ -84,8 +111,13 @@ def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
 def lower(problem: Problem, best: Array, start: Array) -> Array:
     """Return the best point, or the start where its value is lower, as the guard does.
 
-    Where the gradient at the best point says that a convex function is not lower at the start,
-    values are not compared.
+    Values are compared only where the gradient at the best point allows a lower start: a convex f
+    has f(start) >= f(best) + <g(best), start - best>.
+
+    Args:
+        problem: on JAX arrays.
+        best: the point with the smallest gradient norm.
+        start: the start of the solve.
     """
     there = _evaluated(problem, best)
     known = there.g @ (start - best) >= 0
@@ -93,7 +125,7 @@ def lower(problem: Problem, best: Array, start: Array) -> Array:
 
 
 def _tried(problem: Problem, tol: Array, state: Descent) -> Descent:
-    """Make a step of 1/L, or come back with a larger L."""
+    """Make a step of length 1/L, or come back with a larger L."""
     L = state.trial
     t = (1 + jnp.sqrt(1 + 4 * (L / state.L) * state.t**2)) / 2
     momentum = jnp.maximum(state.t - 1, 0) / t
@@ -134,11 +166,13 @@ def _moved(state: Descent, new: TracedPoint, t: Array, uphill: Array) -> Descent
     return _chosen(uphill, again, made)
 
 
-def _seen(still: Still, here: TracedPoint) -> Still:
+def _seen(still: RestartProgress, here: TracedPoint) -> RestartProgress:
     """Count a restart that has lowered neither the value nor, by a tenth, the gradient norm."""
     better = (here.value < still.value) | (here.norm < PROGRESS * still.norm)
     count = jnp.where(better, 0, still.restarts + 1)
-    return Still(jnp.minimum(here.value, still.value), jnp.minimum(here.norm, still.norm), count)
+    return RestartProgress(
+        jnp.minimum(here.value, still.value), jnp.minimum(here.norm, still.norm), count
+    )
 
 
 def _evaluated(problem: Problem, x: Array) -> TracedPoint:
@@ -152,7 +186,7 @@ def _better(new: TracedPoint, best: TracedPoint) -> TracedPoint:
 
 
 def _chosen(first: Array, one: Any, other: Any) -> Any:
-    """Return one of two trees."""
+    """Return the first of two trees where a condition holds, else the second."""
     return jax.tree.map(partial(jnp.where, first), one, other)
 
 
@@ -174,7 +208,11 @@ def _probe(problem: Problem, here: TracedPoint) -> Array:
 
 
 def norm(g: Array) -> Array:
-    """Return the Euclidean norm in lengths of the largest number, as its squares may overflow."""
+    """Return the Euclidean norm of a vector whose squares may overflow.
+
+    Args:
+        g: the vector.
+    """
     largest = jnp.max(jnp.abs(g))
     safe = jnp.where((largest > 0) & (largest < jnp.inf), largest, 1.0)
     return safe * jnp.linalg.norm(g / safe)

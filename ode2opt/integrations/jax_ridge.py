@@ -34,13 +34,29 @@ class Ridged(Problem):
         self.n, self.dtype, self.xp = inner.n, inner.dtype, inner.xp
 
     def value(self, x: Array) -> Array:
+        """Return f(x) + l2/2 |x|^2.
+
+        Args:
+            x: the point.
+        """
         own = x[: self.penalised]
         return self.inner.value(x) + 0.5 * self.l2 * (own @ own)
 
     def gradient(self, x: Array) -> Array:
+        """Return the gradient at a point.
+
+        Args:
+            x: the point.
+        """
         return self.inner.gradient(x) + self._penalty(x)
 
     def hvp(self, x: Array, v: Array) -> Array:
+        """Return the Hessian at a point times a vector.
+
+        Args:
+            x: the point.
+            v: the vector.
+        """
         return self.inner.hvp(x, v) + self._penalty(v)
 
     def _penalty(self, v: Array) -> Array:

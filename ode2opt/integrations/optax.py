@@ -23,7 +23,12 @@ Tree = Any
 
 
 class EigacState(NamedTuple):
-    """How many updates were made, and u, the velocity times the step."""
+    """The state of the transformation.
+
+    Attributes:
+        count: how many updates were made.
+        u: the velocity times the step, a tree like the parameters.
+    """
 
     count: Array
     u: Tree

@@ -71,7 +71,11 @@ class Eigac(torch.optim.Optimizer):
         self._table.check_size(sum(param.numel() for param in self._params()))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group, with a ``scale`` of its own if it has one; it begins at the first row."""
+        """Add a group of parameters; it starts at the first row of the table.
+
+        Args:
+            param_group: as torch takes it, with a ``scale`` of its own if it is to have one.
+        """
         if "scale" in param_group:
             as_positive(param_group["scale"], "scale")
         super().add_param_group(param_group)
@@ -83,7 +87,18 @@ class Eigac(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one iteration; returns what ``closure``, which computes gradients anew, returns."""
+        """Make one iteration.
+
+        Args:
+            closure: computes the loss and its gradients anew; None (the default) takes the
+                gradients that are there.
+
+        Returns:
+            What ``closure`` returned, None without one.
+
+        Raises:
+            DivergedError: if a gradient is not finite; the parameters have not moved.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():

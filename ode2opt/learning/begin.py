@@ -12,7 +12,7 @@ from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
-from ode2opt.learning.run import Callback, LearningRun, Log
+from ode2opt.learning.run import LearningRun, Log, TrainingCallback
 from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.instant_run import InstantRun
 from ode2opt.learning.sequence.options import SequenceOptions
@@ -32,7 +32,7 @@ def learn(
     memory: Memory | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    callback: Callback | None = None,
+    callback: TrainingCallback | None = None,
     helpers: Helpers = ALONE,
     **options: Any,
 ) -> Method:

@@ -18,6 +18,7 @@ from ode2opt.threads import one_thread
 BASELINES: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
 MOST_POINTS = 100  # of a curve
+CURVES = "courses"  # the field of a method's statistics with its gradient curves
 SAME_RATIO = 1.05  # a ratio up to which numbers count as the same
 
 
@@ -117,6 +118,15 @@ def gradient_curves(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
         For each name the lists ``calls`` and ``norms``, at no more than 100 iterations.
     """
     return {name: _curve(each[0]) for name, each in found.items()}
+
+
+def without_curves(statistics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method's statistics without its gradient curves, which are too long to print.
+
+    Args:
+        statistics: of a method.
+    """
+    return {name: value for name, value in statistics.items() if name != CURVES}
 
 
 def _curve(result: Result) -> dict[str, list[float]]:

@@ -52,7 +52,7 @@ class TrainingStep:
     steps: int
 
 
-Callback = Callable[[TrainingStep], object]
+TrainingCallback = Callable[[TrainingStep], object]
 
 
 class LearningRun(ABC, Generic[OptionsT]):
@@ -104,7 +104,7 @@ class LearningRun(ABC, Generic[OptionsT]):
     def _set_up(self, memory: Memory | None) -> None:
         """Prepare what the run needs; what takes long is told to ``self.log``."""
 
-    def run(self, callback: Callback | None = None) -> Method:
+    def run(self, callback: TrainingCallback | None = None) -> Method:
         """Run to the end, to Ctrl-C, or until the callback returns true.
 
         The folder is locked meanwhile. Linear algebra has one thread, so that what is learned does
@@ -126,7 +126,7 @@ class LearningRun(ABC, Generic[OptionsT]):
                 self.directory.release()
 
     @abstractmethod
-    def _run(self, callback: Callback | None) -> Method:
+    def _run(self, callback: TrainingCallback | None) -> Method:
         """Run to the end, and return the method."""
 
     @contextmanager
@@ -160,7 +160,7 @@ class LearningRun(ABC, Generic[OptionsT]):
             | {
                 "test": tested,
                 "fresh": comparison.summary(found),
-                "courses": comparison.gradient_curves(found),
+                comparison.CURVES: comparison.gradient_curves(found),
             }
         )
 

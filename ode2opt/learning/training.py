@@ -21,9 +21,9 @@ from ode2opt.learning.protocol import TEST, InstanceT, TrainingPlan, Tree
 from ode2opt.learning.run import (
     NO_VIOLATIONS,
     TEST_PROBLEMS,
-    Callback,
     LearningRun,
     Log,
+    TrainingCallback,
     TrainingStep,
 )
 from ode2opt.learning.run_directory import Position
@@ -142,7 +142,7 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         number = len(self.position.prices)
         return number if number < len(self.plan.restarts) else None
 
-    def _run(self, callback: Callback | None) -> Method:
+    def _run(self, callback: TrainingCallback | None) -> Method:
         """Train to the end, or until the callback returns true; return the best method."""
         board = TensorBoard(self.directory, self.position.done)
         try:

@@ -29,8 +29,8 @@ from ode2opt.study.pool import Pool, Processes
 from ode2opt.threads import one_thread
 
 MEMORY = "memory"
-YARDSTICKS = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
-CALM = 0.8  # the share of a processor below which seconds are called disturbed
+TRAINING_BASELINES = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
+LEAST_PROCESSOR_SHARE = 0.8  # the share of a processor below which seconds are called disturbed
 SMALLEST_NORM = 1e-300  # what a gradient of zero is taken for: it still has a logarithm
 
 
@@ -38,8 +38,16 @@ SMALLEST_NORM = 1e-300  # what a gradient of zero is taken for: it still has a l
 class Outcome:
     """One method on one instance.
 
-    ``measure`` is the logarithm of the last gradient norm, or of the rounding of the first one,
-    which is what ``at_rounding`` says.
+    Attributes:
+        measure: log10 of the last gradient norm, or of the rounding of the first one where the last
+            is below it.
+        complexity: the first iteration at the tolerance, or ``max_iter``.
+        oracle_calls: until the tolerance, or in all; set-up included.
+        seconds: likewise.
+        reached: whether the tolerance was reached.
+        diverged: whether the last gradient norm is infinite or larger than the first.
+        handed_over: whether another stage took over before the tolerance.
+        at_rounding: whether ``measure`` is that of the rounding; False by default.
     """
 
     measure: float
@@ -54,19 +62,28 @@ class Outcome:
 
 @dataclass
 class Clock:
-    """Seconds that went by, and seconds of the processor in them."""
+    """Measures how much of its time a computation had a processor.
+
+    Attributes:
+        wall: seconds that went by, 0 at first.
+        processor: seconds of the processor in them, 0 at first.
+    """
 
     wall: float = 0.0
     processor: float = 0.0
 
     def add(self, other: Clock) -> None:
-        """Add what another clock has seen."""
+        """Add the times of another clock.
+
+        Args:
+            other: the other clock.
+        """
         self.wall += other.wall
         self.processor += other.processor
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let the clock run."""
+        """Let the clock run inside a ``with`` block."""
         wall, processor = time.perf_counter(), time.thread_time()
         yield
         self.add(Clock(time.perf_counter() - wall, time.thread_time() - processor))
@@ -77,10 +94,21 @@ Measured = tuple[dict[str, Outcome], Clock]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a benchmark is run with: built-in methods by name, and learned ones under theirs.
+    """What a benchmark is run with.
 
-    ``handover`` is that of :func:`ode2opt.solve`, but "relay" may be asked of any methods: those
-    without a table run under the guard, as they are (see :meth:`handovers`).
+    Attributes:
+        methods: built-in methods by name; "memory" solves the instances in order with one memory.
+        learned: learned methods by the names they are shown under; none by default.
+        instances: test problems; 1 or more, 100 by default.
+        tol: the gradient norm to reach; positive, 3e-4 by default.
+        max_iter: iterations of a run; 1 or more, 500 by default.
+        seed: drives which rows make a problem; 0 or more, 0 by default.
+        handover: "guard" (the default), "none" or "relay", as in :func:`ode2opt.solve`; methods
+            without a table run under the guard where "relay" is asked for.
+        jobs: processes; 1 or more, 2 by default.
+
+    Raises:
+        InputError: for unknown or repeated methods, or a number out of range.
     """
 
     methods: tuple[str, ...]
@@ -108,7 +136,7 @@ class Settings:
             raise unknown_name("handover", str(self.handover), HANDOVERS)
 
     def handovers(self) -> dict[str, str]:
-        """Return what each method is run with: the handover asked for, or guard for a relay."""
+        """Return the handover of each method: the one asked for, or "guard" instead of a relay."""
         if self.handover != "relay":
             return dict.fromkeys(self.names, self.handover)
         tables = {name for name in self.alone if runs_a_table(built_in(name))}
@@ -117,7 +145,7 @@ class Settings:
 
     @property
     def alone(self) -> tuple[str, ...]:
-        """The built-in methods for which each instance is a problem of its own."""
+        """The built-in methods that solve each instance by itself."""
         return tuple(name for name in self.methods if name != MEMORY)
 
     @property
@@ -128,9 +156,12 @@ class Settings:
 
 @dataclass
 class Benchmark:
-    """The outcomes so far, by method, one for each instance.
+    """The outcomes of a benchmark so far.
 
-    ``clock`` tells the seconds that went by in all solves, and in how many of them they computed.
+    Attributes:
+        settings: what it is run with.
+        outcomes: by method, one for each instance; empty at first.
+        clock: seconds of all solves, and of the processor in them.
     """
 
     settings: Settings
@@ -143,9 +174,12 @@ class Benchmark:
         return len(next(iter(self.outcomes.values()), []))
 
     def disturbance(self) -> str | None:
-        """Say that the seconds are not to be trusted: solves had to wait for a processor."""
+        """Return a sentence that seconds are not to be trusted, None where they are.
+
+        They are not where solves had a processor for less than 80% of their time.
+        """
         share = self.clock.processor / self.clock.wall if self.clock.wall else 1.0
-        if share >= CALM:
+        if share >= LEAST_PROCESSOR_SHARE:
             return None
         return (
             f"The timing is disturbed: solves had a processor for {share:.0%} of their seconds; "
@@ -156,27 +190,27 @@ class Benchmark:
         """Return the numbers of ``bench --json`` for each method.
 
         Standard deviations are those of the sample. A measure is not below the rounding of the
-        first gradient norm: ``measure_at_rounding`` counts where the last norm was. Where the
-        tolerance was not reached, complexity is the cap and calls and seconds are those of the
-        whole run. ``earned_back``
-        says of a learned method, for each of lbfgs, auto and memory that ran too, after how many
-        solves it has saved the seconds of its training; None is never.
+        first gradient norm; ``measure_at_rounding`` counts the instances where the last norm is.
+        Where the tolerance was not reached, complexity is ``max_iter``, and calls and seconds are
+        those of the whole run. For a learned method ``earned_back`` says after how many solves the
+        seconds of its training are saved, against lbfgs, auto and memory where they ran; None is
+        never.
         """
         found = {name: _statistics(seen) for name, seen in self.outcomes.items() if seen}
         for name, method in self.settings.learned.items():
             spent = method.statistics.get("seconds")
             if name in found and isinstance(spent, float):
                 found[name]["earned_back"] = {
-                    rival: _solves(spent, found[rival], found[name])
-                    for rival in YARDSTICKS
-                    if rival in found
+                    baseline: _solves(spent, found[baseline], found[name])
+                    for baseline in TRAINING_BASELINES
+                    if baseline in found
                 }
         return found
 
 
-def _solves(spent: float, rival: Mapping[str, Any], mine: Mapping[str, Any]) -> int | None:
-    """Return after how many solves the seconds ``spent`` are saved, or None."""
-    saved = rival["seconds_mean"] - mine["seconds_mean"]
+def _solves(spent: float, baseline: Mapping[str, Any], mine: Mapping[str, Any]) -> int | None:
+    """Return after how many solves the seconds ``spent`` are saved, None for never."""
+    saved = baseline["seconds_mean"] - mine["seconds_mean"]
     known = saved > 0 and 0 <= spent / saved < math.inf
     return math.ceil(spent / saved) if known else None
 
@@ -187,10 +221,24 @@ def run_benchmark(
     advance: Callable[[], None] = lambda: None,
     pool: Pool | None = None,
 ) -> Benchmark:
-    """Run every method on every instance; ``advance`` is called after each instance.
+    """Run every method on every instance.
 
-    Instances are solved by a pool, ``settings.jobs`` processes if none is given; outcomes do not
-    depend on it, but for seconds. Ctrl-C ends the benchmark early: what is done is returned.
+    Ctrl-C ends the benchmark early: what is done is returned.
+
+    Args:
+        family: where the instances are drawn from, from its test rows.
+        settings: methods, instances and limits.
+        advance: called after each instance.
+        pool: solves the instances; by default ``settings.jobs`` processes. Only seconds depend on
+            it.
+
+    Returns:
+        The outcomes.
+
+    Examples:
+        >>> settings = Settings(("nag", "lbfgs"), instances=2, jobs=1)
+        >>> run_benchmark(family, settings).statistics()["lbfgs"]["reached"]
+        2
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
     remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []

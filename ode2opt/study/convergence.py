@@ -1,4 +1,4 @@
-"""How gradient norms fell on one fresh problem, as a method file keeps it, for a report."""
+"""A plot of gradient norms on one fresh problem, from the curves that a method file holds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ode2opt.errors import InputError
+from ode2opt.learning.comparison import CURVES
 from ode2opt.schema import read
 from ode2opt.solvers.method_file import Method
 from ode2opt.study.curves import Curve
@@ -15,8 +16,13 @@ from ode2opt.study.run_files import part_of
 
 
 @dataclass(frozen=True)
-class Course:
-    """The gradient norms of a solve, and the oracle calls after which they were met."""
+class GradientCurve:
+    """The gradient norms of a solve.
+
+    Attributes:
+        calls: the oracle calls after which each norm was seen.
+        norms: the norms.
+    """
 
     calls: tuple[float, ...]
     norms: tuple[float, ...]
@@ -35,16 +41,16 @@ def add_convergence(page: Page, file: Path, method: Method, names: Mapping[str, 
         method: the method.
         names: what the plot calls the method and those beside it.
     """
-    if method.statistics.get("courses") is None:
+    if method.statistics.get(CURVES) is None:
         return
-    found = part_of(file, method.statistics, "courses")
-    courses = {name: _course(file, name, found) for name in found}
-    known = [name for name in names if name in courses]
+    found = part_of(file, method.statistics, CURVES)
+    curves = {name: _curve(file, name, found) for name in found}
+    known = [name for name in names if name in curves]
     page.add_plot(
         "Gradient norm on a fresh problem",
         [
-            Curve(names.get(name, name), courses[name].calls, courses[name].norms)
-            for name in (*known, *(name for name in courses if name not in names))
+            Curve(names.get(name, name), curves[name].calls, curves[name].norms)
+            for name in (*known, *(name for name in curves if name not in names))
         ],
         x="oracle calls",
         y="gradient norm",
@@ -55,8 +61,8 @@ def add_convergence(page: Page, file: Path, method: Method, names: Mapping[str, 
     )
 
 
-def _course(file: Path, name: str, found: Mapping[str, object]) -> Course:
+def _curve(file: Path, name: str, found: Mapping[str, object]) -> GradientCurve:
     try:
-        return read(Course, part_of(file, found, name))
+        return read(GradientCurve, part_of(file, found, name))
     except InputError as error:
-        raise InputError(f"{file} is no valid method: its course of {name}: {error}") from None
+        raise InputError(f"{file} is no valid method: its curve of {name}: {error}") from None

@@ -10,17 +10,22 @@ import numpy as np
 
 from ode2opt.errors import InputError
 
-LONGEST = 300  # points of a curve: two for each four pixels of a plot
-ALIKE = 0.01  # curves closer than this part of a plot's height hide each other
+MOST_POINTS = 300  # points of a curve: two for each four pixels of a plot
+HIDING_DISTANCE = 0.01  # curves closer than this part of a plot's height hide each other
 EMPTY, ZERO = NOTHING = ("no value", "0 throughout")  # what is told instead of being drawn
-ROUNDING = 1e-9  # a curve that varies by less, relative to its size, is flat
+FLAT_SPREAD = 1e-9  # a curve that varies by less, relative to its size, is flat
 
 
 class Curve(NamedTuple):
     """A line of a plot.
 
-    Curves of one name look the same on the whole page and share an entry of the legend; curves of
-    one group (by default, of one name) are shown and hidden together.
+    Curves of one name look the same on the whole page and share an entry of the legend.
+
+    Attributes:
+        name: what the legend calls it.
+        x: the horizontal coordinates.
+        y: the heights; a value that is not finite is a gap.
+        group: curves of one group are shown and hidden together; by default those of one name.
     """
 
     name: str
@@ -30,12 +35,12 @@ class Curve(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """What of some curves is drawn: none where none of them varies.
+    """What of some curves is drawn: nothing where none of them varies.
 
     Attributes:
         curves: those to draw, as arrays.
-        hidden: how many of the later ones hide each of them.
-        said: what is not drawn and what is hidden, in words.
+        hidden: for each of them, how many later ones hide it.
+        said: sentences about what is not drawn and what is hidden.
     """
 
     curves: list[Curve]
@@ -49,6 +54,12 @@ def worth_drawing(curves: Sequence[Curve], log: bool) -> Drawing:
     Args:
         curves: the curves of a plot.
         log: whether its heights are logarithmic.
+
+    Returns:
+        What to draw, and what to say instead of it.
+
+    Raises:
+        InputError: for a curve whose x and y have different lengths.
     """
     curves = [_checked(curve) for curve in curves]
     flat = [_flat_words(curve) for curve in curves]
@@ -83,7 +94,7 @@ def _flat_words(curve: Curve) -> str | None:
     least, most = finite.min(), finite.max()
     if least == most == 0:
         return ZERO
-    if len(finite) > 1 and most - least <= ROUNDING * max(abs(least), abs(most)):
+    if len(finite) > 1 and most - least <= FLAT_SPREAD * max(abs(least), abs(most)):
         return f"{most:.6g} throughout"
     return None
 
@@ -99,7 +110,7 @@ def _hidden_by(curves: Sequence[Curve], log: bool) -> list[list[int]]:
     """Return for each curve the later ones that it would be hidden by."""
     heights = [_heights(curve, log) for curve in curves]
     seen = np.concatenate([values[np.isfinite(values)] for values in heights])
-    near = ALIKE * np.ptp(seen) if len(seen) else 0.0
+    near = HIDING_DISTANCE * np.ptp(seen) if len(seen) else 0.0
     return [
         [j for j in range(i + 1, len(curves)) if _alike(curves, heights, i, j, near)]
         for i in range(len(curves))
@@ -120,12 +131,16 @@ def _alike(curves: Sequence[Curve], heights: list[np.ndarray], i: int, j: int, n
 
 
 def thinned(curve: Curve) -> Curve:
-    """Return at most LONGEST points: both ends and the extremes of each stretch, spikes too."""
+    """Return a curve with at most 300 points: both ends, and the extremes of each stretch.
+
+    Args:
+        curve: the curve; a short one is returned as it is.
+    """
     x, y = np.asarray(curve.x), np.asarray(curve.y)
-    if len(x) <= LONGEST:
+    if len(x) <= MOST_POINTS:
         return curve
     kept = [0, len(x) - 1]
-    for part in np.array_split(np.arange(len(x)), LONGEST // 2 - 1):
+    for part in np.array_split(np.arange(len(x)), MOST_POINTS // 2 - 1):
         finite = part[np.isfinite(y[part])]
         if len(finite):
             kept += [finite[y[finite].argmin()], finite[y[finite].argmax()]]
@@ -136,7 +151,11 @@ def thinned(curve: Curve) -> Curve:
 
 
 def plain(values: Sequence[float] | np.ndarray) -> list[float | None]:
-    """Return six digits of each value, None for what is not finite."""
+    """Return six digits of each value, for JSON.
+
+    Args:
+        values: numbers; one that is not finite becomes None.
+    """
     return [
         float(f"{value:.6g}") if math.isfinite(value) else None
         for value in np.asarray(values).tolist()

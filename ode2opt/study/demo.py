@@ -20,8 +20,8 @@ METHODS = ("nag", "eigac-c4", "lbfgs", "lbfgs-scipy", "auto", "memory")
 CURVES = ("gd", "nag", "eigac-c1", "eigac-c4", "lbfgs")
 METHOD_FILE, REPORT_FILE = "method.safetensors", "report.html"
 LEARNED = "learned"
-Watch = tuple[Callable[[Any], None] | None, Callable[[str], None]]
-UNSEEN: Watch = (None, lambda text: None)
+TrainingDisplay = tuple[Callable[[Any], None] | None, Callable[[str], None]]
+UNSEEN: TrainingDisplay = (None, lambda text: None)
 
 
 def demo_family() -> Family:
@@ -50,7 +50,9 @@ def solve_stream() -> dict[str, list[float]]:
 
 def learn_method(
     folder: Path,
-    training: Callable[[str], AbstractContextManager[Watch]] = lambda words: nullcontext(UNSEEN),
+    training: Callable[[str], AbstractContextManager[TrainingDisplay]] = lambda words: nullcontext(
+        UNSEEN
+    ),
     testing: Callable[[], AbstractContextManager[Callable[[], None]]] = lambda: nullcontext(
         lambda: None
     ),

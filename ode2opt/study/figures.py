@@ -1,4 +1,4 @@
-"""Static figures, readable in grey."""
+"""Static figures that can be read in grey."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from ode2opt.errors import InputError, needing
 
 
 def check_figure_file(path: Path) -> str:
-    """Return the format that a figure file's ending asks for, or refuse it."""
+    """Return the format that the ending of a figure file asks for.
+
+    Args:
+        path: the file; without an ending the format is "png".
+
+    Raises:
+        InputError: if matplotlib does not write that format.
+    """
     with needing("study"):
         from matplotlib.backend_bases import FigureCanvasBase
     form, known = path.suffix.lstrip(".") or "png", FigureCanvasBase.get_supported_filetypes()
@@ -23,7 +30,14 @@ def check_figure_file(path: Path) -> str:
 
 
 def certificate_figure(certificate: Certificate) -> Any:
-    """Draw contraction factor, C and |1-B| against k, a line an instance (paper's figure 4)."""
+    """Draw contraction factor, C and |1 - B| over k, a line for each instance (paper's figure 4).
+
+    Args:
+        certificate: with traces.
+
+    Returns:
+        A matplotlib figure.
+    """
     with needing("study"):
         from matplotlib.figure import Figure
     figure = Figure(figsize=(11, 3.4), layout="constrained")

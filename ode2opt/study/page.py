@@ -36,7 +36,17 @@ _NOTHING = ("", "-")
 
 
 class Page:
-    """Collects the parts of a page, from top to bottom; all text is taken as plain text."""
+    """Collects the parts of a page, from top to bottom; all text is taken as plain text.
+
+    Args:
+        title: of the page.
+        subtitle: a sentence below it; none by default.
+
+    Examples:
+        >>> page = Page("A run")
+        >>> page.add_text("It went well.")
+        >>> page.save("report.html")
+    """
 
     def __init__(self, title: str, subtitle: str = "") -> None:
         self._title, self._subtitle = title, subtitle
@@ -49,22 +59,42 @@ class Page:
         self._parts.append((kind, values))
 
     def add_heading(self, text: str) -> None:
-        """Begin a section."""
+        """Begin a section.
+
+        Args:
+            text: its heading.
+        """
         self._add("heading", text=text)
 
     def add_text(self, text: str) -> None:
-        """Add paragraphs; an empty line ends one."""
+        """Add paragraphs.
+
+        Args:
+            text: the paragraphs, with an empty line between them.
+        """
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
         self._add("text", paragraphs=[part for part in paragraphs if part])
 
     def add_facts(self, facts: Mapping[str, str]) -> None:
-        """Add a list of names and values."""
+        """Add a list of names and values.
+
+        Args:
+            facts: the values by name.
+        """
         self._add("facts", pairs=list(facts.items()))
 
     def add_table(self, columns: list[str], rows: list[list[str]], caption: str = "") -> None:
         """Add a table; numbers stand on the right, and a narrow screen scrolls it sideways.
 
-        A row that begins as the row before it belongs to that one.
+        A row whose first cell is that of the row before belongs to that row.
+
+        Args:
+            columns: the names of the columns.
+            rows: the cells of each row, as text.
+            caption: a sentence below the table; none by default.
+
+        Raises:
+            InputError: for a row with more or fewer cells than columns.
         """
         for row in rows:
             if len(row) != len(columns):
@@ -123,11 +153,13 @@ class Page:
             curves: what is in it. A value that is not finite is a gap; of more than 300 points,
                 the extremes of each stretch are kept. A curve of zeros is told, not drawn; one
                 that others hide is drawn wider than they are.
-            x, y: the axes in words.
-            log_x, log_y: whether an axis is logarithmic.
-            threshold: a height to mark by a line across the plot.
-            heights: the part of the y axis to show at first; None shows all.
-            caption: what is below it.
+            x: the horizontal axis in words.
+            y: the vertical axis in words.
+            log_x: whether the horizontal axis is logarithmic; False by default.
+            log_y: whether the vertical axis is logarithmic; False by default.
+            threshold: a height to mark by a line across the plot; none by default.
+            heights: the part of the y axis to show at first; None (the default) shows all.
+            caption: what is below it; nothing by default.
         """
         found = worth_drawing(curves, log_y)
         if not found.curves:
@@ -149,7 +181,7 @@ class Page:
         )
 
     def html(self) -> str:
-        """Return the whole page."""
+        """Return the whole page as HTML."""
         page: str = _template().render(
             title=self._title,
             subtitle=self._subtitle,
@@ -160,7 +192,11 @@ class Page:
         return page
 
     def save(self, path: str | Path) -> None:
-        """Write the page; a crash or a full disk leaves what was there."""
+        """Write the page; a crash or a full disk leaves the old file as it was.
+
+        Args:
+            path: the file.
+        """
         text = self.html().encode()
         write_atomically(Path(path), lambda stream: stream.write(text))
 

@@ -41,8 +41,17 @@ class Path(NamedTuple):
     energy: np.ndarray | None
 
 
-class Ground:
-    """The problem in the method's coordinates x = S y, where flow and sequence run."""
+class MethodCoordinates:
+    """A problem in the coordinates y of a method, x = S y, where flow and sequence run.
+
+    S is the root of the method's preconditioner; without one x = y.
+
+    Args:
+        learned: the method, None for plain coefficients.
+        problem: the problem in its own variables x.
+        x0: the start point there.
+        scale: the curvature that coefficients are divided by.
+    """
 
     def __init__(
         self, learned: Method | None, problem: Problem, x0: np.ndarray, scale: float
@@ -57,7 +66,15 @@ class Ground:
         self.inner = inner
 
     def flow(self, coefficients: Coefficients, times: np.ndarray) -> State:
-        """Return the flow's states at all times."""
+        """Return the states of the flow at given times.
+
+        Args:
+            coefficients: of the inertial system, for curvature 1.
+            times: rising times; the first is the start.
+
+        Raises:
+            Ode2OptError: if the flow cannot be followed to the last time.
+        """
         found = flow(
             coefficients, self.inner, self.y0, t0=times[0], t1=times[-1], ts=times, scale=self.scale
         )
@@ -70,7 +87,12 @@ class Ground:
 
     @double
     def sequence(self, numbers: tuple[Array, Array, Array], h: float) -> State:
-        """Return the iterates and their velocities u/h."""
+        """Return the iterates of EIGAC and their velocities u/h.
+
+        Args:
+            numbers: the columns a, c and d of the table, for curvature 1.
+            h: the step.
+        """
         a, c, d = map(jnp.asarray, numbers)
         scaled = (a / self.scale, c / self.scale, d)
         y, u = _sequence(self.inner, scaled, jnp.asarray(self.y0))
@@ -78,7 +100,11 @@ class Ground:
 
     @double
     def minimum(self, best: np.ndarray) -> Minimum:
-        """Return a minimiser in the method's coordinates, and f there."""
+        """Return a minimiser in the method's coordinates, and f there.
+
+        Args:
+            best: the minimiser in the problem's own variables.
+        """
         y = best if self.S is None else np.linalg.solve(self.S, best)
         return Minimum(jnp.asarray(y), self.outer.value(jnp.asarray(best)))
 
@@ -91,7 +117,15 @@ class Ground:
         times: np.ndarray,
         states: State,
     ) -> Path:
-        """Return states in the problem's coordinates, with what is found there."""
+        """Return states in the problem's own variables, with f, |g| and the Lyapunov function.
+
+        Args:
+            coefficients: of the inertial system.
+            found: the pair (kappa, lam) of the Lyapunov function; None leaves the function out.
+            minimum: a minimiser; None leaves the Lyapunov function out.
+            times: the times of the states.
+            states: in the method's coordinates.
+        """
         x = states.x if self.S is None else states.x @ self.S.T
         fun, norms = map(np.asarray, _measured(self.outer, jnp.asarray(x)))
         if found is None or minimum is None:

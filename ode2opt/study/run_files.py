@@ -1,4 +1,4 @@
-"""What a report reads of a run: a folder that holds one, its metrics, its method's statistics."""
+"""What a report reads of a run: the folder, its metrics, the statistics of its method."""
 
 from __future__ import annotations
 
@@ -15,12 +15,19 @@ from ode2opt.solvers.method_file import Method
 Metrics = list[dict[str, Any]]
 NUMBERS = ("step", "seconds", "stopping_time", "loss", "validation", "P", "Q", "penalty")
 RESTART = "restart"  # has its number in the lines of one, and is None in others
-LEAST = 1e-30
-LEARNED_HERE = "method"  # how a method calls itself in its statistics
+SMALLEST = 1e-30
+OWN_NAME = "method"  # how a method calls itself in its statistics
 
 
 def read_run(directory: RunDirectory) -> dict[str, Any]:
-    """Return the configuration of a folder that holds a run with a method."""
+    """Return the configuration of a run that has a method.
+
+    Args:
+        directory: the run directory.
+
+    Raises:
+        InputError: if the folder holds no run, or one without a method yet.
+    """
     path = directory.path
     if not path.exists():
         raise InputError(f"There is no folder {path}.")
@@ -35,7 +42,16 @@ def read_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def part_of(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an object within a file's document."""
+    """Return an object within a JSON document.
+
+    Args:
+        file: where the document is from, for the message.
+        document: the document.
+        name: the object's name.
+
+    Raises:
+        InputError: if there is no object of that name.
+    """
     part = document.get(name)
     if not isinstance(part, dict):
         raise InputError(f"{file} is damaged: its {name} is {shown(part)}, not an object.")
@@ -43,7 +59,14 @@ def part_of(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any
 
 
 def read_metrics(file: Path) -> Metrics:
-    """Return the lines of metrics.jsonl."""
+    """Return the lines of metrics.jsonl, checked.
+
+    Args:
+        file: the metrics file.
+
+    Raises:
+        InputError: naming the line that is damaged.
+    """
     if not file.is_file():
         raise InputError(f"{file} is missing: the run is not whole.")
     try:
@@ -70,7 +93,14 @@ def _metrics_line(file: Path, number: int, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a method file says of a method beside others (:func:`comparison.summary`)."""
+    """What a method file says of a method and its baselines (``learning.comparison.summary``).
+
+    Attributes:
+        problems: how many problems were solved.
+        reached: by name, how many reached the tolerance.
+        calls: by name, mean oracle calls.
+        seconds: by name, median seconds.
+    """
 
     problems: int
     reached: dict[str, int]
@@ -79,15 +109,27 @@ class Compared:
 
     def __post_init__(self) -> None:
         names = self.reached.keys()
-        if not names == self.calls.keys() == self.seconds.keys() or LEARNED_HERE not in names:
+        if not names == self.calls.keys() == self.seconds.keys() or OWN_NAME not in names:
             raise InputError("they are not of the same methods.")
         numbers = [*self.calls.values(), *self.seconds.values()]
-        if not all(LEAST < number < 1 / LEAST for number in numbers):
+        if not all(SMALLEST < number < 1 / SMALLEST for number in numbers):
             raise InputError("they hold a number of calls or seconds that cannot be.")
 
 
 def compared(file: Path, method: Method, name: str) -> Compared | None:
-    """Return a comparison in a method file, None where there is none."""
+    """Return a comparison that a method file holds, checked.
+
+    Args:
+        file: the method's file, for the message.
+        method: the method.
+        name: of the comparison: "fresh" or "held_out".
+
+    Returns:
+        The comparison, None where the method has none.
+
+    Raises:
+        InputError: if it is damaged.
+    """
     found = method.statistics.get(name)
     if found is None:
         return None

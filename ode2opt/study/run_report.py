@@ -22,7 +22,7 @@ from ode2opt.study.convergence import add_convergence
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.run_files import (
-    LEARNED_HERE,
+    OWN_NAME,
     RESTART,
     Compared,
     Metrics,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
 
 LEARNED = "learned"  # how curves of what was learned are called
-RIVALS = {LEARNED_HERE: LEARNED, **comparison.NAMES}
+SHOWN_NAMES = {OWN_NAME: LEARNED, **comparison.NAMES}
 
 
 def run_report(
@@ -64,11 +64,11 @@ def run_report(
     restarts = [line for line in metrics if line[RESTART] is not None]
     metrics = [line for line in metrics if line[RESTART] is None]
     options = make_options(config["options"])
-    page = _begun_page(directory.method, method)
+    page = _first_part(directory.method, method)
     _add_learned(page, method, options, metrics)
     _add_statistics(page, directory.method, method)
     if curves is None:
-        add_convergence(page, directory.method, method, RIVALS)
+        add_convergence(page, directory.method, method, SHOWN_NAMES)
     if benchmark is not None or curves is not None:
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)
@@ -78,7 +78,7 @@ def run_report(
     return page
 
 
-def _begun_page(file: Path, method: Method) -> Page:
+def _first_part(file: Path, method: Method) -> Page:
     """Return a page that begins with what matters most: what the method takes beside others."""
     title = f"A method learned for {method.family}"
     if not method.provenance.get("finished"):
@@ -95,12 +95,12 @@ def _begun_page(file: Path, method: Method) -> Page:
 
 def _add_bars(page: Page, title: str, fresh: Compared, values: Mapping[str, float]) -> None:
     """Add a bar for each method that was run on fresh problems, this one first."""
-    names = [name for name in RIVALS if name in values]
+    names = [name for name in SHOWN_NAMES if name in values]
     missed = {name: fresh.reached[name] < fresh.problems for name in names}
     page.add_bars(
         title,
-        {RIVALS[name]: values[name] for name in names},
-        {RIVALS[name]: ">" * missed[name] + f"{values[name]:.3g}" for name in names},
+        {SHOWN_NAMES[name]: values[name] for name in names},
+        {SHOWN_NAMES[name]: ">" * missed[name] + f"{values[name]:.3g}" for name in names},
         "> where some problems did not get there." * any(missed.values()),
     )
 
@@ -178,7 +178,7 @@ def _add_rivals(page: Page, fresh: Compared, held_out: Mapping[str, float]) -> N
         ["method", "gradients", "milliseconds", "gradients, held-out training problems"],
         [
             [
-                RIVALS.get(name, name),
+                SHOWN_NAMES.get(name, name),
                 _shown(calls),
                 _shown(1e3 * fresh.seconds[name]),
                 _shown(held_out.get(name)),

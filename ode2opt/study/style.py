@@ -1,4 +1,4 @@
-"""One look for all figures: Okabe and Ito's colours with dashes, so that grey print reads, too.
+"""One look for all figures: Okabe and Ito's colours with dashes, which can be told apart in grey.
 
 Colours and dashes are those of the HTML page, taken in the same order.
 """
@@ -30,7 +30,11 @@ TITLE_WIDTH = 44  # letters over one column of panels
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """Return colour and dash of the ``place``-th name, for any plot call of matplotlib."""
+    """Return colour and dash of a curve, for any plot call of matplotlib.
+
+    Args:
+        place: the number of the curve, from 0.
+    """
     colour = COLOURS[place % len(COLOURS)]
     return {
         "color": INK if colour == "ink" else colour,
@@ -40,14 +44,25 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def marker_style(place: int) -> dict[str, Any]:
-    """Return colour and shape of the ``place``-th name's points."""
+    """Return colour and shape of points, for ``Axes.scatter``.
+
+    Args:
+        place: the number of the set of points, from 0.
+    """
     colour = line_style(place)["color"]
     marker = MARKERS[place % len(MARKERS)]
     return {"color": colour, "marker": marker, "s": 22, "linewidths": 0.9, "facecolors": "none"}
 
 
 def new_figure(title: str, note: str, rows: int, columns: int) -> tuple[Any, list[Any]]:
-    """Return an empty figure, its title with a note below, and its panels, row by row."""
+    """Return an empty figure and its panels, row by row.
+
+    Args:
+        title: of the figure; long ones are wrapped.
+        note: a line below the title, in brackets; "" for none.
+        rows: rows of panels.
+        columns: columns of panels.
+    """
     with needing("study"):
         from matplotlib.figure import Figure
 
@@ -64,14 +79,26 @@ def new_figure(title: str, note: str, rows: int, columns: int) -> tuple[Any, lis
 
 
 def name_panel(axes: Any, title: str, x: str, y: str) -> None:
-    """Write a panel's title and axes."""
+    """Write the title and the axes of a panel.
+
+    Args:
+        axes: the panel.
+        title: what is above it.
+        x: the horizontal axis in words.
+        y: the vertical axis in words.
+    """
     axes.set_title(title, fontsize=9.5)
     axes.set_xlabel(x, fontsize=8.5)
     axes.set_ylabel(y, fontsize=8.5)
 
 
 def add_threshold(axes: Any, height: float) -> None:
-    """Draw a line across a panel, its height beside it."""
+    """Draw a line across a panel, its height written beside it.
+
+    Args:
+        axes: the panel.
+        height: of the line.
+    """
     axes.axhline(height, color="0.45", linewidth=0.9, linestyle=(0, (3, 3)), zorder=1)
     axes.annotate(
         f"{height:g}", (1, height), xycoords=("axes fraction", "data"), xytext=(2, 0),
@@ -80,14 +107,25 @@ def add_threshold(axes: Any, height: float) -> None:
 
 
 def say_in_panel(axes: Any, words: str = "missing") -> None:
-    """Write words into a panel that has nothing to draw."""
+    """Write words into a panel that has nothing to draw.
+
+    Args:
+        axes: the panel.
+        words: what to write, "missing" by default.
+    """
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.4")
     axes.set_xticks([])
     axes.set_yticks([])
 
 
 def add_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
-    """Put one legend below all panels, each name once."""
+    """Put one legend below all panels, each name once.
+
+    Args:
+        figure: the figure.
+        panels: its panels.
+        columns: of the legend.
+    """
     found: dict[str, Any] = {}
     for axes in panels:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -100,7 +138,16 @@ def add_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write name.png and name.pdf, the same bytes for the same figure; returns their paths."""
+    """Write a figure as PNG and PDF, the same bytes for the same figure.
+
+    Args:
+        figure: the figure.
+        folder: where the files go.
+        name: of the files, without an ending.
+
+    Returns:
+        Their paths.
+    """
     paths = []
     for form in FORMATS:
         metadata = {"CreationDate": None} if form == "pdf" else {"Software": None}

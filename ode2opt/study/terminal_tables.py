@@ -24,7 +24,12 @@ LEGEND = (
 
 
 def benchmark_table(benchmark: Benchmark, title: str) -> Table:
-    """Return the benchmark as a table, one row a method; the fewest calls in bold."""
+    """Return a benchmark as a table, one row for each method; the fewest calls are bold.
+
+    Args:
+        benchmark: the outcomes.
+        title: of the table.
+    """
     total = benchmark.instances
     table = Table(
         title=_shown(title),
@@ -56,7 +61,13 @@ def _shown(text: str) -> Text:
 
 
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
-    """Return one method's statistics as text; > where some instances missed the tolerance."""
+    """Return one method's statistics as text; ">" where some instances missed the tolerance.
+
+    Args:
+        method: its name.
+        row: its statistics, as ``Benchmark.statistics`` has them.
+        total: how many instances were run.
+    """
     mark = "" if row["reached"] == total else ">"
     least = "<" if row.get("measure_at_rounding") else ""
     return [
@@ -75,14 +86,18 @@ def _events(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{row[key]} {word}" for key, word in names.items() if row[key])
 
 
-def earned_words(statistics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each learned method: when its training is earned back."""
+def payback_sentences(statistics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each learned method: after how many solves its training is earned back.
+
+    Args:
+        statistics: of all methods, as ``Benchmark.statistics`` has them.
+    """
     return [
-        f"{name}: its training is earned back against {rival} after {solves:,} solves."
+        f"{name}: its training is earned back against {baseline} after {solves:,} solves."
         if solves
-        else f"{name}: slower than {rival} here; its training is never earned back."
+        else f"{name}: slower than {baseline} here; its training is never earned back."
         for name, row in statistics.items()
-        for rival, solves in row.get("earned_back", {}).items()
+        for baseline, solves in row.get("earned_back", {}).items()
     ]
 
 
@@ -94,7 +109,12 @@ CONDITIONS = {
 
 
 def certificate_table(certificate: Certificate, title: str) -> Table:
-    """Return a certificate's conditions as a table."""
+    """Return the conditions of a certificate as a table.
+
+    Args:
+        certificate: the certificate.
+        title: of the table.
+    """
     caption = f"Curvature: {certificate.estimator}."
     if certificate.growth is not None:
         c1, c2, c3, limit = certificate.growth

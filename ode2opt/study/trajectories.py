@@ -23,11 +23,11 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method
 from ode2opt.solvers.library import by_name
 from ode2opt.solvers.plots import draw, finish, new_panels
-from ode2opt.study.paths import Ground, Path
+from ode2opt.study.paths import MethodCoordinates, Path
 
-LONGEST = 500  # iterations that are followed where none are asked for
+MOST_ITERATIONS = 500  # iterations that are followed where none are asked for
 FINER = 4  # times an iteration at which the flow is followed and its conditions are checked
-ROUNDING = 1e-9  # of the fall of f: a minimiser's value may lie so much above another
+MINIMUM_SLACK = 1e-9  # of the fall of f: a minimiser's value may lie so much above another
 Described = str | Method | Coefficients | DefaultCoefficients
 
 
@@ -147,7 +147,7 @@ def trajectories(
     K = as_count(subject.horizon if iterations is None else iterations, "iterations")
     if scale is None:
         scale = _scale(subject, problem, x0)
-    host = Ground(subject.learned, problem, x0, as_positive(scale, "scale"))
+    host = MethodCoordinates(subject.learned, problem, x0, as_positive(scale, "scale"))
     schedule = subject.coefficients.schedule(step, first, K)  # refuses h and t0 that do not fit
     fine = first + step / FINER * np.arange(FINER * K + 1)
     found, minimum = None, None
@@ -170,7 +170,7 @@ class _Subject(NamedTuple):
     name: str
     coefficients: Coefficients
     learned: Method | None = None
-    horizon: int = LONGEST
+    horizon: int = MOST_ITERATIONS
     h: float = H
     t0: float = T0
 
@@ -187,7 +187,7 @@ def _subject(method: Described) -> _Subject:
     if isinstance(entry, Method):
         coefficients, formula = entry.coefficients(), entry.formula
         assert formula is not None
-        horizon = min(entry.horizon, LONGEST)
+        horizon = min(entry.horizon, MOST_ITERATIONS)
         name = f"method for {entry.family}"
         return _Subject(name, coefficients, entry, horizon, formula.h, formula.t0)
     if entry.coefficients is None:
@@ -221,7 +221,7 @@ def _check_minimum(lowest: float, paths: tuple[Path, Path]) -> None:
     """Refuse a minimiser where f is higher than on the way."""
     seen = float(np.nanmin([path.fun.min() for path in paths]))
     fall = float(paths[0].fun[0]) - seen
-    if seen < lowest - ROUNDING * abs(fall):
+    if seen < lowest - MINIMUM_SLACK * abs(fall):
         raise InputError(
             f"minimiser is none: f is {lowest:.10g} there, but {seen:.10g} on the way. "
             f"Solve for it with a smaller tol."

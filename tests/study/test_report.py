@@ -108,12 +108,12 @@ def test_every_report_shows_how_gradient_norms_fell_over_calls(run):
     np.testing.assert_allclose(firsts, firsts[0], rtol=1e-5)  # all begin at one point
 
 
-def test_damaged_courses_are_told(copied):
+def test_damaged_gradient_curves_are_told(copied):
     method = Method.load(copied / "method.safetensors")
     for wrong in (3, {"lbfgs": {"calls": [1.0], "norms": []}}, {"lbfgs": {"calls": "x"}}):
         spoiled = method.replace(statistics={**method.statistics, "courses": wrong})
         spoiled.save(copied / "method.safetensors")
-        with pytest.raises(InputError, match=r"courses|course of lbfgs"):
+        with pytest.raises(InputError, match=r"courses|curve of lbfgs"):
             run_report(copied)
 
 

@@ -75,7 +75,7 @@ class ExactRidge:
         return V[seen].T @ (s[seen] / (s[seen] ** 2 + alpha) * (U[:, seen].T @ y))
 
 
-def exactly(X: object, weights: np.ndarray | None, intercept: bool) -> ExactRidge | None:
+def exact_ridge(X: object, weights: np.ndarray | None, intercept: bool) -> ExactRidge | None:
     """Return the rows ready to be solved at once; None where they are sparse or too many."""
     if not isinstance(X, np.ndarray) or X.size > LARGEST:
         return None

@@ -1,4 +1,4 @@
-"""What the estimators have in common: the solver, the memory, what is warned of and refused."""
+"""What the estimators share: the solver, the memory, what is warned of and refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.integrations.sklearn._in_parts import lazily
-from ode2opt.integrations.sklearn._processes import Copied
+from ode2opt.integrations.sklearn._processes import CopiedMemory
 from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
@@ -32,8 +32,8 @@ MOST = float(np.finfo(np.float32).max) ** 0.75
 FLOATS = (np.float64, np.float32)
 
 
-class Fitting(Copied, Saving):
-    """Mixin of all estimators: ``solver``, ``memory`` and one way to minimise."""
+class Fitting(CopiedMemory, Saving):
+    """Base of all estimators: the parameters ``solver`` and ``memory``, and one way to minimise."""
 
     solver: str | os.PathLike[str] | Method
     memory: Memory | str | os.PathLike[str] | None
@@ -49,7 +49,11 @@ class Fitting(Copied, Saving):
         return tags
 
     def predict(self, X: Array) -> Array:
-        """Predict for rows ``X``; for those of a Dask array or frame when it is computed."""
+        """Predict for rows.
+
+        Args:
+            X: the rows; for Dask's array or frame the result is computed when it is asked for.
+        """
         return self._for_rows("predict", super().predict, X)  # type: ignore[misc]
 
     def _for_rows(self, name: str, method: Callable[[Array], Array], X: Array) -> Array:
@@ -78,7 +82,7 @@ class Fitting(Copied, Saving):
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
         start.
         """
-        self._tell_of_copies()
+        self._warn_of_copies()
         with _opened(self.memory) as memory:
             result = solve(
                 problem,
@@ -91,20 +95,20 @@ class Fitting(Copied, Saving):
             )
         if spent:
             result = replace(result, iterations=spent + result.iterations)
-        return self._told(result, tol, verbose)
+        return self._report_fit(result, tol, verbose)
 
     def _is_auto(self) -> bool:
         """Whether the way to solve is ours to choose: the solver "auto", without a memory."""
         chosen = _chosen(self.solver)
         return isinstance(chosen, str) and chosen == "auto" and self.memory is None
 
-    def _on_the_way(self, problem: Problem, x0: Array, *, tol: float, max_iter: int) -> Result:
-        """Solve a problem that leads to another: nothing is remembered or warned of."""
+    def _solve_quietly(self, problem: Problem, x0: Array, *, tol: float, max_iter: int) -> Result:
+        """Solve a problem that leads to another, without a memory and without warnings."""
         tol = reachable(tol, problem)
         return solve(problem, x0, method=_chosen(self.solver), tol=tol, max_iter=max_iter)
 
-    def _told(self, result: Result, tol: float, verbose: int) -> Result:
-        """Say how a fit went, and warn where the tolerance was not met."""
+    def _report_fit(self, result: Result, tol: float, verbose: int) -> Result:
+        """Print how a fit went if asked to, and warn where the tolerance was not met."""
         name = type(self).__name__
         if verbose:
             print(
@@ -142,7 +146,12 @@ def _opened(memory: Memory | str | os.PathLike[str] | None) -> Iterator[Memory |
 
 
 def reachable(tol: float, problem: Problem) -> float:
-    """Return a tolerance that the problem's precision can reach."""
+    """Return a tolerance that the problem's precision can reach.
+
+    Args:
+        tol: the tolerance asked for.
+        problem: of the fit.
+    """
     return max(tol, epsilon(problem.xp, problem.dtype))
 
 
@@ -171,13 +180,27 @@ def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
 
 
 def validated(estimator: Any, X: Array, y: Array, **options: Any) -> tuple[Array, np.ndarray]:
-    """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR."""
+    """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR.
+
+    Args:
+        estimator: the estimator; its ``n_features_in_`` is set.
+        X: the rows.
+        y: labels or targets.
+        options: of scikit-learn's ``validate_data``.
+    """
     refuse_repeated_columns(X)
     return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **options)
 
 
 def refuse_repeated_columns(X: Array) -> None:
-    """Refuse a data frame in which two columns have the same name."""
+    """Refuse a data frame in which two columns have the same name.
+
+    Args:
+        X: the rows.
+
+    Raises:
+        InputError: naming the columns.
+    """
     counts = Counter(map(str, getattr(X, "columns", ())))
     repeated = [f"{name!r} ({count} times)" for name, count in counts.items() if count > 1]
     if repeated:
@@ -188,7 +211,12 @@ def refuse_repeated_columns(X: Array) -> None:
 
 
 def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
-    """Return the rows' weights, None where all are one."""
+    """Return the weights of rows as an array, None where all are one.
+
+    Args:
+        sample_weight: as given to ``fit``.
+        X: the rows, checked.
+    """
     if sample_weight is None:
         return None
     return np.asarray(
@@ -197,33 +225,57 @@ def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
 
 
 def product(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    """Return the product of weights, None being ones."""
+    """Return the product of two weights of each row; None stands for ones.
+
+    Args:
+        one: weights or None.
+        other: weights or None.
+    """
     if one is None or other is None:
         return other if one is None else one
     return one * other
 
 
 def total_weight(weights: np.ndarray | None, X: Array) -> float:
-    """Return the sum of the rows' weights."""
+    """Return the sum of the weights of all rows.
+
+    Args:
+        weights: of the rows, None for ones.
+        X: the rows.
+    """
     return float(X.shape[0] if weights is None else weights.sum(dtype=np.float64))
 
 
 def inverse_weight(C: float, total: float) -> float:
-    """Return the l2 of the mean loss that C is for the sum: 1 / (C times the sum of weights)."""
+    """Return 1 / (C W): the l2 of the mean loss that is C for the sum.
+
+    Args:
+        C: scikit-learn's parameter.
+        total: W, the sum of the weights.
+    """
     return quotient(quotient(1.0, C), total)
 
 
 def quotient(number: float, by: float) -> float:
-    """Return a quotient of positive numbers as a penalty's weight: what overflows is cut.
+    """Return a quotient as the weight of a penalty, cut where it would overflow.
 
-    Coefficients are zero to rounding long before.
+    Coefficients are zero to rounding long before that.
+
+    Args:
+        number: not negative.
+        by: positive.
     """
     found = number / by if number < MOST * by else MOST
     return min(found, MOST)
 
 
 def without_intercept(x: np.ndarray, fitted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients and intercept of rows of variables, zero where none was fitted."""
+    """Return coefficients and intercepts from rows of variables.
+
+    Args:
+        x: the variables; the last of each row is the intercept if one was fitted.
+        fitted: whether an intercept was fitted; if not, it is zero.
+    """
     if fitted:
         return x[..., :-1].copy(), x[..., -1].copy()
     return x, np.zeros(x.shape[:-1], dtype=x.dtype)

@@ -9,7 +9,7 @@ from typing import Any
 from ode2opt.solvers import Memory
 
 
-class Copied:
+class CopiedMemory:
     """Mixin: knows whether an estimator came to a worker process with a copy of its memory."""
 
     memory: Any
@@ -30,10 +30,12 @@ class Copied:
             cloned._came_to_worker = True
         return cloned
 
-    def _tell_of_copies(self) -> None:
+    def _warn_of_copies(self) -> None:
         """Warn, once a process, where what a fit learns stays in a worker process."""
-        if self._came_to_worker and isinstance(self.memory, Memory) and not Copied._warned:
-            Copied._warned = True  # scikit-learn sets the filters of warnings anew for each fit
+        if self._came_to_worker and isinstance(self.memory, Memory) and not CopiedMemory._warned:
+            CopiedMemory._warned = (
+                True  # scikit-learn sets the filters of warnings anew for each fit
+            )
             warnings.warn(
                 "This fit runs in a worker process (n_jobs) with a copy of its memory: what it "
                 "learns is not shared with other fits. Give memory='FILE', which processes share, "

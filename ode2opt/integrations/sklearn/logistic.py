@@ -42,18 +42,25 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
     gradient norm is at most ``tol``.
 
     Args:
-        C: inverse of the penalty's weight; infinity is no penalty.
-        tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry).
-        fit_intercept: whether there is an unpenalised intercept.
-        class_weight: weights by class, "balanced" or None.
-        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        max_iter: at most this many iterations.
-        verbose: whether a line says how a fit went.
-        warm_start: whether to start from the last fit's coefficients.
+        penalty: "l2" or None; L1 and elastic net are refused. Deprecated, as in the namesake.
+        C: inverse of the penalty's weight; positive, 1 by default; infinity is no penalty.
+        l1_ratio: 0 (the default); what asks for L1 or elastic net is refused.
+        dual: False (the default); True is refused.
+        tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry); 1e-4 by
+            default.
+        fit_intercept: whether there is an unpenalised intercept; True by default.
+        intercept_scaling: as in the namesake, without effect.
+        class_weight: weights by class, "balanced" or None (the default).
+        random_state: as in the namesake, without effect.
+        solver: "auto" (the default), another built-in name, a :class:`Method` or its file as a
+            ``Path``.
+        max_iter: at most this many iterations; 100 by default.
+        verbose: whether a line says how a fit went; 0 by default.
+        warm_start: whether to start from the last fit's coefficients; False by default.
+        n_jobs: as in the namesake, without effect.
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
-            share, clones included: its preconditioner, never a point. Processes share a file.
-        penalty, l1_ratio, dual: refused where they ask for L1, elastic net or the dual.
-        intercept_scaling, random_state, n_jobs: as in the namesake, without effect.
+            share, clones included: its preconditioner, never a point. Processes share a file. None
+            by default.
 
     Examples:
         >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X)
@@ -101,10 +108,19 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
-        """Fit to rows ``X`` with labels ``y``; returns self."""
+        """Fit to rows with labels.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
+            y: the label of each row.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
         refuse_penalties(self.penalty, self.l1_ratio, self.dual)
-        X, labels, weights = labelled(self, X, y, sample_weight)
-        weights = product(weights, by_class(self, labels, weights))
+        X, labels, weights = classification_rows(self, X, y, sample_weight)
+        weights = product(weights, class_weights(self, labels, weights))
         C = np.inf if self.penalty is None else self.C
         if self.penalty is None and self.C != 1.0:
             warnings.warn("Setting penalty=None will ignore the C parameter.", stacklevel=2)
@@ -120,15 +136,27 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         return self
 
     def predict_proba(self, X: Array) -> Array:
-        """Return the probabilities of classes; like ``predict`` for a Dask array."""
+        """Return the probability of each class, in the order of ``classes_``.
+
+        Args:
+            X: the rows; for Dask's array or frame the result is computed when it is asked for.
+        """
         return self._for_rows("predict_proba", super().predict_proba, X)
 
     def predict_log_proba(self, X: Array) -> Array:
-        """Return the logarithms of probabilities."""
+        """Return the logarithm of the probability of each class.
+
+        Args:
+            X: the rows, as in :meth:`predict_proba`.
+        """
         return self._for_rows("predict_log_proba", super().predict_log_proba, X)
 
     def decision_function(self, X: Array) -> Array:
-        """Return the scores of classes."""
+        """Return the scores of rows; of two classes, one score that is positive for the second.
+
+        Args:
+            X: the rows, as in :meth:`predict_proba`.
+        """
         return self._for_rows("decision_function", super().decision_function, X)
 
     def _last_fit(self) -> np.ndarray | None:
@@ -139,7 +167,16 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
 
 def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
-    """Refuse what the namesake has and we do not."""
+    """Refuse penalties that the namesake has and that are not smooth, and its dual.
+
+    Args:
+        penalty: the parameter of that name.
+        l1_ratio: one number or several.
+        dual: the parameter of that name.
+
+    Raises:
+        InputError: naming what to use instead.
+    """
     ratios = np.asarray(0.0 if l1_ratio is None else l1_ratio, dtype=float)
     if penalty in ("l1", "elasticnet") or np.any(ratios > 0):
         name = "elastic net" if penalty == "elasticnet" else "L1"
@@ -153,10 +190,20 @@ def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
         raise InputError("dual=True is liblinear's alone: use dual=False.")
 
 
-def labelled(
+def classification_rows(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, labels counted from 0 and the rows' weights; sets ``classes_``."""
+    """Return rows, labels counted from 0 and weights, checked; sets ``classes_`` of the estimator.
+
+    Args:
+        estimator: the classifier.
+        X: the rows.
+        y: their labels.
+        sample_weight: their weights, None for ones.
+
+    Raises:
+        InputError: if there are fewer than two classes.
+    """
     if is_dask(X):
         X, y, weights = rows_in_parts(estimator, X, y, sample_weight)
         labels = labels_in_parts(estimator, X, y)
@@ -173,8 +220,16 @@ def labelled(
     return X, labels, weights
 
 
-def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-    """Return the weight that each row has by its class, None where all are one."""
+def class_weights(
+    estimator: Any, labels: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray | None:
+    """Return the weight that each row has by its class; None where all are one.
+
+    Args:
+        estimator: the classifier, with ``class_weight`` and ``classes_``.
+        labels: counted from 0.
+        weights: of the rows; they count for "balanced". None for ones.
+    """
     if estimator.class_weight is None:
         return None
     classes, asked = estimator.classes_, estimator.class_weight
@@ -189,7 +244,15 @@ def by_class(estimator: Any, labels: np.ndarray, weights: np.ndarray | None) -> 
 def log_loss(
     estimator: Any, X: Array, labels: np.ndarray, weights: np.ndarray | None, l2: float
 ) -> LinearModel:
-    """Return the problem of a fit: of two classes one has scores, of more all have."""
+    """Return the problem of a fit: :class:`Logistic` for two classes, :class:`Softmax` for more.
+
+    Args:
+        estimator: the classifier, with ``classes_`` and ``fit_intercept``.
+        X: the rows.
+        labels: counted from 0.
+        weights: of the rows, None for ones.
+        l2: the weight of the penalty.
+    """
     classes, intercept = len(estimator.classes_), estimator.fit_intercept
     if classes == 2:
         return Logistic(X, labels, l2=l2, weights=weights, intercept=intercept)
@@ -197,13 +260,25 @@ def log_loss(
 
 
 def variables(estimator: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Return coefficients and intercepts as the variables of a fit's problem."""
+    """Return coefficients and intercepts as the variables of a fit's problem.
+
+    Args:
+        estimator: the classifier, for ``fit_intercept``.
+        coef: a row for each class that has scores.
+        intercept: one for each of these classes.
+    """
     rows = [coef.T, intercept[None, :]] if estimator.fit_intercept else [coef.T]
     return np.concatenate(rows).ravel()
 
 
 def coefficients(estimator: Any, width: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``coef_`` and ``intercept_``, by class; what all classes share is taken out."""
+    """Return ``coef_`` and ``intercept_``, a row for each class; their mean over classes is zero.
+
+    Args:
+        estimator: the classifier, for ``fit_intercept``.
+        width: how many classes have scores: 1 for two classes.
+        x: the variables of the fit's problem.
+    """
     V = x.reshape(-1, width)
     if width > 1:
         V = V - V.mean(axis=1, keepdims=True)

@@ -31,9 +31,9 @@ from ode2opt.integrations.sklearn._fitting import (
 )
 from ode2opt.integrations.sklearn.logistic import (
     LogisticRegression,
-    by_class,
+    class_weights,
+    classification_rows,
     coefficients,
-    labelled,
     log_loss,
     refuse_penalties,
     variables,
@@ -48,7 +48,14 @@ FOLDS = 5  # scikit-learn's number where none is given
 
 
 class LabelledRows(NamedTuple):
-    """What a model is fitted to and judged by: rows, labels as given and counted, weights."""
+    """What a model is fitted to and scored on.
+
+    Attributes:
+        X: the rows.
+        y: their labels as given.
+        labels: the same, counted from 0.
+        weights: of the rows, None for ones.
+    """
 
     X: Array
     y: np.ndarray
@@ -66,16 +73,26 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     to processes, each of which forms its own preconditioners.
 
     Args:
-        Cs: the values of C, or how many between 1e-4 and 1e4.
-        cv, scoring, refit, n_jobs, use_legacy_attributes: as in the namesake; "warn" is its old
-            behaviour, without the warning. Without ``cv`` there are 5 folds, or as many as the
-            largest class has rows where these are fewer (with a warning).
+        Cs: the values of C, or how many between 1e-4 and 1e4; 10 by default.
+        l1_ratios: None; what asks for L1 or elastic net is refused.
+        fit_intercept: whether there is an unpenalised intercept; True by default.
+        cv: the folds, as in the namesake. By default there are 5, or as many as the largest class
+            has rows where these are fewer (with a warning).
+        dual: False (the default); True is refused.
+        penalty: "l2"; L1 and elastic net are refused. Deprecated, as in the namesake.
+        scoring: as in the namesake; "warn" is its old behaviour, without the warning.
+        solver: as in :class:`LogisticRegression`; "auto" by default.
+        tol: as in :class:`LogisticRegression`; 1e-4 by default.
+        max_iter: at most this many iterations of each fit; 100 by default.
+        class_weight: weights by class, "balanced" or None (the default).
+        n_jobs: processes that share the folds; None (the default) is one.
+        verbose: how much is printed; 0 by default.
+        refit: whether the last fit is to all rows, with the best C; True by default.
+        intercept_scaling: as in the namesake, without effect.
+        random_state: as in the namesake, without effect.
+        use_legacy_attributes: as in the namesake; "warn" is its old behaviour, without the warning.
         memory: a :class:`Memory`, or the path of its file, whose preconditioner all fits share
-            instead; no fit starts at a solution of another fold.
-        fit_intercept, solver, tol, max_iter, class_weight, verbose: as in
-            :class:`LogisticRegression`.
-        l1_ratios, penalty, dual: refused where they ask for L1, elastic net or the dual.
-        intercept_scaling, random_state: as in the namesake, without effect.
+            instead; no fit starts at a solution of another fold. None by default.
     """
 
     C_: Any
@@ -136,22 +153,32 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     def fit(
         self, X: Array, y: Array, sample_weight: Array = None, **params: Any
     ) -> LogisticRegressionCV:
-        """Fit to rows ``X`` with labels ``y``; returns self.
+        """Fit to rows with labels, choosing C by cross-validation.
 
-        Further parameters go to the splitter and the scorer, as in the namesake.
+        Args:
+            X: the rows: an array, a SciPy sparse matrix or a data frame.
+            y: the label of each row.
+            sample_weight: the weight of each row, not negative; 1 by default.
+            params: for the splitter and the scorer, as in the namesake.
+
+        Returns:
+            self.
+
+        Raises:
+            InputError: if a fold has training rows of one class only.
         """
         l1_ratios = None if isinstance(self.l1_ratios, str) else self.l1_ratios
         refuse_penalties(self.penalty, 0 if l1_ratios is None else l1_ratios, self.dual)
-        X, labels, weights = labelled(self, X, y, sample_weight)
+        X, labels, weights = classification_rows(self, X, y, sample_weight)
         routed = self._routed(weights, params)
-        weights = product(weights, by_class(self, labels, weights))
+        weights = product(weights, class_weights(self, labels, weights))
         rows = LabelledRows(X, self.classes_[labels], labels, weights)
         cv = _default_folds(labels) if self.cv is None else self.cv
         folds = list(check_cv(cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
         _check_folds(labels, folds)
         many = isinstance(self.Cs, Integral)
         Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
-        model, scorer = self._model(), _knowing(self._get_scorer(), self.classes_)
+        model, scorer = self._model(), _with_all_classes(self._get_scorer(), self.classes_)
         judges = [_Judge(scorer, _check_method_params(X, routed[1], test)) for _, test in folds]
         run = delayed(_paths)
         found = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="processes")(
@@ -191,7 +218,7 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
             return np.asarray(model._minimise(problem, mean, **limits, verbose=model.verbose).x)
         k = int(np.argsort(Cs).tolist().index(best))
         result = shared.solve(problem, k, mean, **limits)
-        return np.asarray(model._told(result, model.tol, model.verbose).x)
+        return np.asarray(model._report_fit(result, model.tol, model.verbose).x)
 
     def _model(self) -> LogisticRegression:
         """Return the estimator that stands for one fit."""
@@ -237,13 +264,13 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
 
 
 class _Judge(NamedTuple):
-    """A scorer with what goes to it beside the rows of one fold."""
+    """A scorer with what it is given beside the rows of one fold."""
 
     scorer: Any
     params: dict[str, Any]
 
     def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
-        """Return the score of a model; what scikit-learn checks of rows is checked at first."""
+        """Return the score of a model; scikit-learn checks the rows at the first C only."""
         if first:
             return float(self.scorer(model, rows.X, rows.y, **self.params))
         if self._is_accuracy():
@@ -300,7 +327,7 @@ def _path(
     judge: _Judge,
     shared: SharedPreconditioners | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return variables, score and iterations for every C of one fold, from strong to weak."""
+    """Return variables, score and iterations of one fold for every C, the smallest first."""
     train, test = fold
     weights = None if rows.weights is None else rows.weights[train]
     part = LabelledRows(rows.X[train], rows.y[train], rows.labels[train], weights)
@@ -316,7 +343,7 @@ def _path(
             result = model._minimise(now, x, **limits, verbose=model.verbose)
         else:
             found_now = shared.solve(now, k, x, **limits)
-            result = model._told(found_now, model.tol, model.verbose)
+            result = model._report_fit(found_now, model.tol, model.verbose)
         x, n_iter[i] = np.asarray(result.x), result.iterations
         judged.coef_, judged.intercept_ = coefficients(model, model.width, x)
         found[i] = variables(model, judged.coef_, judged.intercept_)
@@ -324,8 +351,8 @@ def _path(
     return found, scores, n_iter
 
 
-def _knowing(scorer: Any, classes: np.ndarray) -> Any:
-    """Return a scorer that knows all classes: a fold's test rows may lack one."""
+def _with_all_classes(scorer: Any, classes: np.ndarray) -> Any:
+    """Return a scorer that knows all classes: the test rows of a fold may lack one."""
     known = inspect.signature(getattr(scorer, "_score_func", lambda: None)).parameters
     if "labels" not in known:
         return scorer
@@ -351,7 +378,7 @@ def _default_folds(labels: np.ndarray) -> int:
 
 
 def _check_folds(labels: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Refuse folds that leave rows of one class alone to be fitted."""
+    """Refuse folds whose training rows are of one class only."""
     for k, (train, _) in enumerate(folds):
         if np.all(labels[train] == labels[train[0]]):
             raise InputError(

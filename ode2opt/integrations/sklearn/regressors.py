@@ -15,7 +15,7 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
 
 from ode2opt.errors import InputError
-from ode2opt.integrations.sklearn._exact_ridge import exactly
+from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     quotient,
@@ -42,15 +42,18 @@ class Ridge(Fitting, linear_model.Ridge):
     until the gradient norm is ``tol`` times that of coefficients that are all zero.
 
     Args:
-        alpha: the penalty's weight, or one for each target.
-        fit_intercept: whether there is an unpenalised intercept.
+        alpha: the penalty's weight, or one for each target; not negative, 1 by default.
+        fit_intercept: whether there is an unpenalised intercept; True by default.
+        copy_X: as in the namesake, without effect: rows are never written to.
         max_iter: at most this many iterations; no limit by default.
-        tol: what is left of the gradient norm.
-        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
+        tol: the share of the gradient norm that may be left; 1e-4 by default.
+        solver: "auto" (the default), another built-in name, a :class:`Method` or its file as a
+            ``Path``.
+        positive: False (the default); True is refused.
+        random_state: as in the namesake, without effect.
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
-            share, clones included: its preconditioner, never a point. Processes share a file.
-        positive: refused where it is True.
-        copy_X, random_state: as in the namesake, without effect: rows are never written to.
+            share, clones included: its preconditioner, never a point. Processes share a file. None
+            by default.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -83,11 +86,20 @@ class Ridge(Fitting, linear_model.Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
-        """Fit to rows ``X`` with targets ``y``, one or several columns; returns self."""
+        """Fit to rows with targets.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
+            y: one target for each row, or several columns of them.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
         if self.positive:
             raise InputError("positive=True is not here: use scikit-learn's own Ridge.")
         if is_dask(X):
-            X, y, weights = numbered(self, X, y, sample_weight)
+            X, y, weights = regression_rows(self, X, y, sample_weight)
         else:
             X, y = validated(self, X, y, multi_output=True, y_numeric=True)
             weights = row_weights(sample_weight, X)
@@ -95,7 +107,7 @@ class Ridge(Fitting, linear_model.Ridge):
         total = total_weight(weights, X)
         alphas = self._penalties(len(columns))
         l2 = [quotient(alpha, total) for alpha in alphas]
-        exact = exactly(X, weights, self.fit_intercept) if self._at_once(X, alphas) else None
+        exact = exact_ridge(X, weights, self.fit_intercept) if self._at_once(X, alphas) else None
         fits = [
             self._one(
                 LeastSquares(X, b, l2=c, weights=weights, intercept=self.fit_intercept),
@@ -113,7 +125,7 @@ class Ridge(Fitting, linear_model.Ridge):
         return self
 
     def _at_once(self, X: Array, alphas: np.ndarray) -> bool:
-        """Whether one factorisation of dense rows is the way: these are few, or not penalised."""
+        """Whether to factorise: dense rows that are few, or a penalty of zero."""
         few = X.shape[0] <= X.shape[1]
         return self._is_auto() and (few or bool(np.any(alphas == 0)))
 
@@ -122,7 +134,7 @@ class Ridge(Fitting, linear_model.Ridge):
         return self._minimise(
             problem,
             exact,
-            tol=relative(self.tol, problem),
+            tol=absolute_tol(self.tol, problem),
             max_iter=self.max_iter or MANY,
             spent=int(exact is not None),
         )
@@ -183,8 +195,17 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
-        """Fit to rows ``X`` with counts ``y``; returns self."""
-        X, y, weights = numbered(self, X, y, sample_weight)
+        """Fit to rows with counts.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
+            y: the count of each row, not negative.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
+        X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = Poisson(
             X, y, l2=quotient(self.alpha, 1.0), weights=weights, intercept=self.fit_intercept
         )
@@ -195,7 +216,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
             and (mean := float(np.average(y, weights=weights))) > 0
         ):
             x0 = np.append(np.zeros(X.shape[1]), math.log(mean))
-        keep(
+        set_coefficients(
             self,
             self._minimise(problem, x0, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose),
             X,
@@ -203,11 +224,21 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         return self
 
     def predict(self, X: Array) -> Array:
-        """Return the expected counts; like the others for a Dask array."""
+        """Return the expected counts, exp(X coef + intercept).
+
+        Args:
+            X: the rows; for Dask's array or frame the result is computed when it is asked for.
+        """
         return self._for_rows("predict", lambda X: np.exp(self._linear_predictor(X)), X)
 
     def score(self, X: Array, y: Array, sample_weight: Array = None) -> float:
-        """Return the part of the deviance that is explained, D^2."""
+        """Return D^2, the share of the deviance that is explained.
+
+        Args:
+            X: the rows.
+            y: their counts.
+            sample_weight: the weight of each row; 1 by default.
+        """
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
 
@@ -259,8 +290,17 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> HuberRegressor:
-        """Fit to rows ``X`` with targets ``y``; returns self."""
-        X, y, weights = numbered(self, X, y, sample_weight)
+        """Fit to rows with targets; sets ``scale_`` and ``outliers_``, too.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix or a data frame.
+            y: the target of each row.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
+        X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = ScaledHuber(
             X,
             y,
@@ -273,7 +313,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         if x is None:
             x, spent = self._approach(problem)
         limits: Any = {"tol": self.tol, "max_iter": self.max_iter}
-        keep(self, self._minimise(problem, x, **limits, spent=spent), X)
+        set_coefficients(self, self._minimise(problem, x, **limits, spent=spent), X)
         found = np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_
         residuals = problem.scores(found) - problem.b
         self.scale_ = problem.best_scale(residuals)
@@ -289,12 +329,12 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         """
         x: Any = np.zeros(problem.n, dtype=problem.dtype)
         spent = 0
-        tol = max(self.tol, relative(ROUGHLY, problem))
+        tol = max(self.tol, absolute_tol(ROUGHLY, problem))
         scale = float(np.sqrt(np.mean(np.square(problem.b))))
         while scale > problem.least_scale and spent < self.max_iter:
             scale = max(problem.least_scale, scale / 3)
             bounded = problem.with_least_scale(scale)
-            result = self._on_the_way(bounded, x, tol=tol, max_iter=self.max_iter - spent)
+            result = self._solve_quietly(bounded, x, tol=tol, max_iter=self.max_iter - spent)
             x, spent = np.asarray(result.x), spent + result.iterations
             if result.success and problem.best_scale(problem.scores(x) - problem.b) > scale:
                 break
@@ -359,8 +399,17 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
-        """Fit to rows ``X`` with targets ``y``; returns self."""
-        X, y, weights = numbered(self, X, y, sample_weight)
+        """Fit to rows with targets.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
+            y: the target of each row.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
+        X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = Lpp(
             X,
             y,
@@ -369,8 +418,8 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
             weights=weights,
             intercept=self.fit_intercept,
         )
-        tol = relative(self.tol, problem)
-        keep(
+        tol = absolute_tol(self.tol, problem)
+        set_coefficients(
             self,
             self._minimise(
                 problem, last_fit(self), tol=tol, max_iter=self.max_iter, verbose=self.verbose
@@ -385,32 +434,54 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         return tags
 
 
-def numbered(
+def regression_rows(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, targets that are numbers, and weights."""
+    """Return rows, targets that are numbers, and weights, checked.
+
+    Args:
+        estimator: the regressor.
+        X: the rows.
+        y: their targets.
+        sample_weight: their weights, None for ones.
+    """
     if is_dask(X):
         return rows_in_parts(estimator, X, y, sample_weight)
     X, y = validated(estimator, X, y, y_numeric=True)
     return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
 
 
-def relative(tol: float, problem: LinearModel) -> float:
-    """Return a part of the gradient norm where all coefficients are zero (or of 1, if that is)."""
+def absolute_tol(tol: float, problem: LinearModel) -> float:
+    """Return an absolute tolerance: a share of the gradient norm at zero coefficients.
+
+    Args:
+        tol: the share.
+        problem: of the fit; where its gradient at zero is zero, the share is of 1.
+    """
     g = problem.gradient(np.zeros(problem.n, dtype=problem.dtype))
     return tol * (float(np.linalg.norm(g)) or 1.0)
 
 
 def last_fit(estimator: Any) -> np.ndarray | None:
-    """Return where a warm start begins."""
+    """Return the variables of the last fit for a warm start; None where there is none.
+
+    Args:
+        estimator: the regressor.
+    """
     if not estimator.warm_start or not hasattr(estimator, "coef_"):
         return None
     coef = estimator.coef_
     return np.append(coef, estimator.intercept_) if estimator.fit_intercept else coef
 
 
-def keep(estimator: Any, result: Result, X: Array) -> None:
-    """Set the attributes of a fit."""
+def set_coefficients(estimator: Any, result: Result, X: Array) -> None:
+    """Set ``coef_``, ``intercept_`` and ``n_iter_``.
+
+    Args:
+        estimator: the regressor.
+        result: of the fit.
+        X: the rows, for their precision.
+    """
     coef, intercept = without_intercept(
         np.asarray(result.x).astype(X.dtype, copy=False), estimator.fit_intercept
     )

@@ -18,7 +18,7 @@ from ode2opt.integrations.sklearn._fitting import (
     total_weight,
     without_intercept,
 )
-from ode2opt.integrations.sklearn.logistic import by_class, labelled
+from ode2opt.integrations.sklearn.logistic import class_weights, classification_rows
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.losses import SquaredHinge
 from ode2opt.solvers import Memory, Method
@@ -36,17 +36,24 @@ class LinearSVC(Fitting, svm.LinearSVC):
     until its gradient norm is at most ``tol``.
 
     Args:
-        C: inverse of the penalty's weight.
-        tol: the Euclidean norm of the gradient to reach (liblinear's is relative).
-        fit_intercept, intercept_scaling: the column; the larger, the less it is penalised.
-        class_weight: weights by class, "balanced" or None.
-        solver: "auto", another built-in name, a :class:`Method` or its file as a ``Path``.
-        max_iter: at most this many iterations.
-        verbose: whether a line says how a fit went.
+        penalty: "l2" (the default); L1 is refused.
+        loss: "squared_hinge" (the default); the hinge is refused.
+        dual: as in the namesake, without effect: the minimiser is the same.
+        tol: the Euclidean norm of the gradient to reach (liblinear's is relative); 1e-4 by default.
+        C: inverse of the penalty's weight; positive, 1 by default.
+        multi_class: "ovr" (the default); Crammer and Singer's is refused.
+        fit_intercept: whether there is an intercept; True by default.
+        intercept_scaling: the entry of the intercept's column; the larger, the less it is
+            penalised. 1 by default.
+        class_weight: weights by class, "balanced" or None (the default).
+        verbose: whether a line says how a fit went; 0 by default.
+        random_state: as in the namesake, without effect.
+        max_iter: at most this many iterations; 1,000 by default.
+        solver: "auto" (the default), another built-in name, a :class:`Method` or its file as a
+            ``Path``.
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
-            share, clones included: its preconditioner, never a point. Processes share a file.
-        penalty, loss, multi_class: refused where they ask for L1, the hinge, Crammer and Singer.
-        dual, random_state: as in the namesake, without effect: the minimiser is the same.
+            share, clones included: its preconditioner, never a point. Processes share a file. None
+            by default.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -89,10 +96,19 @@ class LinearSVC(Fitting, svm.LinearSVC):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
-        """Fit to rows ``X`` with labels ``y``; returns self."""
+        """Fit to rows with labels.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
+            y: the label of each row.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
         self._refuse()
-        X, labels, weights = labelled(self, X, y, sample_weight)
-        of_class = by_class(self, labels, weights)
+        X, labels, weights = classification_rows(self, X, y, sample_weight)
+        of_class = class_weights(self, labels, weights)
         several = len(self.classes_) > 2
         fits = [
             self._one(X, labels == k, product(weights, _of_one(of_class, labels == k, several)))
@@ -105,13 +121,17 @@ class LinearSVC(Fitting, svm.LinearSVC):
         return self
 
     def decision_function(self, X: Array) -> Array:
-        """Return the scores of classes; like ``predict`` for a Dask array."""
+        """Return the scores of rows; of two classes, one score that is positive for the second.
+
+        Args:
+            X: the rows; for Dask's array or frame the result is computed when it is asked for.
+        """
         return self._for_rows("decision_function", super().decision_function, X)
 
     def _one(
         self, X: Array, positive: np.ndarray, weights: np.ndarray | None
     ) -> tuple[np.ndarray, int]:
-        """Tell one class from the others; returns the variables and the iterations."""
+        """Tell one class from the others; return the variables and the iterations."""
         l2 = inverse_weight(self.C, total_weight(weights, X))
         scaling = self.intercept_scaling
         intercept_l2 = quotient(quotient(l2, scaling), scaling) if self.fit_intercept else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST
-from ode2opt.learning.run import TEST_PROBLEMS, Callback, LearningRun
+from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import no_table
@@ -22,7 +22,7 @@ class InstantRun(LearningRun[SequenceOptions]):
         self.position = Position()
         self.background = background_of(self.family, self.options, memory, self.log, self.helpers)
 
-    def _run(self, callback: Callback | None) -> Method:
+    def _run(self, callback: TrainingCallback | None) -> Method:
         """Make the method; there are no steps, so the callback is not called."""
         background, held_out = self.background, HeldOut(self.background)
         found = instant(background, held_out)
