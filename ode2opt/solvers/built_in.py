@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
+from ode2opt.dynamics.proofs import theorem
+from ode2opt.dynamics.proofs.two_step import schedule_of
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array
@@ -17,6 +19,7 @@ from ode2opt.solvers.eigac import Eigac
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.monitored import nag_monitored
 from ode2opt.solvers.newton import paced_newton
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.run import HandOver, Run
@@ -116,6 +119,16 @@ METHODS: dict[str, BuiltIn] = {
         "Nesterov, step 1/L",
         classics.nesterov,
         lambda K: Schedule.nesterov(1.0, classics.nesterov_momenta(K)),
+    ),
+    "ogm": _classic(
+        "OGM, step 1/L",
+        classics.ogm,
+        lambda K: schedule_of(theorem.classical_rows("ogm", K)).first(K),
+    ),
+    "nag-monitored": _classic(
+        "Nesterov with longer steps that checks its own proof",
+        nag_monitored,
+        lambda K: schedule_of(theorem.monitored_rows(K)).first(K),
     ),
     "nag-restart": _classic("Nesterov with gradient restart", classics.nesterov_restart),
     "igahd": _classic("IGAHD, two gradients an iteration", classics.igahd),

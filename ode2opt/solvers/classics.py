@@ -53,6 +53,20 @@ def nesterov_restart(run: Run, x: Array, L: float) -> None:
         y, k = new, k + 1
 
 
+def ogm(run: Run, x: Array, L: float) -> None:
+    """OGM of Kim and Fessler with t_k = (k + 2)/2: half of the bound of ``nag`` at each k.
+
+    With z from x_0: z <- z - 2 t_k g(x_k)/L;  y = x_k - g(x_k)/L;  x_{k+1} = y + (z - y)/t_{k+1}.
+    """
+    z = copy(x)
+    for k in count():
+        step = run.at(x)
+        step /= L
+        z -= (k + 2) * step
+        y = x - step
+        x = y + (z - y) * (2 / (k + 3))
+
+
 def igahd(run: Run, x: Array, L: float) -> None:
     """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration.
 

@@ -196,5 +196,55 @@ def classical_rows(name: str, count: int) -> list[ExactRow]:
     return [start, *(tail_rows(name, Fraction(1), as_count(count, "count"))[: count - 1])]
 
 
+def monitored_weights(count: int) -> tuple[list[Fraction], list[Fraction]]:
+    """Return w_k = (k + 2)/2 and n_k = w_0 + ... + w_{k-1} = k (k + 3)/4 of ``nag-monitored``.
+
+    Args:
+        count: how many, at least 1.
+
+    Returns:
+        w_0..w_{count-1} and n_0..n_{count-1}.
+    """
+    ks = range(as_count(count, "count"))
+    return [Fraction(k + 2, 2) for k in ks], [Fraction(k * (k + 3), 4) for k in ks]
+
+
+def monitored_rows(count: int) -> list[ExactRow]:
+    """Return rows of the theorem whose bound needs no minimiser, as ``nag-monitored`` runs them.
+
+    eta_k t_k = w_k = (k + 2)/2 and t_k = 1 + n_k/w_k, so that the recursion holds with equality.
+
+    Args:
+        count: how many rows, at least 1.
+
+    Returns:
+        The rows (m, p, q); f(y_k) - |g_k|^2/(2L) <= f(z) + L |x0 - z|^2 / (2 n_{k+1}) for every z.
+    """
+    w, n = monitored_weights(as_count(count, "count") + 1)
+    t = [1 + below / one for one, below in zip(w, n, strict=True)]
+    momenta = [(t[k] - 1) / t[k + 1] for k in range(count)]
+    return [(m, 1 + (w[k] - 1) / t[k + 1], m) for k, m in enumerate(momenta)]
+
+
+def theorem_multipliers(
+    eta: Sequence[Fraction], t: Sequence[Fraction]
+) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    """Return the multipliers w, v, r with which the proof of the theorem bounds the point M.
+
+    w_k = eta_k t_k, v_k = eta_k t_k^2 - eta_{k+1} (t_{k+1}^2 - t_{k+1}), v_M = 0, r_k = 0.
+
+    Args:
+        eta: eta_0..eta_M.
+        t: t_0..t_M.
+
+    Returns:
+        Three lists of M + 1 numbers; all are at least 0 inside the theorem.
+    """
+    w = [e * x for e, x in zip(eta, t, strict=True)]
+    needed = [e * (x * x - x) for e, x in zip(eta, t, strict=True)]
+    v = [one * x - after for one, x, after in zip(w, t, needed[1:], strict=False)]
+    return w, [*v, 0 * w[-1]], [0 * one for one in w]
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(0.0, -x))

@@ -1,0 +1,93 @@
+"""OGM, and Nesterov's method that checks its proof while it runs."""
+
+import numpy as np
+import pytest
+from support import visited
+
+from ode2opt import Logistic, Quadratic, solve
+from ode2opt.dynamics.proofs.theorem import classical_rows, monitored_rows
+from ode2opt.solvers import METHODS, monitored
+from ode2opt.solvers.monitored import violation
+from ode2opt.solvers.run import Here
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(1)
+    return Logistic(rng.standard_normal((80, 10)), rng.integers(0, 2, 80), l2=0.01)
+
+
+def two_step(problem, x0, L, rows):
+    """The points of rows (m, p, q), transcribed."""
+    y = before = x0
+    g_before, points = 0.0, [y]
+    for m, p, q in np.array(rows, float):
+        g = problem.gradient(y)
+        y, before, g_before = y + m * (y - before) - (p * g - q * g_before) / L, y, g
+        points.append(y)
+    return points
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("ogm", classical_rows("ogm", 40)), ("nag-monitored", monitored_rows(40))]
+)
+def test_the_methods_run_the_rows_that_are_proved(problem, name, rows, monkeypatch):
+    monkeypatch.setattr(monitored, "RHO", 1.0)
+    x0, L = problem.start()
+    found = visited(problem, problem.start(), name, 40)
+    np.testing.assert_allclose(found, two_step(problem, x0, L, rows)[: len(found)], atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["ogm", "nag-monitored"])
+def test_their_schedules_are_these_methods(problem, name, monkeypatch):
+    """The table's first iteration is idle."""
+    monkeypatch.setattr(monitored, "RHO", 1.0)
+    start = problem.start()
+    table = METHODS[name].schedule(31).scaled(start.L)
+    by_table = visited(problem, start, table, 30)
+    np.testing.assert_allclose(by_table[1:], visited(problem, start, name, 29), atol=1e-10)
+
+
+@pytest.mark.parametrize("rho", [2.0**-14, 2.0**-4, 1.0])
+def test_it_finds_the_smoothness_wherever_it_begins(rho, monkeypatch):
+    """Steps of 1/L' with a far too small L' would diverge; each restart costs three moves."""
+    monkeypatch.setattr(monitored, "RHO", rho)
+    problem = Quadratic(np.diag(np.logspace(0, -2, 20)), np.ones(20))
+    result = solve(problem, method="nag-monitored", tol=1e-6)
+    assert result.success
+    assert len(result.handovers) <= max(0, -np.log2(rho))
+    assert result.iterations < 3 * solve(problem, method="nag", tol=1e-6).iterations
+
+
+def test_the_bound_holds_for_every_point_with_the_violations_counted():
+    """Along one run at L' far below L, whose first moves violate the inequality."""
+    rng = np.random.default_rng(3)
+    problem = Logistic(np.abs(rng.standard_normal((40, 5))), np.ones(40))  # no minimiser
+    x0, L = problem.start()
+    L /= 8
+    here = lambda x: Here(x, float(problem.value(x)), problem.gradient(x), 0.0)  # noqa: E731
+    points = [here(x) for x in two_step(problem, x0, L, monitored_rows(30))]
+    n = [k * (k + 3) / 4 for k in range(32)]
+    paid = 0.0
+    for k in range(31):
+        if k:
+            paid += n[k] * max(violation(points[k - 1], points[k], L), 0.0)
+        left = points[k].value - points[k].g @ points[k].g / (2 * L)
+        for size in (0.1, 1.0, 10.0, 100.0):
+            z = size * rng.uniform(-1, 1, 5)
+            right = problem.value(z) + (L * (x0 - z) @ (x0 - z) / 2 + paid) / n[k + 1]
+            assert left <= right + 1e-12
+
+
+def test_an_l_smooth_function_never_violates(problem):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6, 6))
+    quadratic = Quadratic(A @ A.T, rng.standard_normal(6))
+    L = float(np.linalg.norm(A @ A.T, 2))
+    for _ in range(50):
+        one, other = (rng.standard_normal(6) for _ in range(2))
+        one, other = (
+            Here(x, float(quadratic.value(x)), quadratic.gradient(x), 0.0) for x in (one, other)
+        )
+        assert violation(one, other, L) <= 1e-12
+        assert violation(one, other, L / 50) > 0
