@@ -17,6 +17,7 @@ from ode2opt.cli import (
     demo,
     methods,
     predict,
+    prove,
     report,
     reproduce,
     solve,
@@ -28,7 +29,8 @@ from ode2opt.terminal import close_streams, err, fail, open_streams, out, show_w
 
 # Importing one registers it.
 COMMANDS = (
-    solve, predict, coefficients, train, bench, certify, reproduce, report, demo, data, methods,
+    solve, predict, coefficients, train, bench, certify, prove, reproduce, report, demo, data,
+    methods,
 )  # fmt: skip
 INTERRUPTED = 130  # typer's code for Ctrl-C
 USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry in itself

@@ -71,6 +71,8 @@ class Method(Displayed):
         provenance: data hash, seed, options, package versions.
         certificate: what was promised when it was made.
         statistics: what was measured when it was made.
+        proof: multipliers that prove a bound of its table for every smooth convex function, as
+            ``ode2opt prove --out`` writes them; None where nothing was proved.
     """
 
     schedule: Schedule | None
@@ -85,6 +87,7 @@ class Method(Displayed):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    proof: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -243,9 +246,13 @@ class Method(Displayed):
             provenance=dict(self.provenance),
             certificate=dict(self.certificate),
             statistics=dict(self.statistics),
+            proof=None if self.proof is None else dict(self.proof),
             **{key: getattr(self, key) for key in _PLAIN},
         )
-        return arrays, asdict(header)
+        about = asdict(header)
+        if self.proof is None:  # a file without a proof is one of before there were any
+            del about["proof"]
+        return arrays, about
 
     @classmethod
     def load(cls, path: str | Path) -> Method:
@@ -271,6 +278,7 @@ class Method(Displayed):
             provenance=header.provenance,
             certificate=header.certificate,
             statistics=header.statistics,
+            proof=header.proof,
             **{key: getattr(header, key) for key in _PLAIN},
         )
 
@@ -306,6 +314,7 @@ class _Header:
     family_scale: float | None = None
     formula: _FormulaHeader | None = None
     metric: str | None = None
+    proof: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         as_count(self.horizon, "horizon", least=0)
