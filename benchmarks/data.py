@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 from sklearn import datasets
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from ode2opt.problems.files import Asked, read_libsvm, table_of
+from ode2opt.problems.files import ReadOptions, read_libsvm, table_of
 from ode2opt.problems.preparing import binary_labels, largest_entries, quicker_layout, scaled
 from ode2opt.problems.sources import obtain_file
 
@@ -29,7 +29,7 @@ WRONG_LABELS = 0.05  # of the texts of two topics
 
 def from_files(*names: str, n: int) -> Data:
     """Return the rows of LIBSVM files together, with columns of size one."""
-    asked = Asked()
+    asked = ReadOptions()
     tables = [table_of(read_libsvm(obtain_file(name), asked, n), asked.missing) for name in names]
     A = sp.vstack([table.A for table in tables], format="csr")
     b = binary_labels(np.concatenate([table.labels for table in tables]), names[0])

@@ -18,9 +18,9 @@ from pathlib import Path
 from ode2opt.errors import Ode2OptError
 
 NAME = ".lock"
-HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-CANNOT = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-AGAIN = 0.02  # seconds until a lock that is held is tried again
+HELD_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+NO_LOCKS_ERRORS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+RETRY_SECONDS = 0.02  # until a lock that is held is tried again
 
 
 class FileLock:
@@ -86,7 +86,7 @@ def _locked(path: Path, busy: str, wait: float) -> int:
         if held and time.monotonic() >= end:
             raise Ode2OptError(busy)
         if held:
-            time.sleep(AGAIN)
+            time.sleep(RETRY_SECONDS)
 
 
 def _is_there(handle: int, path: Path) -> bool:
@@ -101,9 +101,9 @@ def _try_lock(handle: int, path: Path) -> bool:
     try:
         _lock(handle)
     except OSError as error:
-        if error.errno in HELD:
+        if error.errno in HELD_ERRORS:
             return False
-        if error.errno not in CANNOT:
+        if error.errno not in NO_LOCKS_ERRORS:
             raise
         warnings.warn(
             f"{path.parent} cannot be locked here ({error.strerror}): see to it that no other "

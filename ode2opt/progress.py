@@ -19,7 +19,7 @@ from rich.progress import (
 from ode2opt.errors import printable
 from ode2opt.terminal import err, plain
 
-PARTS, APART = 20, 2.0  # lines of progress in a pipe, and the seconds between two of them
+PIPE_LINES, SECONDS_APART = 20, 2.0  # lines of progress in a pipe, and the time between two
 FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until a pipe is told something, and between two lines
 
 
@@ -66,13 +66,13 @@ def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
     def advance_in_pipe() -> None:
         nonlocal done, told, told_at
         done += 1
-        share, now = PARTS * done // total, time.monotonic()
-        if share == told or (now - told_at < APART and done < total):
+        share, now = PIPE_LINES * done // total, time.monotonic()
+        if share == told or (now - told_at < SECONDS_APART and done < total):
             return
         told, told_at = share, now
         left = (now - begin) * (total - done) / done
         err.print(
-            f"{description}: {100 * share // PARTS}% after {_clock(now - begin)}"
+            f"{description}: {100 * share // PIPE_LINES}% after {_clock(now - begin)}"
             + (f", about {_clock(left)} left" if done < total else ""),
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip

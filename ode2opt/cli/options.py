@@ -289,12 +289,12 @@ def _names(text: str | None) -> list[str]:
 
 def say_words(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
     """Say what was done to a file, and what labels have become that were no numbers."""
-    from ode2opt.problems.preparing import told
+    from ode2opt.problems.preparing import labels_note
 
     for note in notes:
         say(note)
     if words:
-        say(told(words))
+        say(labels_note(words))
 
 
 def named_files(given: list[str]) -> dict[str, str]:

@@ -259,7 +259,7 @@ def _say_about(rows: FitRows, unscaled: bool) -> None:
         for note in other.rows.notes:
             say(f"Of the {other.where}: {note}")
     if rows.categories:
-        say(categories.told(rows.categories))
+        say(categories.words_note(rows.categories))
     if unscaled:
         say(
             "A method that train made of a file knows columns of largest entry 1, and these have "

@@ -12,8 +12,8 @@ from ode2opt.errors import InputError, shown
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.preparing import DENSE_ABOVE
 
-FEW = 20  # words that a column may always have
-KINDS = 0.5  # words by rows from which a column names rows rather than kinds of them
+MOST_WORDS = 20  # that a column may have, however few its rows
+MOST_WORDS_A_ROW = 0.5  # a column of more words a row names rows, not kinds of them
 
 Words = Mapping[str, tuple[str, ...]]
 """The words of each column, in order."""
@@ -48,7 +48,7 @@ def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Word
         for name, words in part.items():
             found.setdefault(name, set()).update(words)
     for name, each in found.items():
-        if len(each) > max(FEW, KINDS * rows):
+        if len(each) > max(MOST_WORDS, MOST_WORDS_A_ROW * rows):
             raise InputError(
                 f"Column {shown(name)} has {len(each):,} different words in {rows:,} rows: it "
                 f"names rows rather than kinds of them, so leave it out, of a file with "
@@ -124,7 +124,7 @@ def column_names(names: Iterable[str], words: Words) -> list[str]:
     return found
 
 
-def told(words: Words) -> str:
+def words_note(words: Words) -> str:
     """Return a sentence about what columns of words have become.
 
     Args:

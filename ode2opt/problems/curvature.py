@@ -14,10 +14,10 @@ from ode2opt.problems._arrays import Array, epsilon, is_sparse
 if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
 
-SMALL = 8  # below this many variables every column is asked for
+FORMED = 8  # up to this many variables the matrix is formed
 DENSE_GRAM = 512  # up to this many columns A^T A is formed; its eigenvalue costs n/2 gradients
 POWER_STEPS = 30
-MANY = 100_000  # from here on memory for Lanczos vectors is scarce
+FEW_VECTORS_FROM = 100_000  # variables: Lanczos keeps fewer vectors, for memory
 
 
 def largest_eigenvalue(
@@ -44,7 +44,7 @@ def largest_eigenvalue(
         products += 1
         return product(v.reshape(-1))
 
-    if n <= SMALL:
+    if n <= FORMED:
         columns = np.stack([counted(e) for e in np.eye(n, dtype=dtype)])
         if not np.all(np.isfinite(columns)):
             return math.nan, products
@@ -58,7 +58,7 @@ def largest_eigenvalue(
     if not np.all(np.isfinite(first)):
         return math.nan, products
     options = {"tol": 1e-8 if np.dtype(dtype) == np.float64 else 1e-4, "v0": v0}
-    options["ncv"] = min(n, 20 if n < MANY else 6)  # the vectors that Lanczos keeps
+    options["ncv"] = min(n, 20 if n < FEW_VECTORS_FROM else 6)  # the vectors that Lanczos keeps
     try:
         top = eigsh(operator, k=1, which="LA", return_eigenvectors=False, **options)[0]
     except ArpackNoConvergence as error:  # a cluster at the top: any member of it will do

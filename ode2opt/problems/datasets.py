@@ -11,16 +11,16 @@ import numpy as np
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import is_sparse
 from ode2opt.problems.files import (
-    Asked,
     DataTable,
     Names,
-    asked_for,
-    naming,
+    ReadOptions,
+    errors_naming,
     raw_table,
+    read_options,
     table_of,
 )
-from ode2opt.problems.files.missing import settled
-from ode2opt.problems.named_data import DATASETS, Spec, cut, rows_of
+from ode2opt.problems.files.missing import apply_missing_policy
+from ode2opt.problems.named_data import DATASETS, DatasetSpec, rows_of, split_at
 from ode2opt.problems.preparing import (
     DataRows,
     TrainAndTest,
@@ -129,7 +129,9 @@ def load_dataset(
         size = spec.size
     elif _looks_like_path(name):
         split = split or "shuffled"
-        table = _file_table(name, asked_for(label, weights, missing, drop, columns, decimal), split)
+        table = _file_table(
+            name, read_options(label, weights, missing, drop, columns, decimal), split
+        )
         notes = table.notes
         train, test = _parts_of_file(rows_of(table, name, binary, classes), name)
         size = max(1, int(len(train) * FILE_SIZE_SHARE))
@@ -170,10 +172,10 @@ def _looks_like_path(name: str) -> bool:
     return Path(name).exists() or os.sep in name or "." in name
 
 
-def _file_table(name: str, asked: Asked, split: str) -> DataTable:
+def _file_table(name: str, asked: ReadOptions, split: str) -> DataTable:
     """Read a file; means of missing cells are those of the rows that will be train's."""
-    with naming(name):
-        raw = settled(raw_table(name, asked), asked.missing)
+    with errors_naming(name):
+        raw = apply_missing_policy(raw_table(name, asked), asked.missing)
         train = np.zeros(len(raw), dtype=bool)
         first = round(FILE_TRAIN_SHARE * len(raw))
         train[_order(len(raw))[:first] if split == "shuffled" else slice(first)] = True
@@ -188,10 +190,10 @@ def _order(rows: int) -> np.ndarray:
 def _parts_of_file(rows: DataRows, name: str) -> TrainAndTest:
     if len(rows) < 4:
         raise InputError(f"{name} has {len(rows)} rows: too few for training and test problems.")
-    return cut(rows, round(FILE_TRAIN_SHARE * len(rows)))
+    return split_at(rows, round(FILE_TRAIN_SHARE * len(rows)))
 
 
-def _check_sizes(name: str, spec: Spec, train: DataRows, test: DataRows) -> None:
+def _check_sizes(name: str, spec: DatasetSpec, train: DataRows, test: DataRows) -> None:
     found = (int(train.A.shape[1]), len(train), len(test))
     due = (spec.n, spec.n_train, spec.n_test)
     if found != due:
@@ -204,7 +206,7 @@ def _check_sizes(name: str, spec: Spec, train: DataRows, test: DataRows) -> None
 def _shuffled(train: DataRows, test: DataRows) -> TrainAndTest:
     """Deal all rows out again at random, in the same numbers."""
     whole = train.then(test)
-    return cut(whole.take(_order(len(whole))), len(train))
+    return split_at(whole.take(_order(len(whole))), len(train))
 
 
 def _scaled(train: DataRows, test: DataRows, together: bool) -> TrainAndTest:

@@ -8,14 +8,14 @@ import numpy as np
 
 from ode2opt.problems._arrays import Array, is_sparse
 
-SPARSE_SLOWER = 4  # an entry of a sparse matrix than one of a dense one, about
-MOSTLY = 0.8  # of the rows: where fewer have a weight, the others are left out
+SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
+MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
 BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
 # Nanoseconds measured on one core: of a product of two sparse entries; of a multiplication and an
 # addition between dense columns; of making a dense entry of a sparse one and weighting it.
 SPARSE_PRODUCT, DENSE_PRODUCT, DENSE_ENTRY = 7.0, 0.035, 3.0
-SIDE = 128  # of the squares that are copied at once
-FEWER = 2.0  # the time that fewer operations, between sparse entries, may take
+SIDE = 128  # rows and columns of the squares that are copied at once
+SPARSE_TIME = 2.0  # times as long as a dense product may a sparse one take: it has fewer operations
 
 
 def weighted_gram(A: Array, weights: Array) -> Array:
@@ -68,8 +68,8 @@ class Extent(NamedTuple):
     """The sum of squares of the rows' non-zeros; None for a dense matrix."""
 
     def stays_sparse(self) -> bool:
-        """Whether products between sparse entries are quicker than between dense columns."""
-        return self.pairs is not None and SPARSE_PRODUCT * self.pairs < FEWER * self._dense()
+        """Whether A^T W A is made of products between sparse entries, not between dense columns."""
+        return self.pairs is not None and SPARSE_PRODUCT * self.pairs < SPARSE_TIME * self._dense()
 
     def flops(self) -> int:
         """Return about how many operations it takes; one between sparse entries counts four."""
@@ -109,7 +109,7 @@ def _active(weights: np.ndarray) -> np.ndarray | None:
 
     A squared hinge gives none to rows beyond the margin.
     """
-    if np.count_nonzero(weights) > MOSTLY * len(weights):
+    if np.count_nonzero(weights) > MOST_ACTIVE * len(weights):
         return None
     return np.flatnonzero(weights)
 

@@ -13,7 +13,7 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import TWO_CLASSES
 
-FAR = 0.9  # of the largest exponent: there log(1 + e^z) is z
+LARGEST_SCORE = 0.9  # share of the largest exponent: beyond, log(1 + e^z) is computed as z
 BLOCK = 1 << 13  # rows that are worked on together
 
 
@@ -116,7 +116,7 @@ def _odds(z: np.ndarray, signs: np.ndarray) -> Iterator[tuple[slice, np.ndarray,
     Loss and slope take half as many passes over the rows from these; the rows of a block stay in
     the cache, and no array as long as z is made.
     """
-    most = FAR * math.log(np.finfo(z.dtype).max)
+    most = LARGEST_SCORE * math.log(np.finfo(z.dtype).max)
     buffer = np.empty(min(BLOCK, len(z)), dtype=z.dtype)
     for first in range(0, len(z), BLOCK):
         rows = slice(first, first + BLOCK)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ode2opt.problems import synthetic
-from ode2opt.problems.files import Asked, DataTable, read_csv, read_libsvm, table_of
-from ode2opt.problems.files.columns import USUAL
+from ode2opt.problems.files import DataTable, ReadOptions, read_csv, read_libsvm, table_of
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.problems.preparing import (
     DataRows,
     TrainAndTest,
@@ -24,8 +24,8 @@ from ode2opt.problems.preparing import (
 from ode2opt.problems.sources import (
     COVTYPE_TEXT,
     DownloadBar,
-    as_known,
     cache_folder,
+    check_hash,
     find_file,
     local_folder,
     obtain_file,
@@ -37,7 +37,7 @@ Reader = Callable[[DownloadBar | None], TrainAndTest]
 
 
 @dataclass(frozen=True)
-class Spec:
+class DatasetSpec:
     """What is known of a named dataset before it is loaded.
 
     Attributes:
@@ -98,7 +98,7 @@ def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = F
     return DataRows(table.A, b, table.weights, label_words(table.labels))
 
 
-def cut(rows: DataRows, first: int) -> TrainAndTest:
+def split_at(rows: DataRows, first: int) -> TrainAndTest:
     """Return the first rows and the others.
 
     Args:
@@ -114,7 +114,7 @@ def _libsvm(name: str, n: int, progress: DownloadBar | None) -> DataRows:
 
 
 def _libsvm_table(path: Path, n: int) -> DataTable:
-    return table_of(read_libsvm(path, USUAL, n), USUAL.missing)
+    return table_of(read_libsvm(path, DEFAULT_OPTIONS, n), DEFAULT_OPTIONS.missing)
 
 
 def _two_files(name: str, n: int) -> Reader:
@@ -122,7 +122,7 @@ def _two_files(name: str, n: int) -> Reader:
 
 
 def _one_file(name: str, n: int, first: int) -> Reader:
-    return lambda progress: cut(_libsvm(name, n, progress), first)
+    return lambda progress: split_at(_libsvm(name, n, progress), first)
 
 
 def _bundled(name: str, first: int, classes: int) -> Reader:
@@ -132,7 +132,7 @@ def _bundled(name: str, first: int, classes: int) -> Reader:
         from sklearn import datasets
 
         data = getattr(datasets, f"load_{name}")()
-        return cut(DataRows(data.data, (data.target % classes).astype(np.float64)), first)
+        return split_at(DataRows(data.data, (data.target % classes).astype(np.float64)), first)
 
     return read
 
@@ -146,31 +146,35 @@ def _covtype(rows: int | None, first: int, files: tuple[str, ...]) -> Reader:
     def read(progress: DownloadBar | None) -> TrainAndTest:
         path = next(filter(None, map(find_file, files)), None)
         if path is not None:
-            whole = rows_of(_libsvm_table(as_known(path), 54), str(path), binary=True)
+            whole = rows_of(_libsvm_table(check_hash(path), 54), str(path), binary=True)
         else:
             whole = _covtype_text(obtain_file(COVTYPE_TEXT, progress))
-        return cut(whole.take(slice(0, rows)), first)
+        return split_at(whole.take(slice(0, rows)), first)
 
     return read
 
 
 def _covtype_text(path: Path) -> DataRows:
     """Read the original text: seven classes, of which one is set against the others."""
-    table = table_of(read_csv(path, Asked(label="-1")), USUAL.missing)
+    table = table_of(read_csv(path, ReadOptions(label="-1")), DEFAULT_OPTIONS.missing)
     whole = rows_of(table, str(path), binary=False)
     return DataRows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
 
 
-DATASETS: dict[str, Spec] = {
-    "mushrooms": Spec(
+DATASETS: dict[str, DatasetSpec] = {
+    "mushrooms": DatasetSpec(
         112, 3_200, 4_924, 1_024, "LIBSVM", _one_file("mushrooms", 112, 3_200), ("mushrooms",)
     ),
-    "a5a": Spec(123, 6_414, 26_147, 1_024, "LIBSVM", _two_files("a5a", 123), ("a5a", "a5a.t")),
-    "w3a": Spec(300, 4_912, 44_837, 1_024, "LIBSVM", _two_files("w3a", 300), ("w3a", "w3a.t")),
-    "phishing": Spec(
+    "a5a": DatasetSpec(
+        123, 6_414, 26_147, 1_024, "LIBSVM", _two_files("a5a", 123), ("a5a", "a5a.t")
+    ),
+    "w3a": DatasetSpec(
+        300, 4_912, 44_837, 1_024, "LIBSVM", _two_files("w3a", 300), ("w3a", "w3a.t")
+    ),
+    "phishing": DatasetSpec(
         68, 8_192, 2_863, 1_024, "LIBSVM", _one_file("phishing", 68, 8_192), ("phishing",)
     ),
-    "covtype": Spec(
+    "covtype": DatasetSpec(
         n=54,
         n_train=102_400,
         n_test=478_612,
@@ -180,7 +184,7 @@ DATASETS: dict[str, Spec] = {
         files=(*COVTYPE_FILES, COVTYPE_TEXT),
         need_all=False,
     ),
-    "covtype20k": Spec(
+    "covtype20k": DatasetSpec(
         n=54,
         n_train=12_000,
         n_test=8_000,
@@ -190,10 +194,10 @@ DATASETS: dict[str, Spec] = {
         files=("covtype20k", *COVTYPE_FILES, COVTYPE_TEXT),
         need_all=False,
     ),
-    "separable": Spec(
+    "separable": DatasetSpec(
         101, 20_480, 20_480, 1_024, "synthetic", lambda progress: synthetic.separable(20_480)
     ),
-    "digits": Spec(
+    "digits": DatasetSpec(
         n=64,
         n_train=1_078,
         n_test=719,
@@ -202,5 +206,7 @@ DATASETS: dict[str, Spec] = {
         read=_bundled("digits", 1_078, 2),
         read_classes=_bundled("digits", 1_078, 10),
     ),
-    "breast_cancer": Spec(30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341, 2)),
+    "breast_cancer": DatasetSpec(
+        30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341, 2)
+    ),
 }

@@ -16,7 +16,7 @@ class Prediction:
     """How scores are read; a loss names its own as ``LinearModel.prediction``.
 
     Attributes:
-        classes: whether rows are told into classes: by the sign of one score, or the largest of
+        classes: whether scores predict classes: by the sign of one score, or the largest of
             several.
         probabilities: gives the N x K probabilities of classes; None where the loss has none.
         log_loss: gives -log of the probability of each row's class, counted from 0.

@@ -116,7 +116,7 @@ def label_words(labels: np.ndarray) -> tuple[str, ...]:
     return () if labels.dtype.kind == "f" else tuple(str(word) for word in np.unique(labels))
 
 
-def told(words: tuple[str, ...]) -> str:
+def labels_note(words: tuple[str, ...]) -> str:
     """Return a sentence about the numbers that labels have become.
 
     Args:

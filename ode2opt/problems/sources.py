@@ -88,13 +88,13 @@ def obtain_file(name: str, progress: DownloadBar | None = None) -> Path:
     """
     folder = local_folder()
     if folder is not None and (folder / name).is_file():
-        return as_known(folder / name)
+        return check_hash(folder / name)
     if name not in SHA256 or name in NOT_ON_A_SITE:
         raise unavailable(name, "it is not on the LIBSVM site")
     return _download(name, progress)
 
 
-def as_known(path: Path) -> Path:
+def check_hash(path: Path) -> Path:
     """Return the file; warn if it is not the one that is known by this name.
 
     Args:

@@ -22,8 +22,8 @@ COEFFICIENTS: dict[str, type[Coefficients]] = {
     "table": Table,
 }
 
-COUNTS = ("width", "knots", "degree", "count")  # the settings that say how large coefficients are
-FEW = 16  # so many more than parameters there are may they be
+SIZES = ("width", "knots", "degree", "count")  # the settings that say how large coefficients are
+SPARE = 16  # a size may exceed the number of parameters by this much
 
 
 def kind_of(coefficients: Coefficients) -> str:
@@ -51,7 +51,7 @@ def restored(
     if kind not in COEFFICIENTS:
         raise unknown_name("kind of coefficients", kind, COEFFICIENTS)
     size = sum(np.size(values) for values in parameters.values())
-    if any(type(settings.get(n)) is int and settings[n] > size + FEW for n in COUNTS):
+    if any(type(settings.get(n)) is int and settings[n] > size + SPARE for n in SIZES):
         raise InputError(f"The settings of the {kind} coefficients do not fit its parameters.")
     try:
         blank = COEFFICIENTS[kind].blank(**settings)

@@ -9,17 +9,17 @@ from pathlib import Path
 from ode2opt.errors import InputError
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.arrays import read_npz
-from ode2opt.problems.files.columns import Asked, Wanted
+from ode2opt.problems.files.columns import ReadOptions, ReadRequest
 from ode2opt.problems.files.data_table import DataTable, part_of, table_of
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.encoded import EncodedRows, encoded_rows
 from ode2opt.problems.files.libsvm import read_libsvm
-from ode2opt.problems.files.matching import Matching
+from ode2opt.problems.files.matching import EncodingRequest
 from ode2opt.problems.files.parquet import read_parquet
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import PACKED
 
-READERS: dict[str, Callable[[Path, Wanted], RawTable]] = {
+READERS: dict[str, Callable[[Path, ReadRequest], RawTable]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
@@ -74,8 +74,8 @@ def read_table(
         >>> table.A[1].tolist()
         [5.5, 0.0, 1.0]
     """
-    asked = asked_for(label, weights, missing, drop, columns, decimal)
-    with naming(path):
+    asked = read_options(label, weights, missing, drop, columns, decimal)
+    with errors_naming(path):
         return table_of(raw_table(path, asked), missing).in_numbers()
 
 
@@ -98,12 +98,12 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
         >>> read_encoded("new.csv", encoding, unknown="zero").A.tolist()
         [[2.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     """
-    with naming(path):
-        raw = raw_table(path, Matching(encoding))
+    with errors_naming(path):
+        raw = raw_table(path, EncodingRequest(encoding))
         return encoded_rows(raw, encoding, unknown, str(path))
 
 
-def raw_table(path: str | Path, wanted: Wanted) -> RawTable:
+def raw_table(path: str | Path, wanted: ReadRequest) -> RawTable:
     """Return the columns of a file that are wanted, as they are.
 
     Args:
@@ -122,7 +122,7 @@ def raw_table(path: str | Path, wanted: Wanted) -> RawTable:
 
 
 @contextmanager
-def naming(path: str | Path) -> Iterator[None]:
+def errors_naming(path: str | Path) -> Iterator[None]:
     """Make errors name the file they are about.
 
     Args:
@@ -140,14 +140,14 @@ def naming(path: str | Path) -> Iterator[None]:
         raise InputError(str(error) if str(path) in told else f"{path}: {told}") from None
 
 
-def asked_for(
+def read_options(
     label: str | int | None = None,
     weights: str | int | None = None,
     missing: str = "error",
     drop: Names = (),
     columns: Names = (),
     decimal: str | None = None,
-) -> Asked:
+) -> ReadOptions:
     """Return the options of :func:`read_table` as one object, checked.
 
     Args:
@@ -162,7 +162,7 @@ def asked_for(
         InputError: an option has a value that is not known.
     """
     label, weights = (None if name is None else str(name) for name in (label, weights))
-    return Asked(label, weights, missing, _texts(drop), _texts(columns), decimal)
+    return ReadOptions(label, weights, missing, _texts(drop), _texts(columns), decimal)
 
 
 def _texts(names: Names) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def _texts(names: Names) -> tuple[str, ...]:
     return tuple(map(str, each))
 
 
-def as_written(path: Path, asked: Asked) -> DataTable:
+def read_part(path: Path, asked: ReadOptions) -> DataTable:
     """Read a file as a part of a larger table: words and missing cells stay what they are.
 
     Args:
@@ -181,7 +181,7 @@ def as_written(path: Path, asked: Asked) -> DataTable:
     return part_of(reader_of(path)(path, asked), asked.missing)
 
 
-def reader_of(path: Path) -> Callable[[Path, Wanted], RawTable]:
+def reader_of(path: Path) -> Callable[[Path, ReadRequest], RawTable]:
     """Return the function that reads files of this ending.
 
     Args:
@@ -210,19 +210,19 @@ def check_file(path: Path) -> None:
 
 __all__ = [
     "READERS",
-    "Asked",
     "DataTable",
     "EncodedRows",
-    "as_written",
-    "asked_for",
+    "ReadOptions",
     "check_file",
-    "naming",
+    "errors_naming",
     "part_of",
     "raw_table",
     "read_csv",
     "read_encoded",
     "read_libsvm",
+    "read_options",
     "read_parquet",
+    "read_part",
     "read_table",
     "reader_of",
     "table_of",

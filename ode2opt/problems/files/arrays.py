@@ -12,19 +12,19 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.files.columns import Asked, Wanted
+from ode2opt.problems.files.columns import ReadOptions, ReadRequest
 from ode2opt.problems.files.labels import are_truths, as_labels
-from ode2opt.problems.files.matching import Matching
+from ode2opt.problems.files.matching import EncodingRequest
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.sizes import check_columns
 from ode2opt.problems.files.unpacking import check_content
 
 MATRIX, LABELS = ("A", "X"), ("b", "y")
-PARTS = ("data", "indices", "indptr", "shape", "format")
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
+SPARSE_PARTS = ("data", "indices", "indptr", "shape", "format")
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, wanted: Wanted) -> RawTable:
+def read_npz(path: Path, wanted: ReadRequest) -> RawTable:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC). Other
@@ -37,12 +37,12 @@ def read_npz(path: Path, wanted: Wanted) -> RawTable:
     Raises:
         InputError: the archive is damaged, or its arrays do not fit together.
     """
-    if isinstance(wanted, Matching):
+    if isinstance(wanted, EncodingRequest):
         wanted.check_matrix(path)
     own = [name for name in (wanted.label, wanted.weights) if name is not None]
-    names, arrays = read_arrays(path, (*MATRIX, *LABELS, *PARTS, *own))
+    names, arrays = read_arrays(path, (*MATRIX, *LABELS, *SPARSE_PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
-    if isinstance(wanted, Asked):
+    if isinstance(wanted, ReadOptions):
         _check_asked(path, wanted, arrays, found)
     label = next((name for name in (wanted.label, *LABELS) if name in arrays), None)
     b = None if label is None else arrays[label]
@@ -55,7 +55,7 @@ def read_npz(path: Path, wanted: Wanted) -> RawTable:
         A = _sparse(path, arrays)
     assert A is not None
     _check_shapes(path, A, b)
-    if isinstance(wanted, Matching) and A.shape[1] != wanted.encoding.width:
+    if isinstance(wanted, EncodingRequest) and A.shape[1] != wanted.encoding.width:
         raise InputError(
             f"{path}: A has {A.shape[1]} columns, but the model has {wanted.encoding.width}."
         )
@@ -70,7 +70,7 @@ def read_npz(path: Path, wanted: Wanted) -> RawTable:
     )
 
 
-def _check_asked(path: Path, asked: Asked, arrays: dict[str, np.ndarray], found: str) -> None:
+def _check_asked(path: Path, asked: ReadOptions, arrays: dict[str, np.ndarray], found: str) -> None:
     for name in (asked.label, asked.weights):
         if name is not None and name not in arrays:
             raise InputError(f"{path} has no array '{name}': it has {found}.")
@@ -124,7 +124,7 @@ def read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, 
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    if member.compress_type not in METHODS:
+    if member.compress_type not in COMPRESSIONS:
         raise ValueError(member.compress_type)
     found = np.lib.format.read_array(BytesIO(archive.read(member)), allow_pickle=False)
     if found.dtype.hasobject or found.dtype.fields is not None or not _is_text(found):

@@ -38,7 +38,7 @@ class Columns:
     notes: tuple[str, ...] = ()
 
 
-class Wanted(Protocol):
+class ReadRequest(Protocol):
     """What is to be read of a file: what a user asks for, or what a saved encoding needs."""
 
     @property
@@ -75,7 +75,7 @@ class Wanted(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadOptions:
     """What a user asks for: columns by name or number (of an archive: arrays), and how to read.
 
     Attributes:
@@ -149,7 +149,7 @@ class Asked:
         return usual_label(names, taken)
 
 
-USUAL = Asked()
+DEFAULT_OPTIONS = ReadOptions()
 
 
 def usual_label(names: Sequence[str], taken: set[int | None] = frozenset()) -> int:  # type: ignore[assignment]
@@ -206,12 +206,12 @@ def place_of(names: Sequence[str], asked: str, path: Path) -> int:
         return int(asked) % len(names)
     near = get_close_matches(asked, names, n=3)
     told = f"did you mean {' or '.join(map(shown, near))}?" if near else (
-        f"its columns are {listed(names)}."
+        f"its columns are {first_names(names)}."
     )  # fmt: skip
     raise InputError(f"{path} has no column '{asked}': {told}")
 
 
-def listed(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """Return the first names for a sentence.
 
     Args:

@@ -12,7 +12,7 @@ from ode2opt.errors import many
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.categories import Category, Words, all_words, column_names, one_hot
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
-from ode2opt.problems.files.missing import Holes, holes_of, means, settled
+from ode2opt.problems.files.missing import Holes, apply_missing_policy, holes_of, means
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.preparing import Place, row_place
 
@@ -96,7 +96,7 @@ def part_of(raw: RawTable, missing: str) -> DataTable:
     Raises:
         InputError: a cell is missing and may not be, or every row has a missing one.
     """
-    raw = settled(raw, missing)
+    raw = apply_missing_policy(raw, missing)
     A, notes, holes, fills = raw.A, raw.notes, None, None
     if missing == "mean":
         A, holes = holes_of(raw.A)

@@ -26,7 +26,7 @@ from ode2opt.problems.files.cells import (
     is_number,
     truth_values,
 )
-from ode2opt.problems.files.columns import Columns, Wanted
+from ode2opt.problems.files.columns import Columns, ReadRequest
 from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.layout import TextLayout, layout_of
 from ode2opt.problems.files.raw import RawTable
@@ -37,7 +37,7 @@ CellParsers = Mapping[int, CellParser]
 """What reads the cells of a column, by its number; other columns are plain numbers."""
 
 
-def read_csv(path: Path, wanted: Wanted) -> RawTable:
+def read_csv(path: Path, wanted: ReadRequest) -> RawTable:
     """Read a CSV file.
 
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
@@ -57,7 +57,7 @@ def read_csv(path: Path, wanted: Wanted) -> RawTable:
     return _table(layout, columns, cells, parsers, decimal)
 
 
-def _chosen(layout: TextLayout, wanted: Wanted) -> tuple[TextLayout, Columns]:
+def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Columns]:
     """Return which columns are what; last ones that are empty are left out.
 
     To predict, columns without names are matched by position. There an empty one may be a label or
@@ -70,7 +70,7 @@ def _chosen(layout: TextLayout, wanted: Wanted) -> tuple[TextLayout, Columns]:
 
 
 def _read(
-    layout: TextLayout, columns: Columns, wanted: Wanted
+    layout: TextLayout, columns: Columns, wanted: ReadRequest
 ) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, with what has read them and the decimal sign."""
     if columns.encoded:

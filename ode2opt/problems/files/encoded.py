@@ -13,11 +13,11 @@ from ode2opt.problems.categories import Category, one_hot
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.files.cells import MISSING_WORD
 from ode2opt.problems.files.missing import (
+    apply_missing_policy,
     holes_of,
+    missing_cell_words,
     missing_values,
     rows_with_missing,
-    settled,
-    told_missing,
 )
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.preparing import check_finite
@@ -62,7 +62,7 @@ def encoded_rows(raw: RawTable, encoding: TableEncoding, unknown: str, where: st
         raise InputError(f"unknown is {shown(unknown)}: choose error or zero.")
     total, had_labels, raw = len(raw), raw.labels is not None, _optional_labels(raw)
     words_count_as_unknown = encoding.missing == "mean" and unknown == "zero"
-    kept = raw if words_count_as_unknown else _settled(raw, encoding)
+    kept = raw if words_count_as_unknown else _without_missing(raw, encoding)
     fills = np.array([c.fill for c in encoding.numbers] if encoding.columns else encoding.fills)
     A = kept.A
     if encoding.missing == "mean":
@@ -90,13 +90,13 @@ def _optional_labels(raw: RawTable) -> RawTable:
     return replace(raw, labels=None, notes=(*raw.notes, note))
 
 
-def _settled(raw: RawTable, encoding: TableEncoding) -> RawTable:
+def _without_missing(raw: RawTable, encoding: TableEncoding) -> RawTable:
     """Return rows without missing cells that the model has no rule for."""
     numbers = encoding.missing != "mean"
     rows = rows_with_missing(raw, numbers)
     if not rows.any() or encoding.missing == "drop":
-        return settled(raw, encoding.missing)
-    told, _ = told_missing(raw, int(np.argmax(rows)), numbers)
+        return apply_missing_policy(raw, encoding.missing)
+    told, _ = missing_cell_words(raw, int(np.argmax(rows)), numbers)
     way_out = " or mean" if numbers else ", or predict with --unknown zero"
     raise InputError(
         f"{told}, and the model has no rule for it: fit the model with --missing drop{way_out}."

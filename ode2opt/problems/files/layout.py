@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files.cells import has_decimal_comma, is_number
-from ode2opt.problems.files.columns import LABEL_NAMES, Wanted
+from ode2opt.problems.files.columns import LABEL_NAMES, ReadRequest
 from ode2opt.problems.files.unpacking import open_text
 
 MOST_COLUMNS = 2**20
@@ -83,7 +83,7 @@ class TextLayout:
         return f"row {row + 1}" if line is None else f"line {line}"
 
 
-def layout_of(path: Path, wanted: Wanted) -> TextLayout:
+def layout_of(path: Path, wanted: ReadRequest) -> TextLayout:
     """Return the layout of a text table.
 
     Args:
@@ -118,7 +118,7 @@ def _blank_at_end(cells: list[str]) -> int:
     return next((i for i, cell in enumerate(reversed(cells)) if cell.strip()), len(cells))
 
 
-def _begun(path: Path, wanted: Wanted) -> TextLayout:
+def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
     """Return the layout that the first lines of a file show."""
     try:
         with open_text(path) as lines:

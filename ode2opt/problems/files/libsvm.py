@@ -10,8 +10,8 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.files.cells import is_number, short
-from ode2opt.problems.files.columns import Asked, Wanted
-from ode2opt.problems.files.matching import Matching
+from ode2opt.problems.files.columns import ReadOptions, ReadRequest
+from ode2opt.problems.files.matching import EncodingRequest
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.sizes import check_columns
 from ode2opt.problems.files.unpacking import open_bytes, open_text
@@ -19,7 +19,7 @@ from ode2opt.problems.files.unpacking import open_bytes, open_text
 MOST_DIGITS = 18  # of an index
 
 
-def read_libsvm(path: Path, wanted: Wanted, n: int | None = None) -> RawTable:
+def read_libsvm(path: Path, wanted: ReadRequest, n: int | None = None) -> RawTable:
     """Read LIBSVM text into a CSR matrix.
 
     Indices count from 1, or from 0 where the file has an index 0 or an encoding says so.
@@ -34,10 +34,10 @@ def read_libsvm(path: Path, wanted: Wanted, n: int | None = None) -> RawTable:
             name.
     """
     zero_based = None
-    if isinstance(wanted, Matching):
+    if isinstance(wanted, EncodingRequest):
         wanted.check_matrix(path)
         n, zero_based = wanted.encoding.width, wanted.encoding.zero_based
-    elif isinstance(wanted, Asked):
+    elif isinstance(wanted, ReadOptions):
         _check_asked(path, wanted)
     A, labels = _loaded(path)
     if len(labels) == 0:
@@ -51,7 +51,7 @@ def read_libsvm(path: Path, wanted: Wanted, n: int | None = None) -> RawTable:
     return RawTable(A, labels=labels, place=partial(_place, path), zero_based=zero_based)
 
 
-def _check_asked(path: Path, asked: Asked) -> None:
+def _check_asked(path: Path, asked: ReadOptions) -> None:
     if asked.label is not None:
         raise InputError(f"{path} is read as LIBSVM text, where the label comes first: no --label.")
     if asked.weights is not None:

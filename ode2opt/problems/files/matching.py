@@ -13,15 +13,15 @@ from ode2opt.problems.files.columns import (
     MOST_SHOWN,
     Columns,
     check_names,
+    first_names,
     indices,
-    listed,
     usual_label,
 )
 
 
 @dataclass(frozen=True)
-class Matching:
-    """What the encoding of a model needs of a file; see :class:`Wanted`.
+class EncodingRequest:
+    """What the encoding of a model needs of a file; see :class:`ReadRequest`.
 
     Attributes:
         encoding: of the model.
@@ -72,7 +72,7 @@ class Matching:
         if lacking:
             raise InputError(
                 f"{path} has no column {_quoted(lacking)}, which the model needs: its columns are "
-                f"{listed(names)}."
+                f"{first_names(names)}."
             )
         skipped = {*encoding.header, *(names[j] for j in indices(names, True))}
         extra = [name for name in names if name not in skipped]

@@ -1,4 +1,4 @@
-"""Missing cells: told, left out with their rows, or replaced by the mean of their column."""
+"""Missing cells: refused, left out with their rows, or replaced by the mean of their column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAYS_OUT = ": --missing drop leaves such rows out, --missing mean takes the mean
 ONLY_DROP = ", and it has no mean: --missing drop leaves such rows out"
 
 
-def settled(raw: RawTable, missing: str) -> RawTable:
+def apply_missing_policy(raw: RawTable, missing: str) -> RawTable:
     """Return a table of which no cell is missing, or, to be filled later, only numbers are.
 
     Args:
@@ -32,7 +32,7 @@ def settled(raw: RawTable, missing: str) -> RawTable:
     if not rows.any():
         return raw
     if missing != "drop":
-        told, is_number = told_missing(raw, int(np.argmax(rows)), numbers)
+        told, is_number = missing_cell_words(raw, int(np.argmax(rows)), numbers)
         raise InputError(f"{told}{WAYS_OUT if is_number else ONLY_DROP}.")
     if rows.all():
         raise InputError("every row has a missing cell: --missing drop leaves none.")
@@ -78,7 +78,7 @@ def _missing_numbers(A: Array) -> np.ndarray:
     return rows
 
 
-def told_missing(raw: RawTable, row: int, numbers: bool) -> tuple[str, bool]:
+def missing_cell_words(raw: RawTable, row: int, numbers: bool) -> tuple[str, bool]:
     """Return in words which cell of a row is missing, and whether it is a number.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 from ode2opt.errors import InputError, MissingDependencyError
 from ode2opt.problems.categories import Category
 from ode2opt.problems.files.cells import MISSING_WORD, truth_values
-from ode2opt.problems.files.columns import Columns, Wanted
+from ode2opt.problems.files.columns import Columns, ReadRequest
 from ode2opt.problems.files.labels import are_truths, as_labels
 from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import check_content
@@ -23,7 +23,7 @@ from ode2opt.problems.preparing import Place, row_place
 NUMBER = 8  # bytes
 
 
-def read_parquet(path: Path, wanted: Wanted, group: int | None = None) -> RawTable:
+def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> RawTable:
     """Read a Parquet file of columns of numbers and words with one label column.
 
     Args:

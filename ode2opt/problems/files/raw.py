@@ -1,4 +1,4 @@
-"""A table as it is read, before missing cells are settled and words become columns."""
+"""A table as it is read, before missing cells are handled and words become columns."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ode2opt.errors import InputError
 
-SURE_COLUMNS = 2**21  # that any file may have; one of more bytes as many as it has bytes
+ALWAYS_ALLOWED_COLUMNS = 2**21  # a larger file may have as many as it has bytes
 
 
 def check_columns(count: int, path: Path) -> None:
@@ -19,5 +19,5 @@ def check_columns(count: int, path: Path) -> None:
     Raises:
         InputError: there are more than two million, and more than the file has bytes.
     """
-    if count > max(SURE_COLUMNS, path.stat().st_size):
+    if count > max(ALWAYS_ALLOWED_COLUMNS, path.stat().st_size):
         raise InputError(f"{path} has an index of {count:,}: more columns than can be meant.")

@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.problems.files import DataTable, EncodedRows, asked_for, naming, raw_table, table_of
+from ode2opt.problems.files import (
+    DataTable,
+    EncodedRows,
+    errors_naming,
+    raw_table,
+    read_options,
+    table_of,
+)
 from ode2opt.problems.files.encoded import encoded_rows
-from ode2opt.problems.files.missing import settled
+from ode2opt.problems.files.missing import apply_missing_policy
 
 
 def read_split(
@@ -29,9 +36,9 @@ def read_split(
     Returns:
         The rows to fit to, and those held back as the encoding of the first ones has them.
     """
-    asked = asked_for(**reading)
-    with naming(path):
-        raw = settled(raw_table(path, asked), asked.missing)
+    asked = read_options(**reading)
+    with errors_naming(path):
+        raw = apply_missing_policy(raw_table(path, asked), asked.missing)
         assert raw.labels is not None
         held = held_back(raw.labels)
         table = table_of(raw.take(~held).with_own_words(), asked.missing).in_numbers()

@@ -1,4 +1,4 @@
-"""Plain and compressed files as streams; a damaged one and one that unpacks to too much is told."""
+"""Plain and compressed files as streams; refuses what is damaged or unpacks to too much."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import IO, Any, cast
 from ode2opt.errors import InputError
 
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-MOST_TIMES = 100  # a file may hold this many times its own size,
-FREE = 2**24  # and so many bytes more
+MOST_TIMES = 100  # a file may unpack to this many times its own size,
+ALWAYS_ALLOWED = 2**24  # and this many bytes more
 
 
 def is_packed(path: Path) -> bool:
@@ -31,7 +31,7 @@ def largest_content(path: Path) -> int:
     Args:
         path: the file.
     """
-    return MOST_TIMES * path.stat().st_size + FREE
+    return MOST_TIMES * path.stat().st_size + ALWAYS_ALLOWED
 
 
 def check_content(path: Path, size: int) -> None:

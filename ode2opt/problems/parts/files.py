@@ -9,13 +9,13 @@ from typing import Any
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files import (
-    Asked,
-    as_written,
-    asked_for,
+    ReadOptions,
     check_file,
     part_of,
     read_libsvm,
+    read_options,
     read_parquet,
+    read_part,
     reader_of,
 )
 from ode2opt.problems.files.parquet import row_groups
@@ -29,7 +29,7 @@ class FilePart:
     """A file, or a row group of one; it is read where it is needed."""
 
     path: Path
-    asked: Asked
+    asked: ReadOptions
     bytes: int
     group: int | None = None
 
@@ -42,7 +42,7 @@ class FilePart:
             raw = read_parquet(self.path, self.asked, self.group)
             table = part_of(raw, self.asked.missing)
         else:
-            table = as_written(self.path, self.asked)
+            table = read_part(self.path, self.asked)
         return Block(
             table.A,
             table.labels,
@@ -81,7 +81,7 @@ def files_in_parts(
     if len(readers) > 1:
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
-    asked = asked_for(label, weights, **table)
+    asked = read_options(label, weights, **table)
     return [part for path in paths for part in _parts(path, asked)]
 
 
@@ -89,7 +89,7 @@ def _no_match(where: str | Path) -> str:
     return f"No file matches {where}: the pattern must name at least one."
 
 
-def _parts(path: Path, asked: Asked) -> list[FilePart]:
+def _parts(path: Path, asked: ReadOptions) -> list[FilePart]:
     check_file(path)
     size = path.stat().st_size
     if reader_of(path) is read_parquet and size > LARGE:
