@@ -251,6 +251,12 @@ def test_certify_says_that_there_is_no_table(instant, run_cli, tmp_path):
         (("--kappa", 1.5), "kappa is 1.5: it must be above 0 and at most 1."),
         (("--safety", 0.5), "safety is 0.5: it must be at least 1, and finite."),
         (("--clip", 0), "clip is 0: it must be a positive number."),
+        (("--clip", "some"), "'some' is neither a number nor none"),
+        (("--decay-power", 0.5), "decay_power is 0.5: it must be above 0.5 and at most 1."),
+        (
+            ("--target", "sequence", "--protocol", "paper"),
+            "protocol paper is for --target flow; a sequence has its own settings.",
+        ),
         (
             ("--target", "sequence", "--knots", 1),
             "knots is 1: it must be a whole number, 2 or more.",
@@ -267,11 +273,11 @@ def test_options_that_do_not_fit_are_refused_in_one_sentence(options, said, run_
 
 
 CONTRACT = """
-    target metric reference start memory knots coefficients activation split size tol steps batch
-    out resume seed blocks no-blocks optimizer lr momentum decay clip penalty penalty-growth margin
-    alpha learn-alpha h t0 C kappa lam scale estimator safety horizon validate-every validation
-    patience p l2 intercept label weights missing drop columns decimal cluster workers json
-    overwrite quiet help
+    target protocol metric reference start memory knots coefficients activation split size tol
+    steps batch out resume seed blocks no-blocks optimizer lr momentum decay decay-power clip
+    penalty penalty-growth margin alpha learn-alpha h t0 C kappa lam scale estimator safety
+    horizon validate-every validation patience keep units p l2 intercept label weights missing
+    drop columns decimal cluster workers json overwrite quiet help
 """
 
 

@@ -6,6 +6,7 @@ have appears once, with the default of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import Field, fields
@@ -56,8 +57,26 @@ def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Shown:
     flag = "--" + first.name.replace("_", "-")
     if kind is bool and default:
         flag += f"/--no-{flag[2:]}"
-    option = typer.Option(flag, help=about.help, show_default=shown)
+    parsed: dict[str, Any] = {"parser": limit_of, "metavar": "NUMBER|none"} if about.limit else {}
+    option = typer.Option(flag, help=about.help, show_default=shown, **parsed)
     return Shown(first.name, Annotated[kind, option], default, about.panel)
+
+
+def limit_of(text: str | float) -> float:
+    """Return the number that an option was given; ``none`` is no limit, infinity.
+
+    Args:
+        text: what stands on the command line.
+
+    Raises:
+        typer.BadParameter: if it is neither.
+    """
+    if str(text).lower() == "none":
+        return math.inf
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor none") from None
 
 
 def _defaults(owners: dict[str, Field[Any]]) -> str:

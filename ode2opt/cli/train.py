@@ -51,8 +51,9 @@ from ode2opt.learning.options import (
     PROBLEMS_PANEL,
     UPDATES_PANEL,
     VALIDATION_PANEL,
+    Options,
 )
-from ode2opt.learning.registry import DEFAULT, PANELS, TARGETS
+from ode2opt.learning.registry import DEFAULT, PANELS, PROTOCOLS, TARGETS, departures
 from ode2opt.progress import live_training
 from ode2opt.terminal import command_again, facts_table, fail, out, say, write_json
 
@@ -65,6 +66,11 @@ SAME = ("jax", "jaxlib", "numpy", "equinox")  # packages whose versions decide w
 
 TargetChoice = choice_of("Target", TARGETS)
 TargetOption: Any = Annotated[TargetChoice, typer.Option(help="Whose stopping time is minimised.")]
+ProtocolChoice = choice_of("Protocol", PROTOCOLS)
+ProtocolOption: Any = Annotated[
+    ProtocolChoice,
+    typer.Option(help="paper: all settings of a flow as the paper prints them; others given win."),
+]
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -103,6 +109,7 @@ OTHERS = [
     Shown("drop", DropOption, None, PROBLEMS_PANEL),
     Shown("columns", ColumnsOption, None, PROBLEMS_PANEL),
     Shown("decimal", DecimalOption, None, PROBLEMS_PANEL),
+    Shown("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
     Shown("memory", MemoryOption, None, LEARNED_PANEL),
     Shown("cluster", SharingOption, None, SHARING),
     Shown("workers", SharersOption, None, SHARING),
@@ -164,7 +171,7 @@ def train(
         from ode2opt.learning.begin import options_for, start_run
 
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
-    names = ("target", *(one.name for one in OWN))
+    names = ("target", "protocol", *(one.name for one in OWN))
     given = {name: _plain(rest[name]) for name in names if _was_given(ctx, name)}
     options = options_for(given, memory is not None, folder if resume else None)
     inputs = [*dataset_files(dataset), memory, *(folder / name for name in RUN_FILES)]
@@ -232,6 +239,8 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
         "held-out training problems": f"{held_out['complexity']:.1f} iterations to the tolerance",
         "fresh test problems": f"{fresh['complexity']:.1f} iterations, worst {fresh['worst']}",
     }
+    if protocol := _protocol_words(method.provenance["options"]):
+        facts["protocol"] = protocol
     if method.instant:
         return facts
     return facts | {
@@ -239,3 +248,11 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
         "handed over by the guard": f"{fresh['handovers']} of {fresh['total']}",
         "to": method.guard.words(method.metric is not None),
     }
+
+
+def _protocol_words(options: dict[str, Any]) -> str:
+    """Say where a run by the paper's protocol departs from it; nothing of other runs."""
+    if "protocol" not in options:
+        return ""
+    changed = ", ".join(f"{name} {value}" for name, value in departures(options).items())
+    return f"the paper's{f', but {changed}' if changed else ''}"

@@ -15,11 +15,12 @@ from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
 TEMPLATES = Path(__file__).parent / "c"
-RULES = {"family": "{upper}_FAMILY_SCALE", "product": "-1.0", "instance": "0.0"}
+RULES = {"family": "{upper}_FAMILY_SCALE", "product": "-1.0", "instance": "0.0", "paper": "0.0"}
 SCALES = {
     "family": "the curvature of its family",
     "product": "that of <M g, H M g>/<M g, g>",
     "instance": "the largest curvature at the start, which who calls must give",
+    "paper": "the paper's step constant L, which who calls must give",
 }
 WIDTH = 4  # numbers a line
 COLUMNS = 20  # variables of the example where the method takes any number

@@ -261,6 +261,11 @@ def _as_arrays(
     metric = getattr(method, "metric", None)
     if metric is not None and metric.n != problem.n:
         raise InputError(f"The method is for {metric.n} variables; this problem has {problem.n}.")
+    if rule == "paper":
+        raise InputError(
+            "The method is scaled by the paper's step constant L, which is not found here: use "
+            "ode2opt.solve."
+        )
     if rule == "instance" and problem.n > LARGEST_HESSIAN:
         raise InputError(
             f"The method is scaled by the largest curvature at each start, which is found for up "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import needing
 from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.flow.paper import PaperOptions
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
 from ode2opt.learning.sequence.options import SequenceOptions
@@ -32,6 +33,7 @@ _HOME = {name: module for module, names in _LAZY.items() for name in names}
 __all__ = [
     "FlowOptions",
     "Options",
+    "PaperOptions",
     "Rules",
     "SequenceOptions",
     "StoppingTime",

@@ -52,10 +52,13 @@ def learn(
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
             ``coefficients`` of a flow may also be a class of :mod:`ode2opt.dynamics` as ``Spline``,
-            or an instance as ``Spline(knots=5)``: training then begins there.
+            or an instance as ``Spline(knots=5)``: training then begins there. With
+            ``protocol="paper"`` a flow's defaults are :class:`ode2opt.learning.PaperOptions`, the
+            settings that the paper prints; options given beside it win.
 
     Returns:
-        The best feasible method by validation on held-out training problems.
+        The best feasible method by validation on held-out training problems; the last one by the
+        paper's protocol.
 
     Examples:
         >>> family = Family.from_dataset("logistic", "digits")

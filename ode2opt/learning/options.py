@@ -17,7 +17,8 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
-DECAYS = ("constant", "cosine", "exponential")
+DECAYS = ("constant", "cosine", "exponential", "theorem")
+KEPT = ("best", "last")
 
 MAIN_PANEL = "The five that matter"
 PROBLEMS_PANEL = "The problems"
@@ -91,12 +92,14 @@ class OptionInfo(NamedTuple):
         panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
         choices: the names that it may be; None for a number.
         range: the numbers that it may be; None for a name or a switch.
+        limit: whether None or infinity stands for no limit; ``none`` on the command line.
     """
 
     help: str
     panel: str | None
     choices: Collection[str] | None = None
     range: Range | None = None
+    limit: bool = False
 
 
 def option(
@@ -106,6 +109,7 @@ def option(
     *,
     choices: Collection[str] | None = None,
     range: Range | None = None,
+    limit: bool = False,
 ) -> Any:
     """Declare an option as a field of a dataclass.
 
@@ -115,25 +119,27 @@ def option(
         panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
         choices: the names that it may be.
         range: the numbers that it may be.
+        limit: whether None or infinity stands for no limit.
 
     Returns:
         A dataclass field that carries an :class:`OptionInfo`.
     """
-    return _field(default, OptionInfo(help, panel, choices, range))
+    return _field(default, OptionInfo(help, panel, choices, range, limit))
 
 
-def override(name: str, default: Any, **changes: Any) -> Any:
-    """Declare an option of :class:`Options` again, with a target's own default.
+def override(name: str, default: Any, kind: type[Options] | None = None, **changes: Any) -> Any:
+    """Declare an option again, with another default.
 
     Args:
         name: the option's name.
-        default: the target's default.
+        default: the new default.
+        kind: whose option it is; :class:`Options` by default.
         changes: fields of :class:`OptionInfo` that differ for the target, such as ``choices``.
 
     Returns:
         A dataclass field.
     """
-    return _field(default, declared(Options)[name]._replace(**changes))
+    return _field(default, declared(kind or Options)[name]._replace(**changes))
 
 
 def _field(default: Any, about: OptionInfo) -> Any:
@@ -150,10 +156,12 @@ class Options(ABC):
     Attributes:
         target: the target's name.
         panel: the group of the help that shows the target's own options.
+        protocol: the name of the defaults: "ours", or "paper" (:class:`PaperOptions`).
         tol: the gradient norm to reach; positive, 3e-4 by default.
         steps: updates of the parameters; 1 or more (a sequence: 0 makes an instant method).
         coefficients: the kind of coefficients or of table that is learned, a name.
-        scale: divide by the curvature of each "instance", or by one of the "family".
+        scale: divide by the curvature of each "instance", by one of the "family", or by the
+            "paper"'s step constant L of each problem.
         metric: the preconditioner of a sequence; "auto" chooses on training problems.
         batch: problems of one step; 1 or more.
         horizon: iterations after which a problem is given up; 1 or more.
@@ -164,18 +172,24 @@ class Options(ABC):
         lr: the step size; None (the default) takes 0.03, or 0.001 for neural coefficients and sgd,
             or 0.05 for a sequence.
         momentum: of sgd; in [0, 1), 0.9 by default.
-        decay: how the step size falls: "constant", "cosine" (the default) or "exponential".
-        clip: the largest norm of one problem's gradient; positive, 3 by default.
+        decay: how the step size falls: "constant", "cosine" (the default), "exponential" or
+            "theorem", as the convergence of StoPM asks (docs/mathematics.md, section 7).
+        decay_power: p of the decay "theorem", lr (1 + k/10)^-p; in (1/2, 1], 0.75 by default.
+        clip: the largest norm of one problem's gradient; positive, 3 by default. None or infinity
+            is no limit.
         penalty: the coefficient rho of P + Q (docs/mathematics.md, section 7); positive.
         penalty_growth: factor on it after each validation that finds a violation; at least 1,
             1.1 by default.
         validate_every: steps between validations; 1 or more, 10 by default.
         validation: held-out training problems of a validation; 1 or more, 8 by default.
         patience: validations without progress after which training stops; 1 or more, 8 by default.
+        keep: which point becomes the method: the "best" by validation (the default), or the "last"
+            that was validated; training then goes on to the last step.
     """
 
     target: ClassVar[str]
     panel: ClassVar[str]
+    protocol: ClassVar[str] = "ours"
 
     tol: float = option(3e-4, "Gradient norm to reach.", MAIN_PANEL, range=POSITIVE)
     steps: int = option(
@@ -186,7 +200,9 @@ class Options(ABC):
     )
     coefficients: str = option(MISSING, "The kind of coefficients.", LEARNED_PANEL)
     scale: str = option(
-        MISSING, "Divide by each instance's curvature, or by the family's.", LEARNED_PANEL
+        MISSING,
+        "Divide by each instance's curvature, the family's, or the paper's L.",
+        LEARNED_PANEL,
     )
     metric: str = option(
         MISSING, "Of a sequence: auto chooses on training problems.", LEARNED_PANEL
@@ -209,9 +225,24 @@ class Options(ABC):
         range=POSITIVE,
     )
     momentum: float = option(0.9, "Of sgd.", UPDATES_PANEL, range=SHARE)
-    decay: str = option("cosine", "How the step size falls.", UPDATES_PANEL, choices=DECAYS)
-    clip: float = option(
-        3.0, "Largest norm of a problem's gradient.", UPDATES_PANEL, range=POSITIVE
+    decay: str = option(
+        "cosine",
+        "How the step size falls; theorem: so that StoPM's convergence theorem applies.",
+        UPDATES_PANEL,
+        choices=DECAYS,
+    )
+    decay_power: float = option(
+        0.75,
+        "Of --decay theorem: step size lr (1 + k/10)^-power; above 1/2, at most 1.",
+        UPDATES_PANEL,
+        range=Range(0.5, 1, "(]"),
+    )
+    clip: float | None = option(
+        3.0,
+        "Largest norm of a problem's gradient, or none.",
+        UPDATES_PANEL,
+        range=POSITIVE,
+        limit=True,
     )
     penalty: float = option(MISSING, "The coefficient rho of P + Q.", UPDATES_PANEL, range=POSITIVE)
     penalty_growth: float = option(
@@ -225,9 +256,17 @@ class Options(ABC):
     patience: int = option(
         8, "Validations without progress until training stops.", VALIDATION_PANEL, range=COUNT
     )
+    keep: str = option(
+        "best",
+        "Which point becomes the method: the best by validation, or the last.",
+        VALIDATION_PANEL,
+        choices=KEPT,
+    )
 
     def __post_init__(self) -> None:
         for name, about in declared(type(self)).items():
+            if about.limit and getattr(self, name) == math.inf:
+                object.__setattr__(self, name, None)
             value = getattr(self, name)
             if about.choices is not None and value not in about.choices:
                 raise unknown_name(name, str(value), about.choices)
@@ -244,8 +283,11 @@ class Options(ABC):
         """Return the step size that suits optimiser and target."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, the target's name among them."""
-        return {"target": self.target} | asdict(self)
+        """Return plain values for JSON, with the target's name and, if not ours, the protocol's."""
+        names = {"target": self.target}
+        if self.protocol != Options.protocol:
+            names["protocol"] = self.protocol
+        return names | asdict(self)
 
 
 def declared(kind: type[Any]) -> dict[str, OptionInfo]:

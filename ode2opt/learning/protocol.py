@@ -48,6 +48,7 @@ class StoppingTime(NamedTuple):
         P: the stability violation until then, dimensionless: that of docs/mathematics.md, section
             6, times h sqrt(scale).
         Q: the convergence violation until then, times h^2 scale; zero for a sequence.
+        penalty: what rho multiplies: P + Q, or both with their units as the paper prints them.
         reached: whether the gradient norm came down to the tolerance.
         failed: whether flow or sequence blew up.
         min_cosine: the smallest cosine between a step and its change of gradient. It is not
@@ -57,6 +58,7 @@ class StoppingTime(NamedTuple):
     T: Array
     P: Array
     Q: Array
+    penalty: Array
     reached: Array
     failed: Array
     min_cosine: Array
@@ -74,7 +76,7 @@ class StoppingRules(Protocol[Tree_contra, InstanceT_contra]):
         """
 
     def objective(self, found: StoppingTime, /) -> Array:
-        """Return what is minimised, before the penalty rho (P + Q).
+        """Return what is minimised, before the penalty.
 
         Args:
             found: what :meth:`stopping_time` returned.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.flow.paper import PaperOptions
 from ode2opt.learning.options import Options, declared
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.schema import read
 
+PROTOCOLS: dict[str, type[Options]] = {kind.protocol: kind for kind in (FlowOptions, PaperOptions)}
+"""The settings that a flow begins with, by name; what is given beside them wins."""
 TARGETS: dict[str, type[Options]] = {kind.target: kind for kind in (FlowOptions, SequenceOptions)}
 DEFAULT = FlowOptions.target
 PANELS = [kind.panel for kind in TARGETS.values()]
@@ -49,13 +53,29 @@ def read_options(document: Mapping[str, Any]) -> Options:
     return read(kind, own)
 
 
+def departures(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a configuration that are not the defaults of its protocol.
+
+    Args:
+        document: the options, with the names of target and protocol, as ``Options.as_dict`` has
+            them.
+
+    Returns:
+        The values that differ, by name.
+    """
+    kind, own = _split(document)
+    defaults = asdict(kind())
+    return {name: value for name, value in own.items() if value != defaults[name]}
+
+
 def _split(given: Mapping[str, Any]) -> tuple[type[Options], dict[str, Any]]:
     """Return the target's options and what is given of them."""
     own = dict(given)
-    target = own.pop("target", DEFAULT)
+    target, protocol = own.pop("target", DEFAULT), own.pop("protocol", None)
     if not isinstance(target, str) or target not in TARGETS:
         raise unknown_name("target", str(target), TARGETS)
-    known = declared(TARGETS[target])
+    kind = TARGETS[target] if protocol is None else _of_protocol(str(protocol), target)
+    known = declared(kind)
     for name, value in own.items():
         if name not in known:
             raise _not_of(name, target)
@@ -65,7 +85,16 @@ def _split(given: Mapping[str, Any]) -> tuple[type[Options], dict[str, Any]]:
                 raise InputError(
                     f"{name} {value} is for --target {other}; a {target} has {', '.join(choices)}."
                 )
-    return TARGETS[target], own
+    return kind, own
+
+
+def _of_protocol(name: str, target: str) -> type[Options]:
+    """Return the options of a protocol, which is one of a flow."""
+    if name not in PROTOCOLS:
+        raise unknown_name("protocol", name, PROTOCOLS)
+    if PROTOCOLS[name].target != target:
+        raise InputError(f"protocol {name} is for --target flow; a {target} has its own settings.")
+    return PROTOCOLS[name]
 
 
 def _with_choice(name: str, value: Any) -> list[str]:
@@ -83,5 +112,6 @@ def _not_of(name: str, target: str) -> InputError:
     for other, kind in TARGETS.items():
         if name in declared(kind):
             return InputError(f"{name} is for --target {other}; a {target} does not use it.")
-    known = dict.fromkeys(("target", *(n for kind in TARGETS.values() for n in declared(kind))))
+    every = (name for kind in TARGETS.values() for name in declared(kind))
+    known = dict.fromkeys(("target", "protocol", *every))
     return InputError(f"learn() has no option {name}; it has {', '.join(known)}.")

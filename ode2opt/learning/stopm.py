@@ -6,7 +6,7 @@ theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple
 
 import equinox as eqx
@@ -20,6 +20,7 @@ from ode2opt.learning.protocol import InstanceT, StoppingRules, StoppingTime, Tr
 from ode2opt.problems._arrays import Array
 
 FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
+FIRST_STEPS = 10  # in which the step size of the decay theorem hardly falls
 
 
 class TrainingState(NamedTuple):
@@ -153,8 +154,10 @@ class StoPM(Generic[Tree, InstanceT]):
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
             return found, None
-        shrink = min(1.0, self.options.clip / norm) if norm else 1.0
-        return found, jax.tree.map(lambda part: shrink * part, slope)
+        clip = self.options.clip
+        if clip is None or norm <= clip:
+            return found, slope
+        return found, jax.tree.map(lambda part: clip / norm * part, slope)
 
     @double
     def measure(
@@ -182,19 +185,34 @@ def _value_and_slope(
 ) -> tuple[StoppingTime, Any]:
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:
         found = rules.stopping_time(eqx.combine(parameters, rest), instance)
-        return rules.objective(found) + rho * (found.P + found.Q), found
+        return rules.objective(found) + rho * found.penalty, found
 
     slope, found = jax.grad(loss, has_aux=True)(parameters)
     return found, slope
 
 
-def _optimizer(options: Options) -> Any:
+def step_sizes(options: Options) -> Callable[[Any], Any]:
+    """Return the step size as a function of the step k, counted from 0.
+
+    The decay "theorem" is lr (1 + k/10)^-p with 1/2 < p <= 1. The sum of these over all k is
+    infinite and that of their squares finite, as the convergence of StoPM asks
+    (docs/mathematics.md, section 7).
+
+    Args:
+        options: ``decay``, ``decay_power``, the learning rate and ``steps`` of training.
+    """
     lr, steps = options.learning_rate, options.steps
-    schedule = {
+    schedules: dict[str, Callable[[Any], Any]] = {
         "constant": optax.constant_schedule(lr),
         "cosine": optax.cosine_decay_schedule(lr, steps),
         "exponential": optax.exponential_decay(lr, steps, FINAL_SHARE),
-    }[options.decay]
+        "theorem": lambda k: lr * (1 + k / FIRST_STEPS) ** -options.decay_power,
+    }
+    return schedules[options.decay]
+
+
+def _optimizer(options: Options) -> Any:
+    schedule = step_sizes(options)
     return {
         "sgd": lambda: optax.sgd(schedule, momentum=options.momentum),
         "adam": lambda: optax.adam(schedule),
@@ -206,7 +224,8 @@ def _summary(found: list[StoppingTime], rho: float) -> Batch:
     reached = [bool(one.reached) for one in found]
     P, Q = _mean([float(one.P) for one in found]), _mean([float(one.Q) for one in found])
     T = _mean([float(one.T) for one, met in zip(found, reached, strict=True) if met])
-    loss = None if T is None or P is None or Q is None else T + rho * (P + Q)
+    penalty = _mean([float(one.penalty) for one in found])
+    loss = None if T is None or penalty is None else T + rho * penalty
     min_cosines = tuple(float(one.min_cosine) for one in found)
     return Batch(T, P, Q, loss, sum(reached), sum(bool(one.failed) for one in found), min_cosines)
 

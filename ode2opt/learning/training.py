@@ -250,7 +250,7 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         before = (False, -math.inf)
         if old.best is not None:
             before = (old.best["feasible"], -old.best["complexity"])
-        better = (new.feasible, -new.complexity) > before
+        better = self.options.keep == "last" or (new.feasible, -new.complexity) > before
         growth = 1.0 if new.feasible else self.options.penalty_growth
         penalty = min(self.state.penalty * growth, LARGEST_PENALTY)
         self.state = self.state._replace(penalty=penalty)

@@ -28,7 +28,7 @@ from ode2opt.solvers.plots import plot_method
 from ode2opt.storage import METHOD, expect, finite, load_tensors, save_tensors
 
 VERSION = 3
-SCALES = ("instance", "family", "product")
+SCALES = ("instance", "family", "product", "paper")
 _START = "start"
 _SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
 _METRIC_ARRAYS = ("scale", "V", "stretch")
@@ -63,7 +63,8 @@ class Method(Displayed):
         tol: the gradient norm it was learned to reach.
         scale: (docs/mathematics.md, section 8) "instance" divides by the curvature at the start of
             each solve, "family" by ``family_scale``, one number for all, "product" by the curvature
-            along the first gradient in the metric, from one Hessian-vector product.
+            along the first gradient in the metric, from one Hessian-vector product, "paper" by the
+            paper's step constant L of each problem (section 9).
         metric: the metric it runs in; None is the Euclidean one.
         start: a learned start point, taken where a solve is given none.
         guard: what watches it by default.
@@ -210,6 +211,9 @@ class Method(Displayed):
         if self.scale == "product":
             metric = None if self.metric is None else self.metric.on(problem)
             return self.curvature(problem, x0, problem.gradient(x0), metric), 1
+        if self.scale == "paper":
+            found = problem.start().scale
+            return found.L, found.oracle_calls
         curvature, calls = largest_curvature(problem, x0)
         if not math.isfinite(curvature):
             raise InputError(f"The curvature at the start point is {curvature}: no step fits that.")

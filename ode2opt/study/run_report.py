@@ -150,6 +150,8 @@ def _table_words(method: Method, options: Options) -> str:
 def _scale_words(method: Method) -> str:
     if method.scale == "family":
         return f"the family's curvature {method.family_scale:.4g}."
+    if method.scale == "paper":
+        return "the paper's step constant L of each problem."
     return "the curvature at each problem's start point."
 
 

@@ -7,9 +7,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 from ode2opt.learning import StoppingTime
-from ode2opt.learning.stopm import FINAL_SHARE, StoPM
+from ode2opt.learning.stopm import FINAL_SHARE, StoPM, step_sizes
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -28,9 +29,9 @@ class Straight(eqx.Module):
     def stopping_time(self, tree, one):
         theta = tree["theta"]
         P = self.safety * one.p @ theta
-        return StoppingTime(
-            one.t @ theta, P, one.q @ theta, one.reached, one.failed, jnp.asarray(one.turn)
-        )
+        Q = one.q @ theta
+        ends = (one.reached, one.failed, jnp.asarray(one.turn))
+        return StoppingTime(one.t @ theta, P, Q, P + Q, *ends)
 
     def objective(self, found):
         return jnp.where(found.reached, found.T, 0.0)
@@ -91,6 +92,11 @@ def test_the_slope_of_each_instance_is_clipped_to_a_length(clip):
     np.testing.assert_allclose(after([STEEP, FLAT], clip=clip), START - LR * mean)
 
 
+def test_without_a_limit_no_slope_is_clipped():
+    mean = 1e12 * STEEP.t
+    np.testing.assert_allclose(after([instance(*mean)], clip=None), START - LR * mean)
+
+
 def test_a_slope_of_zero_is_no_trouble_for_clipping():
     np.testing.assert_array_equal(after([instance(0.0, 0.0)], clip=1.0), START)
 
@@ -125,11 +131,24 @@ def test_a_batch_without_a_finite_slope_changes_nothing_not_even_the_momentum():
         ("constant", lambda k: 1.0),
         ("cosine", lambda k: (1 + math.cos(math.pi * k / 4)) / 2),
         ("exponential", lambda k: FINAL_SHARE ** (k / 4)),
+        ("theorem", lambda k: (10 / (10 + k)) ** 0.6),
     ],
 )
 def test_the_step_size_decays_as_it_is_said(decay, share):
     moved = -LR * sum(share(k) for k in range(4)) * FLAT.t
-    np.testing.assert_allclose(after(*[[FLAT]] * 4, decay=decay, steps=4), START + moved)
+    options = {"decay": decay, "steps": 4, "decay_power": 0.6}
+    np.testing.assert_allclose(after(*[[FLAT]] * 4, **options), START + moved)
+
+
+@pytest.mark.parametrize("power", [0.51, 0.75, 1.0])
+def test_step_sizes_of_the_theorem_have_an_infinite_sum_and_squares_a_finite_one(power):
+    eta = step_sizes(SimpleNamespace(**PLAIN | {"decay": "theorem", "decay_power": power}))
+    sizes = np.asarray(eta(np.arange(200_000)))
+    squares = LR**2 * 10 ** (2 * power) * scipy.special.zeta(2 * power, 10)  # all of them
+    assert np.sum(sizes**2) < squares < np.inf
+    later = np.asarray(eta(np.arange(200_000, 400_000)))
+    assert later.sum() >= 0.9 * LR * 10**power * 200_000 / 400_000**power  # of each such stretch
+    assert np.all(np.diff(sizes) < 0)
 
 
 def test_adam_takes_steps_of_one_length_whatever_the_slope():
@@ -149,7 +168,7 @@ def test_a_batch_is_summed_up_over_what_is_known():
     _, seen = made().step(made().start, batch)  # theta = (1, -2)
     assert seen.stopping_time == 2.0  # of those that got there
     assert (seen.P, seen.Q) == (1.0, pytest.approx(4 / 3))
-    assert seen.loss == pytest.approx(2.0 + RHO * (1.0 + 4 / 3))
+    assert seen.loss == pytest.approx(2.0 + RHO * (2.0 + 4.0) / 2)  # of those with P and Q
     assert (seen.reached, seen.failed) == (2, 1)
     assert seen.min_cosines == (0.5, 1.0, -0.25)
 

@@ -19,6 +19,7 @@ from ode2opt.precision import jax_precision
 from ode2opt.problems._arrays import Array
 
 WIDTH = 50
+CUTOFFS = {False: 1e-10, True: 1e-8}  # of singular values in the last layer's fit; True: plain
 SHARPNESS = 20.0
 _FUNCTIONS = {
     "softplus": lambda z: jax.nn.softplus(SHARPNESS * z) / SHARPNESS,
@@ -80,19 +81,21 @@ class Network(eqx.Module):
     def __call__(self, t: Array) -> Array:
         return self.unit * (self.W3 @ self.hidden(t) + self.b3)
 
-    def regressed(self, t: np.ndarray, values: np.ndarray) -> Network:
+    def regressed(self, t: np.ndarray, values: np.ndarray, plain: bool = False) -> Network:
         """Return the network whose last layer fits given values by least squares.
 
         Args:
             t: times.
             values: the values wanted there.
+            plain: whether the unit is 1, rather than about the size of the values; False by
+                default.
         """
         with jax_precision():
             hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
-        size = float(np.abs(values).mean())
+        size = 0.0 if plain else float(np.abs(values).mean())
         unit = 2.0 ** round(np.log2(size)) if size else 1.0  # a power of 2: few compilations
         design = np.column_stack([hidden, np.ones(len(t))])
-        weights = np.linalg.lstsq(design, values / unit, rcond=1e-10)[0]
+        weights = np.linalg.lstsq(design, values / unit, rcond=CUTOFFS[plain])[0]
         return Network(
             self.W1, self.b1, self.W2, self.b2, weights[:-1], weights[-1], unit, self.activation
         )
@@ -108,6 +111,9 @@ class Neural(Coefficients):
         seed: of the random inner layers; 0 by default.
         t1: the last time that the default coefficients are fitted to; 21 by default.
         C: of the default coefficients to start at, positive; 1 by default.
+        plain: whether the networks give beta and gamma themselves, as the paper prints, rather than
+            in units of about their size; False by default. Gradient descent then moves the last
+            layer far less.
 
     Raises:
         InputError: the activation is unknown, or a number is out of its range.
@@ -116,6 +122,7 @@ class Neural(Coefficients):
     alpha: Array
     beta_network: Network
     gamma_network: Network
+    plain: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -126,11 +133,12 @@ class Neural(Coefficients):
         seed: int = 0,
         t1: float = 21.0,
         C: float = 1.0,
+        plain: bool = False,
     ) -> None:
         if activation not in ACTIVATIONS:
             raise unknown_name("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(seed)
-        self.alpha = as_alpha(alpha)
+        self.alpha, self.plain = as_alpha(alpha), bool(plain)
         self.beta_network, self.gamma_network = (
             Network.random(rng, width, activation, t1) for _ in range(2)
         )
@@ -175,8 +183,12 @@ class Neural(Coefficients):
     def fit_to(
         self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
     ) -> Neural:
-        networks = (
-            self.beta_network.regressed(*samples(beta, t0, t1, "beta", positive=False)),
-            self.gamma_network.regressed(*samples(gamma, t0, t1, "gamma", positive=False)),
+        curves = (
+            samples(beta, t0, t1, "beta", positive=False),
+            samples(gamma, t0, t1, "gamma", positive=False),
+        )
+        networks = tuple(
+            network.regressed(*curve, self.plain)
+            for network, curve in zip((self.beta_network, self.gamma_network), curves, strict=True)
         )
         return eqx.tree_at(lambda c: (c.beta_network, c.gamma_network), self, networks)

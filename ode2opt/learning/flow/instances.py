@@ -71,8 +71,8 @@ class InstanceSampler:
         Raises:
             Ode2OptError: if the curvature at the start is negative or not finite.
         """
-        x0 = problem.start().x0
-        scale = self.family_scale
+        x0, L = problem.start()
+        scale: float | None = L if self.options.scale == "paper" else self.family_scale
         if scale is None:
             scale = largest_curvature(problem, x0)[0]
         if not np.isfinite(scale) or scale < 0:

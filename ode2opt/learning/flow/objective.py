@@ -56,6 +56,8 @@ class Rules(eqx.Module):
         substeps: steps of the flow in each step of the sequence; 1 by default.
         estimator: of the curvature along the way; by default a power iteration that is carried
             along, one product a step.
+        printed: whether the penalty has P and Q with their units, as the paper prints them; False
+            by default.
     """
 
     eps: Array
@@ -67,6 +69,7 @@ class Rules(eqx.Module):
     lam: float | None = eqx.field(default=None, static=True)
     substeps: int = eqx.field(default=1, static=True)
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
+    printed: bool = eqx.field(default=False, static=True)
 
     def stopping_time(self, coefficients: Coefficients, instance: FlowInstance) -> StoppingTime:
         """Return T, P and Q of an instance.
@@ -310,7 +313,15 @@ def _finish(
     p, _ = _p(_row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
     P = state.P + 0.5 * (T - now) * (state.p + p)
     min_cosine = jnp.minimum(state.min_cosine, new.min_cosine)
-    return StoppingTime(T, P, _Q(coefficients, T, rules), reached, over & ~reached, min_cosine)
+    Q = _Q(coefficients, T, rules)
+    penalty = _with_units(P, Q, constants) if rules.printed else P + Q
+    return StoppingTime(T, P, Q, penalty, reached, over & ~reached, min_cosine)
+
+
+def _with_units(P: Array, Q: Array, constants: _Constants) -> Array:
+    """Return P + Q as printed, without the factors h sqrt(scale) and h^2 scale."""
+    h, scale = constants.rules.h, constants.scale
+    return P / (h * jnp.sqrt(scale)) + Q / (h**2 * scale)
 
 
 def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:

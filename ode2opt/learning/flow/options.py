@@ -23,7 +23,8 @@ from ode2opt.learning.options import POSITIVE, Options, Range, option, override
 if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
 
-FLOW_SCALES = ("instance", "family")
+FLOW_SCALES = ("instance", "family", "paper")
+UNITS = ("free", "printed")
 FLOW_METRICS = ("none",)
 ESTIMATORS = ("power", "global", "l0l1")
 FLOW_PANEL = "Of a flow"
@@ -32,7 +33,9 @@ LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
     "feasible": lambda kinds, o: kinds.Feasible(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
     "spline": lambda kinds, o: kinds.Spline(o.alpha, t0=o.t0, t1=o.t1),
     "polynomial": lambda kinds, o: kinds.Polynomial(o.alpha, t0=o.t0, t1=o.t1),
-    "neural": lambda kinds, o: kinds.Neural(o.alpha, activation=o.activation, seed=o.seed, t1=o.t1),
+    "neural": lambda kinds, o: kinds.Neural(
+        o.alpha, activation=o.activation, seed=o.seed, t1=o.t1, plain=o.units == "printed"
+    ),
 }
 """Kinds of coefficients that can be learned: ``dynamics.coefficients`` makes an empty one."""
 
@@ -46,7 +49,8 @@ class FlowOptions(Options):
     Attributes:
         steps: updates of the parameters; 1 or more, 150 by default.
         coefficients: "feasible" (the default), "spline", "polynomial" or "neural".
-        scale: divide by the curvature of each "instance" (the default) or of the "family".
+        scale: divide by the curvature of each "instance" (the default), by that of the "family",
+            or by the "paper"'s step constant L (docs/mathematics.md, section 9).
         metric: "none": a flow has no preconditioner.
         batch: problems of a step; 1 or more, 2 by default.
         horizon: iterations after which a problem is given up; 1 or more, 600 by default.
@@ -61,6 +65,8 @@ class FlowOptions(Options):
         lam: of Theorem 1; positive, alpha - 1 by default.
         estimator: of the curvature along the way: "power" (the default), "global" or "l0l1".
         safety: the factor on that curvature in training; at least 1, 1.2 by default.
+        units: "free" (the default): P and Q in the loss are dimensionless, and networks have units
+            of about their size. "printed": as in the paper, both have the units of beta and gamma.
         first: settings and parameters to start from, made of coefficients that are given to
             ``learn``; None by default.
     """
@@ -91,6 +97,12 @@ class FlowOptions(Options):
         "power", "How the curvature along the way is found.", FLOW_PANEL, choices=ESTIMATORS
     )
     safety: float = option(1.2, "Factor on that curvature in training.", FLOW_PANEL, range=Range(1))
+    units: str = option(
+        "free",
+        "P and Q in the loss, and networks: free of units, or as the paper prints them.",
+        FLOW_PANEL,
+        choices=UNITS,
+    )
     first: Mapping[str, Any] | None = option(
         None, "Settings and parameters to begin with, of coefficients given to learn().", None
     )

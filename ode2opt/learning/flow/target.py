@@ -42,7 +42,7 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
         self.rules = Rules(
             jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
             K=options.horizon, kappa=options.kappa, lam=options.lam,
-            estimator=self.source.estimator(),
+            estimator=self.source.estimator(), printed=options.units == "printed",
         )  # fmt: skip
         self.start = options.first_coefficients()
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)

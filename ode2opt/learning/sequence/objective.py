@@ -191,7 +191,7 @@ def sequence_time(
     left = (state.log_norm - end) / jnp.maximum(begin - end, LEAST_DROP)
     T = jnp.where(reached, i - (end - state.log_norm) / drop, i + rules.fallback * left)
     failed = state.log_norm > limits.most
-    return StoppingTime(jnp.maximum(T, 0.0), state.P, zero, reached, failed, jnp.ones(()))
+    return StoppingTime(jnp.maximum(T, 0.0), state.P, zero, state.P, reached, failed, jnp.ones(()))
 
 
 def _step(

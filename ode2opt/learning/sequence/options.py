@@ -31,6 +31,7 @@ class SequenceOptions(Options):
         batch: problems of a step; 1 or more, 8 by default.
         horizon: iterations after which a problem is given up; 1 or more, 150 by default.
         penalty: the coefficient rho of P; 0 or more, 0.1 by default.
+        keep: "best": a sequence goes back to its best point.
         reference: where the preconditioner measures curvature: "start", "path", or "auto" (the
             default), which tries both.
         start: "paper" (the default), or "learned" from solutions.
@@ -48,6 +49,7 @@ class SequenceOptions(Options):
     batch: int = override("batch", 8)
     horizon: int = override("horizon", 150)
     penalty: float = override("penalty", 0.1, range=Range(0))
+    keep: str = override("keep", "best", choices=("best",))
     reference: str = option(
         "auto", "Where the metric looks at curvature.", SEQUENCE_PANEL, choices=REFERENCES
     )
