@@ -205,29 +205,47 @@ def test_scaled_columns_give_the_solution_of_the_columns_as_they_are(run_cli, tm
 
 def test_certify_says_it_in_words_json_and_a_figure(run_cli, tmp_path):
     figure = tmp_path / "certificate.png"
-    arguments = ("certify", "eigac-c2", "logistic", "digits", "--instances", 2, "--max-iter", 100)
+    arguments = ("certify", "eigac-c1", "logistic", "digits", "--instances", 2, "--max-iter", 100)
     code, out, _ = run_cli(*arguments, "--figure", figure)
     assert code == 0
-    assert "The flow converges" in out
-    assert "linearly stable with margin" in out
+    said = " ".join(out.split())
+    assert "Flow: Theorem 1 holds" in said
+    assert "no minimiser" in said
+    assert "linearly stable along 2 instances" in said
     assert figure.read_bytes().startswith(b"\x89PNG")
     code, out, _ = run_cli(*arguments, "--worst-case", 2, "--estimator", "l0l1", "--json", "-")
     document = json.loads(out)
     assert set(document) >= {
-        "method", "problem", "dataset", "instances", "levels", "margins", "worst_case",
+        "method", "problem", "dataset", "instances", "levels", "margins", "worst_case", "bound",
+        "proof", "kappa", "lam", "growth",
     }  # fmt: skip
-    assert set(document["levels"]) == {"flow", "sequence", "guarded"}
+    assert set(document["levels"]) == {"flow", "linear", "proved", "guarded"}
     assert set(document["margins"]) == {"convergence", "stability", "linear"}
     assert set(document["worst_case"]) == {"N", "value"}
+    assert document["worst_case"]["N"] == 2
 
 
 def test_a_refused_certificate_exits_1(run_cli):
-    code, out, err = run_cli(
-        "certify", "gd", "leastsquares", "digits", "--instances", 1, "--max-iter", 20, "--json", "-"
-    )
+    options = ("leastsquares", "digits", "--instances", 1, "--max-iter", 20, "--json", "-")
+    code, out, err = run_cli("certify", "eigac-c2", *options)
     assert code == 1
-    assert json.loads(out)["levels"]["sequence"] is False
+    document = json.loads(out)
+    assert (document["levels"]["proved"], document["proof"]) == (False, None)
+    assert document["worst_case"]["N"] == 20
+    assert document["worst_case"]["value"] > 7  # PEPit: 7.23
     assert "refused" in err
+
+
+@pytest.mark.parametrize("method", ["nag", "gd"])
+def test_a_proved_method_is_granted(run_cli, method):
+    code, out, err = run_cli(
+        "certify", method, "leastsquares", "digits", "--instances", 1, "--max-iter", 20,
+        "--json", "-",
+    )  # fmt: skip
+    document = json.loads(out)
+    assert code == 0, err
+    assert (document["levels"]["proved"], document["proof"]) == (True, "theorem")
+    assert "For every L-smooth convex function" in document["bound"]
 
 
 def test_what_is_written_keeps_links_and_ordinary_rights(run_cli, tmp_path, classification):

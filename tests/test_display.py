@@ -268,7 +268,9 @@ def test_a_model_shows_its_fit_and_its_largest_coefficients():
 
 def test_a_certificate_shows_levels_and_margins_but_no_traces():
     shown = certificate("mine")
-    assert repr(shown) == "Certificate(mine, 5 instances: flow no, sequence no, guarded yes)"
+    assert (
+        repr(shown) == "Certificate(mine, 5 instances: flow no, linear no, proved no, guarded yes)"
+    )
     text = read(shown)
     assert "-0.5 at t = 2, held on 3 of 5" in text
-    assert "not shown to be stable" in text
+    assert "not linearly stable" in text

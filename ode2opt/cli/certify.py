@@ -70,7 +70,10 @@ def certify(
     ] = EstimatorChoice.power,
     worst_case: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Add the exact worst case of N <= 30 iterations."),
+        typer.Option(
+            metavar="N",
+            help="Bound N <= 201 iterations over all L-smooth convex functions (20 by default).",
+        ),
     ] = None,
     figure: Annotated[
         Path | None,
@@ -87,7 +90,11 @@ def certify(
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Say what theory and instances promise about a method; exits 1 if it is refused."""
+    """Say what is proved of a method, and what holds along instances; exits 1 if it is refused.
+
+    A proved method is never refused. Any other has to be linearly stable along the instances, and
+    its flow, if it has one, to meet Theorem 1.
+    """
     with needing("learn"):
         from ode2opt.study import figures
         from ode2opt.study.certify import certify_family
@@ -126,8 +133,7 @@ def certify(
         json_file,
     )
     if certificate.refused:
-        why = "see the margins" if certificate.conditions else "only the guard's promise holds"
-        fail(f"The certificate of {method} is refused; {why}.", 1)
+        fail(f"The certificate of {method} is refused: {certificate.refusal}", 1)
 
 
 def _details(certificate: Any) -> dict[str, Any]:

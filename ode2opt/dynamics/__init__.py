@@ -22,11 +22,18 @@ _LAZY = {
     "jaxed": ("double", "stack", "to_jax"),
     "estimators": ("Estimator", "Global", "L0L1", "PowerIteration"),
     "conditions": (
-        "best_convergence", "best_pair", "contraction", "convergence", "growth", "largest_stable_C",
-        "linear_margin", "stability_margin",
+        "Growth", "best_convergence", "best_pair", "contraction", "convergence", "growth",
+        "largest_stable_C", "linear_margin", "stability_margin",
     ),
-    "certificate": ("Certificate", "certificate_of"),
-    "worst_cases": ("ExactWorstCase", "worst_case"),
+    "certificate": ("Certificate", "Proof"),
+    "following": ("certificate_of",),
+    "flow_bounds": ("FlowBound", "flow_bound"),
+    "lyapunov": (
+        "IntegralEstimates", "Pair", "ReferencePoint", "delta", "energy", "energy_rate",
+        "integral_estimates", "starting_energy",
+    ),
+    "theorems": ("Theorem", "theorem_of"),
+    "worst_cases": ("IterationsBound", "worst_case"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.display import Displayed, Listing, brief
-from ode2opt.dynamics.coefficients import Coefficients
-from ode2opt.dynamics.conditions import (
-    Convergence,
-    Growth,
-    best_convergence,
-    contraction,
-    growth,
-    linear_margin,
-    stability_margin,
-)
-from ode2opt.dynamics.default import T0, H
-from ode2opt.dynamics.estimators import Estimator, PowerIteration, check_hvp
-from ode2opt.dynamics.iterates import Numbers, iterates
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.worst_cases import ExactWorstCase
-from ode2opt.errors import InputError, many, printable
-from ode2opt.problems._arrays import Array, as_count, as_positive
-from ode2opt.problems.base import Problem
+from ode2opt.dynamics import verdict
+from ode2opt.dynamics.conditions import Growth
+from ode2opt.dynamics.flow_bounds import FlowBound
+from ode2opt.dynamics.worst_cases import IterationsBound
+from ode2opt.errors import many, printable
 
 STRICT = 1e-6  # a margin below this is no margin
-COLD_STEPS, CERTAIN_STEPS = 200, 50
-FINER = 4  # times the flow is checked at, an iteration
+DRIVEN_AWAY = 0.5  # f(x0) - f* is at most L |x0 - x*|^2 / 2
+LEVELS = ("flow", "linear", "proved", "guarded")
+CONDITIONS = ("convergence", "stability", "linear")
 
 
 @dataclass(frozen=True)
 class Condition:
     """One condition over all instances: its smallest margin and where that is met.
 
-    ``held`` of ``total`` instances meet it at every iteration. ``instance`` is None for a condition
-    on the coefficients alone.
+    Attributes:
+        margin: the smallest margin; what it is a share of is said in docs/certificates.md.
+        t: the time of the iteration where it is met.
+        instance: the problem where it is met; None for a condition on the coefficients alone.
+        held: how many instances meet the condition at every iteration.
+        total: how many instances there are.
     """
 
     margin: float
@@ -62,15 +50,30 @@ class Trace(NamedTuple):
     B: np.ndarray
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What is proved of a table for every L-smooth convex function, L being the method's scale.
+
+    Attributes:
+        kind: "theorem" (docs/mathematics.md, section 15) or "lmi" (a chain of matrix inequalities).
+        words: what is proved, in a sentence.
+        uncovered: why the proof says nothing of some instance; "" where all are L-smooth.
+    """
+
+    kind: str
+    words: str
+    uncovered: str = ""
+
+
 @dataclass(frozen=True, repr=False)
 class Certificate(Displayed):
-    """What can be said of a method; see :meth:`words`.
+    """What can be said of a method; see :meth:`words` and docs/certificates.md.
 
     Attributes:
         method: its name.
         instances: how many problems it was followed on.
-        conditions: "convergence" (the flow, Theorem 1), "stability" (the paper's condition),
-            "linear" (exact linear stability); convergence is missing for a bare schedule, and all
+        conditions: "convergence" (of the flow, Theorem 1), "stability" (the paper's condition),
+            "linear" (exact linear stability). Convergence is missing for a bare schedule, and all
             are where there is nothing to follow.
         pair: the (kappa, lam) for which convergence was checked.
         growth: the growth constants of the coefficients.
@@ -78,7 +81,10 @@ class Certificate(Displayed):
         traces: one for each instance.
         times: first and last time for which the conditions were checked.
         smooth: whether beta is smooth enough for Theorem 1.
-        worst_case: the exact worst case of the first iterations, when asked for.
+        flow_bounds: E(t0)/delta(T) for each instance, where Theorem 1 holds.
+        proof: what is proved of the table, if anything.
+        worst_case: a bound on the first iterations over all L-smooth convex functions.
+        statistical: what fresh problems of the family have shown, where the method's file has it.
         notes: what else there is to say.
     """
 
@@ -91,7 +97,10 @@ class Certificate(Displayed):
     traces: tuple[Trace, ...]
     times: tuple[float, float]
     smooth: bool = True
-    worst_case: ExactWorstCase | None = None
+    flow_bounds: tuple[FlowBound, ...] = ()
+    proof: Proof | None = None
+    worst_case: IterationsBound | None = None
+    statistical: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -109,210 +118,126 @@ class Certificate(Displayed):
 
     @property
     def levels(self) -> dict[str, bool]:
-        """flow: Theorem 1 holds; sequence: linearly stable with a margin; guarded: always."""
-        conditions = self.conditions
-        flow = conditions.get("convergence")
+        """Which levels hold.
+
+        flow: Theorem 1 holds on the whole horizon. linear: the exact condition of linear stability
+        holds with a margin at every iterate. proved: a theorem or matrix inequalities bound the
+        sequence, and cover all instances. guarded: always.
+        """
+        flow, linear = (self.conditions.get(name) for name in ("convergence", "linear"))
         return {
             "flow": flow is not None and flow.margin > 0 and self.smooth,
-            "sequence": bool(conditions)
-            and min(conditions[k].margin for k in ("stability", "linear")) > STRICT,
+            "linear": linear is not None and linear.margin > STRICT,
+            "proved": self.proof is not None and not self.proof.uncovered,
             "guarded": True,
         }
 
     @property
     def margins(self) -> dict[str, float | None]:
         """The smallest margin of each condition."""
-        names = ("convergence", "stability", "linear")
-        return {n: self.conditions[n].margin if n in self.conditions else None for n in names}
+        return {n: self.conditions[n].margin if n in self.conditions else None for n in CONDITIONS}
+
+    @property
+    def driven_away(self) -> bool:
+        """Whether it is not excluded that some L-smooth convex function drives values upwards.
+
+        False where the table has a proof, or where the bound on the first iterations is at most
+        L |x0 - x*|^2 / 2, which bounds every start.
+        """
+        if self.proof is not None:
+            return False
+        return self.worst_case is None or self.worst_case.value > DRIVEN_AWAY
 
     @property
     def refused(self) -> bool:
-        """Whether a level that could hold does not."""
-        return not self.levels["sequence"] or (self.pair is not None and not self.levels["flow"])
+        """Whether the certificate is refused; :attr:`refusal` says why."""
+        return self.refusal is not None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the certificate is refused, in a sentence; None where it is granted.
+
+        A proved method is never refused. Else the sequence has to be linearly stable, the flow, if
+        there is one, to meet Theorem 1, and the first iterations not to be driven away.
+        """
+        levels = self.levels
+        if levels["proved"]:
+            return None
+        if not self.conditions:
+            return "only the guard's promise holds."
+        if not levels["linear"]:
+            return "the sequence is not linearly stable along the instances."
+        if self.pair is not None and not levels["flow"]:
+            return "the flow is not shown to meet Theorem 1."
+        if self.driven_away:
+            return "it is not proved, and some convex function may drive it away from the start."
+        return None
+
+    @property
+    def bound(self) -> str | None:
+        """The strongest statement about values, in a sentence; None where there is none."""
+        if self.proof is not None and self.levels["proved"]:
+            return self.proof.words
+        return verdict.flow_bound_words(self) if self.levels["flow"] else None
 
     def words(self) -> list[str]:
-        """Return the verdict, a sentence a level."""
+        """Return the verdict, a sentence or two a level."""
         if not self.conditions:
             return list(self.notes)
-        said = [self._flow_words()]
-        stability, linear = self.conditions["stability"], self.conditions["linear"]
-        along = f"along {self.instances} instance{'s' * (self.instances > 1)}"
-        if self.levels["sequence"]:
-            said.append(
-                f"The sequence is linearly stable with margin {stability.margin:.3g} {along}."
-            )
-        else:
-            weak = stability if stability.margin <= linear.margin else linear
-            said.append(
-                f"The sequence is not shown to be stable: margin {weak.margin:.3g} at t = "
-                f"{weak.t:.4g} on instance {weak.instance}, held on {weak.held} of {weak.total}."
-            )
-        said.append(
-            "Guarded: whatever the margins are, a solve under the guard hands over to a method "
-            "that converges for every convex function (within iteration limit and rounding)."
-        )
-        if self.worst_case is not None:
-            said.append(
-                f"Over all L-smooth convex functions, f(x_N) - f* after N = {self.worst_case.N} "
-                f"iterations is at most {self.worst_case.value:.4g} L |x0 - x*|^2, and no smaller "
-                f"number will do (numerical error {self.worst_case.error:.1g})."
-            )
-        return said + list(self.notes)
-
-    def _flow_words(self) -> str:
-        flow = self.conditions.get("convergence")
-        if flow is None or self.pair is None:
-            return "The schedule is not that of an inertial system: nothing is said of a flow."
-        kappa, lam = self.pair
-        checked = (
-            f"for t in [{self.times[0]:g}, {self.times[1]:g}] "
-            f"(Theorem 1 with kappa = {kappa:.3g}, lam = {lam:.3g})"
-        )
-        if self.levels["flow"]:
-            return f"The flow converges {checked}, with margin {flow.margin:.3g}."
-        if not self.smooth:
-            return f"The flow is not shown to converge {checked}: beta has kinks."
-        return (
-            f"The flow is not shown to converge {checked}: {flow.margin:.3g} at t = {flow.t:.4g}."
-        )
+        return [*verdict.sentences(self), *self.notes]
 
     def summary(self) -> dict[str, Any]:
         """Return the fields of ``ode2opt certify --json`` that the certificate knows."""
-        worst = self.worst_case
+        worst, kappa_lam = self.worst_case, self.pair or (None, None)
         return {
             "method": self.method,
             "instances": self.instances,
             "levels": self.levels,
             "margins": {k: _bounded(margin) for k, margin in self.margins.items()},
             "worst_case": None if worst is None else {"N": worst.N, "value": worst.value},
+            "bound": self.bound,
+            "proof": self.proof.kind if self.proof is not None and self.levels["proved"] else None,
+            "kappa": kappa_lam[0],
+            "lam": kappa_lam[1],
+            "growth": self._growth(),
+            "flow_bound": self._flow_bound(),
+            "statistical": None if self.statistical is None else dict(self.statistical),
+        }
+
+    def _growth(self) -> dict[str, Any] | None:
+        if self.growth is None:
+            return None
+        constants = {k: _bounded(v) for k, v in self.growth._asdict().items()}
+        return constants | {"holds": self.growth.holds}
+
+    def _flow_bound(self) -> dict[str, Any] | None:
+        """The largest E(t0)/delta(T), and how many instances have a minimiser."""
+        if not self.flow_bounds:
+            return None
+        return {
+            "T": self.times[1],
+            "value": _bounded(max(one.value for one in self.flow_bounds)),
+            "minimisers": sum(one.minimiser for one in self.flow_bounds),
         }
 
 
 def uncertified(method: str, instances: int, why: str) -> Certificate:
-    """Return the certificate of a method of which nothing can be followed: the guard alone."""
+    """Return the certificate of a method of which nothing can be followed: the guard alone.
+
+    Args:
+        method: its name.
+        instances: how many problems there are.
+        why: why there is nothing to follow, in a sentence.
+
+    Returns:
+        A certificate without conditions.
+    """
     return Certificate(method, instances, {}, None, None, "none", (), (0.0, 0.0), notes=(why,))
 
 
-def _bounded(margin: float | None) -> float | None:
-    """JSON has no infinity: the margin of what cannot be computed is the lowest number there is."""
-    return None if margin is None else max(margin, -sys.float_info.max)
-
-
-@double
-def certificate_of(
-    method: Coefficients | Schedule,
-    problems: Sequence[Problem],
-    *,
-    name: str = "method",
-    scales: Sequence[float] | None = None,
-    starts: Sequence[Array] | None = None,
-    K: int = 500,
-    h: float = H,
-    t0: float = T0,
-    estimator: Estimator | None = None,
-    advance: Callable[[], None] = lambda: None,
-) -> Certificate:
-    """Return the certificate of coefficients, or of a bare schedule, along problems.
-
-    Args:
-        method: coefficients or a schedule, both for curvature 1.
-        problems: the instances to follow the sequence on, all of one kind and shape.
-        name: what to call the method.
-        scales: the curvature scale of each instance; by default the paper's L.
-        starts: the start point of each instance; by default the paper's.
-        K: iterations to follow.
-        h, t0: step and first time of the discretisation.
-        estimator: how the curvature along the way is found; by default warm-started power
-            iteration of up to 50 steps with a safety factor of 1.01.
-        advance: called after each instance.
-    """
-    K = as_count(K, "K")
-    if not isinstance(method, Coefficients | Schedule):
-        raise InputError(f"{method!r} is neither coefficients nor a schedule.")
-    _check_instances(problems, scales, starts)
-    estimator = PowerIteration(CERTAIN_STEPS, safety=1.01) if estimator is None else estimator
-    schedule = method.schedule(h, t0, K) if isinstance(method, Coefficients) else method
-    if len(schedule) < K:
-        raise InputError(f"The schedule has {len(schedule)} iterations, fewer than K = {K}.")
-    numbers = tuple(getattr(schedule, key)[:K] for key in "acd")
-    traces, margins = [], []
-    for i, problem in enumerate(problems):
-        if isinstance(estimator, PowerIteration):
-            check_hvp(problem, "PowerIteration")
-        scale = problem.start().L if scales is None else float(scales[i])
-        x0 = np.asarray(problem.start().x0 if starts is None else starts[i], dtype=np.float64)
-        trace, stability, linear = _follow(to_jax(problem), numbers, scale, x0, estimator)
-        traces.append(trace)
-        margins.append((stability, linear))
-        advance()
-    t = t0 + h * np.arange(K)
-    conditions = {
-        key: _condition(np.stack([pair[i] for pair in margins]), t)
-        for i, key in enumerate(("stability", "linear"))
-    }
-    pair, grown, smooth = None, None, True
-    if isinstance(method, Coefficients):
-        fine = np.linspace(t0, t0 + K * h, FINER * K + 1)
-        flow, smooth = best_convergence(method, fine), method.smooth
-        pair, grown = (flow.kappa, flow.lam), growth(method, fine, h)
-        conditions["convergence"] = _flow_condition(flow, smooth, len(problems))
-    return Certificate(
-        name, len(problems), conditions, pair, grown, estimator.stated_error(),
-        tuple(traces), (t0, t0 + K * h), smooth,
-    )  # fmt: skip
-
-
-def _check_instances(
-    problems: Sequence[Problem], scales: Sequence[float] | None, starts: Sequence[Array] | None
-) -> None:
-    if not problems:
-        raise InputError("A certificate needs at least one problem.")
-    for name, given in (("scales", scales), ("starts", starts)):
-        if given is not None and len(given) != len(problems):
-            raise InputError(f"There are {len(problems)} problems but {len(given)} {name}.")
-    for scale in () if scales is None else scales:
-        as_positive(scale, "A scale")
-    for problem, start in zip(problems, () if starts is None else starts, strict=False):
-        if np.shape(start) != (problem.n,):
-            raise InputError(f"A start has shape {np.shape(start)}; it must be ({problem.n},).")
-
-
-def _flow_condition(flow: Convergence, smooth: bool, total: int) -> Condition:
-    k = int(flow.at_each_time.argmin())
-    held = total * (flow.margin > 0 and smooth)
-    return Condition(flow.margin, float(flow.t[k]), None, held, total)
-
-
-def _follow(
-    problem: Problem, numbers: Numbers, scale: float, x0: Array, estimator: Estimator
-) -> tuple[Trace, np.ndarray, np.ndarray]:
-    a, c, d = numbers
-    scaled = (a / scale, c / scale, d)
-    curvature = np.asarray(_curvatures(problem, scaled, jnp.asarray(x0), estimator))
-    found = contraction(*scaled, curvature)
-    trace = Trace(curvature, found.rho, found.C, found.B)
-    return trace, stability_margin(*scaled, curvature), linear_margin(*scaled, curvature)
-
-
-@eqx.filter_jit
-def _curvatures(problem: Problem, numbers: Numbers, x0: Array, estimator: Estimator) -> Array:
-    """Return Lam(x_0)..Lam(x_{K-1}) along the sequence, each warm-started from the one before."""
-    points = iterates(numbers, problem, x0)[:-1]
-    z = estimator.start(problem)
-    if isinstance(estimator, PowerIteration):
-        z = PowerIteration(COLD_STEPS, estimator.tol)(problem, x0, z).z
-
-    def step(z: Array, x: Array) -> tuple[Array, Array]:
-        estimate = estimator(problem, x, z)
-        here = jnp.all(jnp.isfinite(problem.gradient(x)))  # whatever the estimator makes of it
-        return estimate.z, jnp.where(here, estimate.curvature, jnp.nan)
-
-    return jax.lax.scan(step, z, points)[1]
-
-
-def _condition(margins: np.ndarray, t: np.ndarray) -> Condition:
-    """Summarise margins of shape (instances, iterations); a NaN counts as a failure."""
-    margins = np.where(np.isnan(margins), -np.inf, margins)
-    instance, k = np.unravel_index(int(margins.argmin()), margins.shape)
-    held = int(np.sum(margins.min(axis=1) > STRICT))
-    return Condition(float(margins.min()), float(t[k]), int(instance), held, len(margins))
+def _bounded(number: float | None) -> float | None:
+    """JSON has no infinity: what cannot be computed is the largest number there is, signed."""
+    if number is None:
+        return None
+    most = sys.float_info.max
+    return float(np.clip(np.nan_to_num(number, nan=-most), -most, most))

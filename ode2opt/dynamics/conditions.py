@@ -104,7 +104,17 @@ def _linear_conditions(c: Curves, alpha: float) -> list[tuple[Array, Array, Arra
 
 
 class Growth(NamedTuple):
-    """|beta'| <= C1 beta, |gamma' - beta''| <= C2 s, beta <= C3 w; ``limit`` is 1/h - 1/t0."""
+    """The growth constants: |beta'| <= C1 beta, |gamma' - beta''| <= C2 sigma, beta <= C3 w.
+
+    Here sigma = gamma - beta'. The paper's Theorem 2 lets C1 and C3 be any constants and bounds C2
+    alone, by 1/h - 1/t0 (docs/mathematics.md, section 3).
+
+    Attributes:
+        C1: of beta; infinite where beta vanishes and beta' does not.
+        C2: of sigma.
+        C3: of beta beside w.
+        limit: 1/h - 1/t0.
+    """
 
     C1: float
     C2: float
@@ -113,8 +123,13 @@ class Growth(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether C1 and C2 stay below the limit, and C3 is finite."""
-        return max(self.C1, self.C2) <= self.limit and np.isfinite(self.C3)
+        """Whether C1 and C3 are finite and C2 is at most the limit.
+
+        Example:
+            >>> Growth(30.0, 1.0, 1.0, 24.0).holds
+            True
+        """
+        return bool(np.isfinite(self.C1) and np.isfinite(self.C3) and self.C2 <= self.limit)
 
 
 def growth(coefficients: Coefficients, t: Array, h: float) -> Growth:

@@ -1,4 +1,4 @@
-"""ISHD and EIGAC, each written once, in array terms: for NumPy, JAX, torch and proofs alike.
+"""ISHD and EIGAC, each written once, in array terms: for NumPy, JAX and torch alike.
 
     ISHD, the inertial system with Hessian-driven damping (docs/mathematics.md, section 1):
         x' = v - beta g,   v' = -(alpha/t) x' + (beta' - gamma) g

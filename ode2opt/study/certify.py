@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ode2opt.dynamics.certificate import Certificate, certificate_of
+from ode2opt.dynamics.certificate import Certificate
 from ode2opt.dynamics.coefficients import Coefficients, Default
-from ode2opt.dynamics.default import T0, H
+from ode2opt.dynamics.following import certificate_of
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
-from ode2opt.dynamics.worst_cases import worst_case as exact_worst_case
-from ode2opt.errors import InputError, Ode2OptError, unknown_name
+from ode2opt.errors import InputError, unknown_name
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
@@ -42,7 +40,8 @@ def certify(
         problems: instances of one kind and shape.
         K: iterations to follow on each; a learned method is followed to its horizon at most. An
             instant method has nothing to follow.
-        worst_case: add the exact worst case of this many iterations (needs the extra ``proofs``).
+        worst_case: how many iterations to bound over all L-smooth convex functions, 1 to 201; by
+            default 20, or all where there are fewer (needs the extra ``proofs``).
         options: those of :func:`ode2opt.dynamics.certificate_of`: ``scales``, ``starts``,
             ``estimator``.
 
@@ -59,16 +58,7 @@ def certify(
     if isinstance(method, Method):
         problems, given = _as_learned(method, problems)
         options = given | options
-    certificate = certificate_of(subject, problems, K=K, name=name, **options)
-    if worst_case is None:
-        return certificate
-    schedule = subject
-    if isinstance(subject, Coefficients):
-        schedule = subject.schedule(options.get("h", H), options.get("t0", T0), K)
-    try:
-        return replace(certificate, worst_case=exact_worst_case(schedule, 1.0, worst_case))
-    except Ode2OptError as error:  # what is certified already stays
-        return replace(certificate, notes=(str(error),))
+    return certificate_of(subject, problems, K=K, name=name, worst_case=worst_case, **options)
 
 
 def certify_family(

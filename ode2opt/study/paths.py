@@ -15,7 +15,7 @@ from ode2opt.dynamics.conditions import Convergence
 from ode2opt.dynamics.diffrax_flow import State, flow
 from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.lyapunov import Minimum, Pair, energy
+from ode2opt.dynamics.lyapunov import Pair, ReferencePoint, energy
 from ode2opt.errors import Ode2OptError
 from ode2opt.learning.sequence.in_metric import in_metric
 from ode2opt.problems._arrays import Array
@@ -99,21 +99,21 @@ class MethodCoordinates:
         return State(np.asarray(y), np.asarray(u) / h)
 
     @double
-    def minimum(self, best: np.ndarray) -> Minimum:
+    def minimum(self, best: np.ndarray) -> ReferencePoint:
         """Return a minimiser in the method's coordinates, and f there.
 
         Args:
             best: the minimiser in the problem's own variables.
         """
         y = best if self.S is None else np.linalg.solve(self.S, best)
-        return Minimum(jnp.asarray(y), self.outer.value(jnp.asarray(best)))
+        return ReferencePoint(jnp.asarray(y), self.outer.value(jnp.asarray(best)))
 
     @double
     def path(
         self,
         coefficients: Coefficients,
         found: Convergence | None,
-        minimum: Minimum | None,
+        minimum: ReferencePoint | None,
         times: np.ndarray,
         states: State,
     ) -> Path:
@@ -167,7 +167,7 @@ def _energies(
     coefficients: Coefficients,
     problem: Problem,
     pair: Pair,
-    minimum: Minimum,
+    minimum: ReferencePoint,
     times: Array,
     states: State,
     scale: Array,

@@ -1,15 +1,18 @@
-"""Certificates: three levels, their margins, and where they are smallest."""
+"""Certificates: four levels, their margins, and where they are smallest."""
 
 import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pep import pep_worst_case
 from support import visited
 
 import ode2opt
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
-from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certificate_of
+from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certificate_of, worst_case
+from ode2opt.dynamics.proofs.theorem import classical_rows
+from ode2opt.dynamics.proofs.two_step import schedule_of, two_step_rows
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
 
@@ -19,14 +22,31 @@ def along(coefficients, problem=TIGHT, **options):
     return certificate_of(coefficients, [problem], **options)
 
 
-def test_C4_with_a_tight_L_is_refused_and_C39_accepted():
-    accepted, refused = along(Default(3.9)), along(Default(4.0))
-    assert accepted.levels == {"flow": True, "sequence": True, "guarded": True}
-    assert refused.levels == {"flow": True, "sequence": False, "guarded": True}
-    assert accepted.margins["stability"] == pytest.approx(1 - 3.9 / 3.9564, abs=1e-4)
-    assert refused.margins["stability"] == pytest.approx(1 - 4 / 3.9564, abs=1e-4)
-    assert refused.refused
-    assert not accepted.refused
+def test_eigac_is_never_proved_and_refused_where_it_may_be_driven_away():
+    tame, driven, unstable = along(Default(1.0)), along(Default(2.0)), along(Default(4.0))
+    for found, linear in ((tame, True), (driven, True), (unstable, False)):
+        assert found.levels == {"flow": True, "linear": linear, "proved": False, "guarded": True}
+        assert found.summary()["proof"] is None
+    assert [found.refused for found in (tame, driven, unstable)] == [False, True, True]
+    assert driven.worst_case.value > 7.23 > 0.5 > tame.worst_case.value > 0.148  # PEPit's values
+    assert driven.margins["stability"] == pytest.approx(1 - 2 / 3.9564, abs=1e-4)
+    assert unstable.margins["stability"] == pytest.approx(1 - 4 / 3.9564, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["nag", "gd"])
+def test_what_is_proved_is_granted_whatever_the_papers_condition_says(name):
+    found = ode2opt.certify(name, [TIGHT])
+    assert found.margins["stability"] < 0 < found.margins["linear"]
+    assert found.levels == {"flow": False, "linear": True, "proved": True, "guarded": True}
+    assert not found.refused
+    assert found.summary()["proof"] == "theorem"
+    assert found.bound in " ".join(found.words())
+
+
+def test_the_margin_that_is_printed_is_that_of_linear_stability():
+    found = along(Schedule.gradient_descent(0.5, 500))
+    assert found.margins["linear"] == pytest.approx(0.75)  # 1 - (a - c/2) l / (2 - d)
+    assert "margin 0.75 of the exact condition" in " ".join(found.words())
 
 
 def test_the_counterexample_has_margin_zero_and_is_refused():
@@ -34,10 +54,66 @@ def test_the_counterexample_has_margin_zero_and_is_refused():
     a = (1 + np.sqrt(1 - d)) ** 2
     found = along(Schedule(a, a, d))
     assert found.margins["stability"] == pytest.approx(0, abs=1e-9)
-    assert not found.levels["sequence"]
-    spared = along(Schedule(0.97 * a, 0.97 * a, d))
-    assert spared.margins["stability"] == pytest.approx(0.03, abs=1e-9)
-    assert spared.levels["sequence"]
+    assert found.levels["linear"]  # every matrix is, and still their product grows
+    assert found.refused
+
+
+def test_a_proof_says_nothing_of_functions_that_are_more_curved():
+    found = ode2opt.certify("nag", [TIGHT], scales=[0.9])
+    assert not found.levels["proved"]
+    assert "curvatures up to 1, above L = 0.9" in " ".join(found.words())
+    rng = np.random.default_rng(0)
+    lpp = Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40))
+    found = ode2opt.certify("nag", [lpp], K=30, scales=[400.0])
+    assert not found.levels["proved"]
+    assert not found.refused
+    assert "has no known limit" in " ".join(found.words())
+
+
+def separable_rows():
+    """Logistic regression whose second column has the sign of the labels: no minimiser."""
+    rng = np.random.default_rng(0)
+    b = rng.integers(0, 2, 30).astype(float)
+    A = np.column_stack([rng.standard_normal(30), (2 * b - 1) * rng.random(30)])
+    return A, b
+
+
+def test_without_a_minimiser_no_convergence_is_claimed():
+    A, b = separable_rows()
+    found = certificate_of(Default(1.0), [Logistic(A, b)], K=100)
+    said = " ".join(found.words())
+    assert found.levels["flow"]
+    assert "no minimiser: column 1" in said
+    assert "f(x(t)) <= f(z) +" in found.bound
+    assert found.summary()["flow_bound"]["minimisers"] == 0
+    spared = certificate_of(Default(1.0), [Logistic(A, b, l2=0.1)], K=100)
+    assert "no minimiser" not in " ".join(spared.words())
+    assert "- f* <= E(t0)/delta(5)" in spared.bound
+    assert spared.summary()["flow_bound"]["minimisers"] == 1
+
+
+def test_what_is_proved_without_a_minimiser_is_said_of_every_point():
+    A, b = separable_rows()
+    found = ode2opt.certify("nag", [Logistic(A, b)], K=20)
+    assert found.levels["proved"]
+    assert "every point z" in found.bound
+    # OGM's theorem needs a minimiser.
+    ogm = schedule_of(classical_rows("ogm", 19))
+    assert ode2opt.certify(ogm, [Logistic(A, b, l2=0.1)], K=20, scales=[9.0]).levels["proved"]
+    found = ode2opt.certify(ogm, [Logistic(A, b)], K=20, scales=[9.0])
+    assert not found.levels["proved"]
+    assert not found.refused
+    assert "instance 0 has no known minimiser: column 1" in " ".join(found.words())
+
+
+def test_a_table_near_nesterovs_is_proved_by_matrix_inequalities():
+    rows = np.array(classical_rows("nag", 19), dtype=float)
+    near = schedule_of(rows * [1.0, 1.0, 0.97])  # m and q differ: no theorem
+    found = along(near, K=20)
+    assert found.summary()["proof"] == "lmi"
+    assert not found.refused
+    exact = pep_worst_case(two_step_rows(near)[:6])
+    assert worst_case(near, 1.0, 7).value == pytest.approx(exact, rel=0.02)
 
 
 def test_the_smallest_margin_is_where_it_is_said_to_be():
@@ -60,7 +136,7 @@ def test_the_smallest_margin_is_where_it_is_said_to_be():
 def test_a_flow_that_does_not_meet_theorem_1_is_refused():
     found = along(Table([1.0, 30.0], [5.0, 5.0], [0.1, 0.1], 4.0))
     assert not found.levels["flow"]
-    assert "not shown to converge" in found.words()[0]
+    assert "not shown to hold" in found.words()[0]
 
 
 def test_kinks_are_no_matter_for_theorem_1():
@@ -93,7 +169,7 @@ def test_problems_and_starts_of_other_types(dtype):
     found = certificate_of(
         Default(1.0), [Logistic(A, rng.integers(0, 2, 30))], K=20, starts=[np.zeros(3, dtype)]
     )
-    assert found.levels["sequence"]
+    assert found.levels["linear"]
 
 
 @pytest.mark.parametrize("estimator", [None, L0L1(1.0, 1.0), Global(1.0)])
@@ -110,12 +186,9 @@ def test_iterates_that_are_not_finite_are_a_failure_for_every_estimator(estimato
 def test_a_bare_schedule_says_nothing_of_a_flow():
     found = ode2opt.certify("gd", [TIGHT], scales=[1.0], estimator=Global(1.0))
     assert found.margins["convergence"] is None
-    assert found.levels == {
-        "flow": False,
-        "sequence": False,
-        "guarded": True,
-    }  # d a = a = c, no room
+    assert not found.levels["flow"]
     assert "nothing is said of a flow" in found.words()[0]
+    assert found.summary()["kappa"] is None
 
 
 def test_what_cannot_be_followed_has_the_guard_alone(tmp_path):
@@ -128,7 +201,7 @@ def test_what_cannot_be_followed_has_the_guard_alone(tmp_path):
     )
     assert by_path.summary() == found.summary()
     assert ode2opt.certify("logistic-phishing", [TIGHT] * 3).summary() == found.summary()
-    assert found.levels == {"flow": False, "sequence": False, "guarded": True}
+    assert found.levels == {"flow": False, "linear": False, "proved": False, "guarded": True}
     assert found.margins == {"convergence": None, "stability": None, "linear": None}
     assert found.refused
     assert found.summary()["instances"] == 3
@@ -136,18 +209,11 @@ def test_what_cannot_be_followed_has_the_guard_alone(tmp_path):
     assert sentence.startswith("There is no table to certify: the method is L-BFGS from the start")
 
 
-def test_nothing_is_ever_called_proved():
-    for coefficients in (Default(1.0), Default(4.0)):
-        said = " ".join(along(coefficients).words()).lower()
-        assert "prove" not in said
-        assert "guarded" in said
-
-
 def test_a_diverging_sequence_is_a_failure_not_an_error():
     rng = np.random.default_rng(0)
     problem = Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40))
     found = certificate_of(Default(4.0), [problem], scales=[1e-3], starts=[np.full(4, 10.0)])
-    assert not found.levels["sequence"]
+    assert not found.levels["linear"]
     assert found.conditions["stability"].held == 0
 
 
@@ -158,13 +224,13 @@ def test_what_cannot_be_computed_does_not_hold():
     assert np.isnan(found.traces[0].curvature).any()
     assert found.margins["linear"] == -np.inf
     assert "Infinity" not in json.dumps(found.summary())
-    assert not found.levels["sequence"]
+    assert not found.levels["linear"]
 
 
 def test_the_worst_case_can_be_added():
     found = ode2opt.certify(Default(1.0), [TIGHT], worst_case=3)
     assert found.summary()["worst_case"]["N"] == 3
-    assert "Over all L-smooth convex functions" in found.words()[-1]
+    assert "after N = 3 iterations is at most 0.2" in " ".join(found.words())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +245,7 @@ def test_the_worst_case_can_be_added():
         ),
         (lambda: certificate_of(Default(), [TIGHT], K=2.5), "K is 2.5"),
         (lambda: certificate_of("eigac-c1", [TIGHT]), "neither coefficients nor a schedule"),
-        (lambda: ode2opt.certify(Default(), [TIGHT], worst_case=31), "1 to 30"),
+        (lambda: ode2opt.certify(Default(), [TIGHT], worst_case=202), "1 to 201"),
         (
             lambda: certificate_of(Schedule.gradient_descent(1.0, 10), [TIGHT]),
             "10 iterations, fewer than K",

@@ -8,6 +8,7 @@ from support import visited
 from ode2opt import InputError, Quadratic, Schedule
 from ode2opt.dynamics import (
     Default,
+    Growth,
     Spline,
     Table,
     best_pair,
@@ -151,6 +152,50 @@ def test_growth_constants_of_known_curves():
     assert found[:3] == pytest.approx((1.0, 10 / 9, 1 / 8), rel=1e-9)
     assert found.limit == pytest.approx(24.0)
     assert found.holds
+
+
+@pytest.mark.parametrize(
+    ("constants", "holds"),
+    [
+        ((30.0, 1.0, 1.0), True),  # the paper bounds C2 alone
+        ((0.0, 24.0, 1e9), True),
+        ((1.0, 24.1, 1.0), False),
+        ((np.inf, 1.0, 1.0), False),
+        ((1.0, 1.0, np.inf), False),
+    ],
+)
+def test_growth_bounds_C2_alone(constants, holds):
+    assert Growth(*constants, 24.0).holds is holds
+
+
+def test_a_spectral_radius_is_no_norm():
+    """docs/mathematics.md, section 16: the numbers that the paper's proof of Theorem 2 confuses."""
+    a = (1 + np.sqrt(0.76)) ** 2  # alpha = 6, h = 0.04, t = 1, curvature 1, at the edge
+    one = np.array([[1 - a, 1.0], [-0.76 * a, 0.76]])
+    radius, norm = np.abs(np.linalg.eigvals(one)).max(), np.linalg.norm(one, 2)
+    assert radius == pytest.approx(0.872, abs=5e-4)
+    assert radius <= 1 - 6 * 0.04 / 2 + 1e-7
+    assert norm == pytest.approx(3.85, abs=0.01)
+    assert np.linalg.norm(np.linalg.matrix_power(one, 4), 2) > 5
+    # Two members that are stable by themselves, taken in turns, are not.
+    first, second = (contracted(*row) for row in TURNS)
+    for matrix in (first, second):
+        assert np.abs(np.linalg.eigvals(matrix)).max() < 0.95
+    assert np.abs(np.linalg.eigvals(first @ second)).max() > 1.5
+
+
+def contracted(a, c, d):
+    """The one-step matrix of (x, u) on a mode of curvature 1."""
+    return np.array([[1 - a, 1.0], [-(c - d * a), 1 - d]])
+
+
+TURNS = ((3.2, 3.2, 0.24), (0.3, 0.3, 0.24))
+
+
+def test_the_turns_of_the_counterexample_meet_the_papers_condition():
+    for a, c, d in np.array(TURNS)[:, :, None]:
+        assert stability_margin(a, c, d, np.ones(1))[0] > 0.05
+        assert linear_margin(a, c, d, np.ones(1))[0] > 0.05
 
 
 def test_growth_constants_of_the_default_coefficients():

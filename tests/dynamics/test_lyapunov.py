@@ -5,12 +5,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.optimize
 
-from ode2opt import Logistic, Lpp, Quadratic
-from ode2opt.dynamics import Default, Neural, Spline, Table, best_pair, convergence, flow, to_jax
-from ode2opt.dynamics.diffrax_flow import State, velocity
-from ode2opt.dynamics.lyapunov import Minimum, Pair, energy, energy_rate
+from ode2opt import InputError, Logistic, Lpp, Quadratic
+from ode2opt.dynamics import (
+    Default,
+    Neural,
+    Pair,
+    ReferencePoint,
+    Spline,
+    State,
+    Table,
+    best_pair,
+    convergence,
+    delta,
+    energy,
+    energy_rate,
+    flow,
+    flow_bound,
+    integral_estimates,
+    starting_energy,
+    to_jax,
+)
+from ode2opt.dynamics.diffrax_flow import velocity
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -31,7 +49,7 @@ def minimum_of(problem):
         problem.value, np.zeros(problem.n), jac=problem.gradient, method="BFGS",
         options={"gtol": 1e-12},
     )  # fmt: skip
-    return Minimum(jnp.asarray(found.x), found.fun)
+    return ReferencePoint(jnp.asarray(found.x), found.fun)
 
 
 def random_coefficients(rng):
@@ -105,8 +123,6 @@ def test_energy_can_rise_where_w_is_negative():
 
 def test_the_promised_rate_holds_along_the_flow():
     """f(x(t)) - f* <= E(t0)/delta(t) (Theorem 1)."""
-    from ode2opt.dynamics.lyapunov import delta
-
     problem = problems()["logistic"]
     minimum, coefficients, pair = minimum_of(problem), Default(0.1), Pair(1.0, 5.0)
     t = np.linspace(1, 10, 50)
@@ -116,3 +132,153 @@ def test_the_promised_rate_holds_along_the_flow():
     for time, x in zip(t, found.x, strict=True):
         gap = problem.value(np.asarray(x)) - minimum.value
         assert gap <= float(start / delta(coefficients, pair, time)) * (1 + 1e-9)
+
+
+class Independent:
+    """The default coefficients' flow by SciPy, with E and the four integrands in NumPy."""
+
+    alpha, h, C = 6.0, 0.04, 1.0
+
+    def __init__(self, problem, kappa, lam, z, scale):
+        self.problem, self.kappa, self.lam, self.z, self.scale = problem, kappa, lam, z, scale
+
+    def beta(self, t):
+        return self.C / self.h - self.C * self.alpha / (2 * t)
+
+    def dbeta(self, t):
+        return self.C * self.alpha / (2 * t**2)
+
+    def delta(self, t):
+        kappa, lam, alpha, beta = self.kappa, self.lam, self.alpha, self.beta(t)
+        inner = beta / self.h - kappa * self.dbeta(t) - kappa * beta / t
+        return (
+            t**2 * inner + (kappa * (alpha - 1 - lam) - lam * (1 - kappa)) * t * beta
+        )  # as printed
+
+    def energy(self, t, x, v):
+        kappa, lam, g = self.kappa, self.lam, self.problem.gradient(x) / self.scale
+        away, moved, beta = x - self.z, v - self.beta(t) * g, self.beta(t)
+        f = (self.problem.value(x) - self.problem.value(self.z)) / self.scale
+        return (
+            self.delta(t) * f
+            + np.sum((lam * away + t * (moved + kappa * beta * g)) ** 2) / 2
+            + lam * (1 - kappa) * t * beta * g @ away
+            + kappa * (1 - kappa) / 2 * np.sum((t * beta * g) ** 2)
+            + lam * (self.alpha - 1 - lam) / 2 * away @ away
+        )
+
+    def integrands(self, t, x, v):
+        g = self.problem.gradient(x) / self.scale
+        moved, beta = v - self.beta(t) * g, self.beta(t)
+        w = beta / self.h - self.dbeta(t) - beta / t
+        slope = (self.delta(t * (1 + 1e-6)) - self.delta(t * (1 - 1e-6))) / (2e-6 * t)
+        f = (self.problem.value(x) - self.problem.value(self.z)) / self.scale
+        H = self.problem.hessian(x) / self.scale
+        return np.array([
+            (self.lam * t * w - slope) * f,
+            (self.alpha - 1 - self.lam) * t * moved @ moved,
+            self.kappa * t**2 * beta * w * g @ g,
+            (1 - self.kappa) * t**2 * beta * moved @ H @ moved,
+        ])  # fmt: skip
+
+    def solve(self, x0, t1):
+        n = len(x0)
+
+        def rate(t, y):
+            x, v = y[:n], y[n : 2 * n]
+            g = self.problem.gradient(x) / self.scale
+            moved = v - self.beta(t) * g
+            pull = (self.dbeta(t) - self.beta(t) / self.h) * g
+            return np.concatenate([moved, -self.alpha / t * moved + pull, self.integrands(t, x, v)])
+
+        start = np.concatenate(
+            [x0, self.beta(1.0) * self.problem.gradient(x0) / self.scale, np.zeros(4)]
+        )
+        options = {"rtol": 1e-10, "atol": 1e-12, "method": "DOP853", "dense_output": True}
+        return scipy.integrate.solve_ivp(rate, (1.0, t1), start, **options)
+
+
+@pytest.mark.parametrize("name", ["logistic", "quadratic"])
+def test_energy_its_rate_and_the_integrals_agree_with_scipy(name):
+    """Against solve_ivp with the integrals as further variables, and finite differences of E."""
+    problem, coefficients, L = problems()[name], Default(1.0), 10.0
+    t = np.linspace(1, 3, 1001)
+    checked = best_pair(coefficients, t)
+    minimum = minimum_of(problem)
+    ours = Independent(problem, checked.kappa, checked.lam, np.asarray(minimum.x), L)
+    solved = ours.solve(np.ones(4), 3.0)
+    pair, twin = Pair(checked.kappa, checked.lam), to_jax(problem)
+    for time in (1.5, 2.5):
+        around = [
+            ours.energy(s, *np.split(solved.sol(s)[:8], 2)) for s in (time - 1e-4, time + 1e-4)
+        ]
+        state = State(*map(jnp.asarray, np.split(solved.sol(time)[:8], 2)))
+        rate = energy_rate(coefficients, twin, pair, minimum, jnp.asarray(time), state, L)
+        assert float(rate) == pytest.approx((around[1] - around[0]) / 2e-4, rel=1e-5)
+    found = flow(coefficients, twin, np.ones(4), t1=3.0, ts=t, scale=L, rtol=1e-10, atol=1e-12)
+    estimates = integral_estimates(coefficients, problem, pair, minimum, found, L)
+    np.testing.assert_allclose(estimates[:4], solved.y[8:, -1], rtol=1e-4)
+    assert estimates.first == pytest.approx(
+        ours.energy(1.0, *np.split(solved.y[:8, 0], 2)), rel=1e-9
+    )
+    assert 0.5 * estimates.first < estimates.total <= estimates.first * (1 + 1e-9)
+    assert min(estimates) >= 0
+
+
+def test_what_E_is_at_the_start_has_a_short_form():
+    problem, coefficients = problems()["lpp"], Default(1.0)
+    z = np.arange(4.0)
+    point = ReferencePoint(z, problem.value(z))
+    ours = Independent(problem, 0.7, 3.0, z, 5.0)
+    x0 = np.ones(4)
+    first = starting_energy(coefficients, problem, Pair(0.7, 3.0), point, x0, 1.0, 5.0)
+    v = ours.beta(1.0) * problem.gradient(x0) / 5.0
+    assert float(first) == pytest.approx(ours.energy(1.0, x0, v), rel=1e-9)
+
+
+def test_integrals_need_times():
+    problem, coefficients = problems()["quadratic"], Default(1.0)
+    found = flow(coefficients, problem, np.ones(4), t1=2.0)
+    with pytest.raises(InputError, match="at least three of its times"):
+        integral_estimates(coefficients, problem, Pair(1.0, 5.0), minimum_of(problem), found)
+
+
+@pytest.mark.parametrize("l2", [0.1, 0.0], ids=["minimiser", "no minimiser"])
+def test_the_number_of_the_flow_bounds_its_values(l2):
+    """With a minimiser f(x(T)) - f* <= E(t0)/delta(T); without one the lowest value is bounded."""
+    rng = np.random.default_rng(0)
+    b = rng.integers(0, 2, 30).astype(float)
+    A = np.column_stack([rng.standard_normal(30), (2 * b - 1) * rng.random(30)])
+    problem, coefficients, x0 = Logistic(A, b, l2=l2), Default(1.0), np.array([1.0, -2.0])
+    t = np.linspace(1, 12, 200)
+    checked = best_pair(coefficients, t)
+    pair = (checked.kappa, checked.lam)
+    bound = flow_bound(coefficients, problem, x0, pair=pair, t0=1.0, t1=12.0, scale=0.5)
+    values = [
+        problem.value(np.asarray(x))
+        for x in flow(coefficients, problem, x0, t1=12.0, ts=t, scale=0.5).x
+    ]
+    assert bound.minimiser is (l2 > 0)
+    if l2:
+        best = minimum_of(problem)
+        assert bound.reference == pytest.approx(best.value, abs=1e-10)
+        assert values[-1] - best.value <= bound.value
+        ours = Independent(problem, *pair, np.asarray(best.x), 0.5)
+        first = ours.energy(1.0, x0, ours.beta(1.0) * problem.gradient(x0) / 0.5)
+        assert bound.value == pytest.approx(0.5 * first / ours.delta(12.0), rel=1e-6)
+    else:
+        assert "column 1" in bound.why
+        assert min(values) <= bound.reference + bound.value
+    # Nobody finds a point z that promises more where there is no minimiser.
+    promised = bound.reference + bound.value
+    for z in rng.normal(0, 5, (50, 2)):
+        if problem.value(z) <= problem.value(x0):
+            point = ReferencePoint(z, problem.value(z))
+            first = starting_energy(coefficients, problem, Pair(*pair), point, x0, 1.0, 0.5)
+            other = problem.value(z) + 0.5 * float(first) / ours_delta(pair, 12.0)
+            assert min(values) <= other
+            assert l2 or promised <= other * (1 + 1e-6)
+
+
+def ours_delta(pair, t):
+    return Independent(None, *pair, None, 1.0).delta(t)

@@ -103,7 +103,12 @@ def test_it_is_saved_like_any_run(made):
     assert saved.words == "L-BFGS in its metric"
     np.testing.assert_array_equal(saved.metric.matrix(), method.metric.matrix())
     assert saved.statistics == method.statistics
-    assert saved.certificate["levels"] == {"flow": False, "sequence": False, "guarded": True}
+    assert saved.certificate["levels"] == {
+        "flow": False,
+        "linear": False,
+        "proved": False,
+        "guarded": True,
+    }
     assert set(saved.certificate["margins"].values()) == {None}
     assert (folder / "metrics.jsonl").read_text() == ""
     assert json.loads((folder / "config.json").read_text())["options"]["steps"] == 0

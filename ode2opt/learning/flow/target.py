@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import certificate_of
 from ode2opt.dynamics.coefficients import Coefficients, kind_of
+from ode2opt.dynamics.following import certificate_of
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.flow.instances import FlowInstance, InstanceSampler
 from ode2opt.learning.flow.objective import Rules

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, certificate_of, uncertified
+from ode2opt.dynamics.certificate import Certificate, uncertified
+from ode2opt.dynamics.following import certificate_of
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError

@@ -60,8 +60,9 @@ diverging on a function that is not quadratic; the row "EIGAC, guarded" shows th
 under the guard, which converges.
 
 The theorem on the sequence. The printed O(1/k) rate fails at equality of its conditions: there is \
-a quadratic that meets them all and whose iterates grow. So nothing is claimed proved about a \
-sequence; a certificate says with what margin it was linearly stable along some problems.
+a quadratic that meets them all and whose iterates grow. A certificate says whether a sequence is \
+proved by the corrected theorem or by matrix inequalities, and else only with what margin it was \
+linearly stable along some problems.
 
 Spreads. What the paper calls a standard error is a standard deviation; so are ours.
 
@@ -172,7 +173,7 @@ def _training(page: Page, findings: Findings, problem: str) -> None:
 
 def _learned(page: Page, name: str, found: dict[str, Any]) -> None:
     curves = found["curves"]
-    words = " ".join(found["certificate"]["verdict"][:2])
+    words = " ".join(found["certificate"]["verdict"][:3])
     page.add_plot(
         f"{name}: coefficients", [Curve(n, curves["t"], curves[n]) for n in ("beta", "gamma")],
         x="t", y="beta, gamma", log_x=True, log_y=True, caption=words,
