@@ -25,19 +25,19 @@ from ode2opt.cli.options import (
     ProblemArgument,
     RidgeOption,
     SeedOption,
-    SharersOption,
-    SharingOption,
     SizeOption,
     SplitOption,
     WeightsOption,
+    WorkClusterOption,
+    WorkProcessesOption,
     client_of,
     load_family,
     load_method,
+    method_files,
     model_options,
-    named_files,
     pool_of,
     reading_of,
-    say_words,
+    say_notes,
 )
 from ode2opt.cli.outputs import (
     Output,
@@ -80,8 +80,8 @@ def bench(
     max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
     seed: SeedOption = 0,
     jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
-    cluster: SharingOption = None,
-    workers: SharersOption = None,
+    cluster: WorkClusterOption = None,
+    workers: WorkProcessesOption = None,
     handover: HandoverOption = HandoverChoice.guard,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
@@ -98,7 +98,7 @@ def bench(
     """Compare methods on fresh test problems of a dataset."""
     from ode2opt.study.benchmark import Settings, run_benchmark
 
-    files = named_files(method or [])
+    files = method_files(method or [])
     inputs = [*dataset_files(dataset), *map(method_file, files.values())]
     check_outputs([Output("--json", json_file, RESULT)], inputs, overwrite)
     settings = Settings(
@@ -141,7 +141,7 @@ def bench(
             f"{family.split} split, tol {tol:g}"
         )
         out.print(benchmark_table(benchmark, title))
-        say_words(family.words, family.notes)
+        say_notes(family.words, family.notes)
         for sentence in (
             *_without_relay(as_they_are),
             *_away(settings.learned, family),

@@ -1,4 +1,4 @@
-"""What a shell offers for the values of arguments; with no offer it completes names of files."""
+"""What a shell offers for the values of arguments; without an offer it completes names of files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ from collections.abc import Iterable
 
 
 def problem_names(incomplete: str) -> list[str]:
-    """Offer the names of problems."""
+    """Return the names of problems that begin in a way.
+
+    Args:
+        incomplete: the text so far.
+    """
     from ode2opt.problems.family import KINDS
 
     return _beginning(KINDS, incomplete)
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """Offer the named datasets."""
+    """Return the named datasets that begin in a way.
+
+    Args:
+        incomplete: the text so far.
+    """
     from ode2opt.problems import DATASETS
 
     return _beginning(DATASETS, incomplete)
 
 
 def method_names(incomplete: str) -> list[str]:
-    """Offer the built-in and the learned methods."""
+    """Return the built-in and learned methods that begin in a way.
+
+    Args:
+        incomplete: the text so far.
+    """
     from ode2opt.solvers import METHODS
     from ode2opt.solvers.library import learned_names
 
@@ -28,14 +40,22 @@ def method_names(incomplete: str) -> list[str]:
 
 
 def learned_method_names(incomplete: str) -> list[str]:
-    """Offer the learned methods that come with the package."""
+    """Return the learned methods of the package that begin in a way.
+
+    Args:
+        incomplete: the text so far.
+    """
     from ode2opt.solvers.library import learned_names
 
     return _beginning(learned_names(), incomplete)
 
 
 def listed_method_names(incomplete: str) -> list[str]:
-    """Offer a built-in method at the end of a list with commas."""
+    """Return a list of methods, separated by commas, with its last name completed.
+
+    Args:
+        incomplete: the list so far.
+    """
     from ode2opt.solvers import METHODS
 
     before, comma, last = incomplete.rpartition(",")

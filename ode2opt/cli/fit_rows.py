@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ode2opt.cli.fitted import Others
+from ode2opt.cli.fitted import HeldOutRows
 from ode2opt.errors import InputError, shown
 from ode2opt.terminal import mention
 
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class FitRows:
-    """Where the rows are and who holds them.
+    """The rows of a fit: where they are, how they are read, and what was found in them.
 
     Attributes:
         where: a file, a folder or a pattern.
-        reading: how the file is read: the options of ``read_table``, such as ``label``.
-        scale: whether columns are divided by their largest entries.
-        cluster, workers, memory: who holds rows in parts.
-        held_back: the share of rows to hold back, and the seed that chooses them.
-        watcher: is told of parts that are read.
-        sizes: what columns were divided by.
-        classes: the labels in order, where the problem has classes.
-        words: labels that were no numbers.
-        categories: the words that have become columns.
-        encoding: how columns of the file became those of the matrix.
-        others: rows that are not fitted to.
-        notes: sentences about what was done.
+        reading: how files are read: the options of ``read_table``, such as ``label``.
+        scale: whether columns are divided by their largest entries; False by default.
+        cluster: Dask workers that hold the rows: "local" or an address; None by default.
+        workers: processes of a local cluster, or threads; None (the default) is one a processor.
+        memory: bytes that rows in parts may take; None by default.
+        held_back: the share of rows to hold back, and the seed that chooses them; None by default.
+        watcher: called when parts are read; None by default.
+        sizes: found: what columns were divided by.
+        classes: found: the labels in order, where the problem has classes.
+        words: found: labels that are not numbers.
+        categories: found: the words that have become columns.
+        encoding: found: how columns of the file became those of the matrix.
+        others: found: rows that are not fitted to.
+        notes: found: sentences about what was done.
     """
 
     where: Path
@@ -52,11 +54,23 @@ class FitRows:
     words: tuple[str, ...] = ()
     categories: Any = None
     encoding: TableEncoding | None = None
-    others: list[Others] = field(default_factory=list)
+    others: list[HeldOutRows] = field(default_factory=list)
     notes: tuple[str, ...] = ()
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
-        """Return the problem, and what tells about its parts; the stack ends what was started."""
+        """Read the rows and make the problem.
+
+        Args:
+            kind: the class of the problem.
+            options: the problem's arguments beside its rows.
+            stack: closes what is opened here, such as a cluster, when the solve is over.
+
+        Returns:
+            The problem and, for rows in parts, what gives a line about their progress, else None.
+
+        Raises:
+            InputError: if the options do not fit, such as a holdout of rows in parts.
+        """
         from ode2opt.problems.parts.files import are_parts
 
         if self.cluster is None and not are_parts(self.where):
@@ -71,29 +85,37 @@ class FitRows:
         return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
 
     def read_test(self, file: Path) -> None:
-        """Read rows that are not fitted to, and check that their labels are known."""
+        """Read rows that are not fitted to, and check that their labels are known.
+
+        Args:
+            file: of any kind that ``read_table`` takes.
+        """
         from ode2opt.problems.files import read_encoded
 
         assert self.encoding is not None
         self.others.append(
-            Others(
+            HeldOutRows(
                 "test", f"rows of {file.name}", read_encoded(file, self.encoding, unknown="zero")
             )
         )
         self.check_others()
 
     def check_others(self) -> None:
-        """Refuse rows to measure on whose labels cannot be."""
+        """Refuse held-out rows without labels, or with labels that the fit has not seen."""
         for other in self.others:
             other.check(self.classes)
 
     def facts(self, rows: int) -> dict[str, str]:
-        """Return how much is fitted to: the rows, and the columns that have become of the file."""
+        """Return how much is fitted to, for the table of facts.
+
+        Args:
+            rows: how many rows there are.
+        """
         assert self.encoding is not None
         return {"rows x columns": f"{rows:,} x {self.encoding.width:,}"}
 
     def label_found(self) -> tuple[str, ...]:
-        """Return a sentence about which column is the label, where the user has not said it."""
+        """Return a sentence about which column is the label, if the user has not named it."""
         found = self.encoding
         if self.reading["label"] is not None or not found or not found.columns:
             return ()
@@ -134,7 +156,7 @@ class FitRows:
         share, seed = self.held_back
         choose = partial(held_out, share=share, seed=seed, classes=kind.prediction.classes)
         table, others = read_split(self.where, choose, **self.reading)
-        self.others.append(Others("holdout", "rows held back", others))
+        self.others.append(HeldOutRows("holdout", "rows held back", others))
         return table
 
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:

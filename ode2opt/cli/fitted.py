@@ -1,4 +1,4 @@
-"""What a solve leaves: how well its solution fits, and a file with it."""
+"""What a solve leaves behind: how well its solution fits, and a file with it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ SOLUTION = any_of(tensors_of(MODEL), npz_with("x", "fun", "grad_norm", "status")
 MODEL_ENDING, ARRAYS_ENDING = ".safetensors", ".npz"
 
 
-def check_ending(out_file: Path | None) -> None:
-    """Refuse a name that tells neither a model file nor NPZ; pipes and devices get NPZ."""
+def check_model_ending(out_file: Path | None) -> None:
+    """Refuse a file name that ends in neither .safetensors nor .npz; pipes and devices get NPZ.
+
+    Args:
+        out_file: where the solution goes, None for nowhere.
+
+    Raises:
+        InputError: naming both endings.
+    """
     if out_file is None or (out_file.exists() and not out_file.is_file()):
         return
     if out_file.suffix.lower() not in (MODEL_ENDING, ARRAYS_ENDING):
@@ -33,7 +40,7 @@ def check_ending(out_file: Path | None) -> None:
 
 
 @dataclass(frozen=True)
-class Others:
+class HeldOutRows:
     """Rows that a model was not fitted to.
 
     Attributes:
@@ -47,7 +54,14 @@ class Others:
     rows: EncodedRows
 
     def check(self, classes: np.ndarray | None) -> None:
-        """Refuse rows without labels, and labels that are no classes of the model."""
+        """Refuse rows without labels, and labels that are no classes of the model.
+
+        Args:
+            classes: of the model, None where it has none.
+
+        Raises:
+            InputError: naming the rows.
+        """
         from ode2opt.solvers.class_labels import as_targets
 
         if self.rows.partly_labelled:
@@ -63,7 +77,9 @@ class Others:
             raise InputError(f"In the {self.where}: {error}") from None
 
 
-def measured(model: Model, problem: Any, found: Result, others: list[Others]) -> dict[str, Quality]:
+def measured(
+    model: Model, problem: Any, found: Result, others: list[HeldOutRows]
+) -> dict[str, Quality]:
     """Return how well a model fits: the rows of its problem, and others.
 
     Args:
@@ -71,6 +87,10 @@ def measured(model: Model, problem: Any, found: Result, others: list[Others]) ->
         problem: what was solved; its rows may be in parts.
         found: the solution, in the problem's own variables.
         others: rows that were not fitted to.
+
+    Returns:
+        The quality under "fit" (left out where the rows cannot be read any more), "holdout" and
+        "test".
     """
     own = _of_fit(problem, found)
     quality = {} if own is None else {"fit": own}
@@ -78,7 +98,7 @@ def measured(model: Model, problem: Any, found: Result, others: list[Others]) ->
 
 
 def _of_fit(problem: Any, found: Result) -> Quality | None:
-    """Return how well the rows are fitted; None where those who hold them are gone."""
+    """Return how well the rows are fitted; None where the workers that hold them are gone."""
     from ode2opt import Parts, Status
     from ode2opt.problems.quality import quality_of_fit
 
@@ -90,8 +110,13 @@ def _of_fit(problem: Any, found: Result) -> Quality | None:
         return None
 
 
-def quality_facts(quality: dict[str, Quality], others: list[Others]) -> dict[str, str]:
-    """Return lines for the table of a solve's facts."""
+def quality_facts(quality: dict[str, Quality], others: list[HeldOutRows]) -> dict[str, str]:
+    """Return lines about quality for the table of facts.
+
+    Args:
+        quality: as :func:`measured` returned it.
+        others: rows that were not fitted to.
+    """
     where = {"fit": "rows of the fit"} | {each.name: each.where for each in others}
     return {f"on {where[name]}": _with_rows(one) for name, one in quality.items()}
 
@@ -101,10 +126,13 @@ def _with_rows(quality: Quality) -> str:
 
 
 def unconverged_file(out_file: Path | None) -> Path | None:
-    """Return where a solution goes that does not reach its tolerance; None is ``out_file`` itself.
+    """Return the file for a solution that misses its tolerance; None is ``out_file`` itself.
 
-    A file whose solution did reach its tolerance is not replaced by one that did not: that one is
-    written beside it.
+    A solution that reached its tolerance is not replaced by one that did not: that one is written
+    beside it, as NAME.unconverged.
+
+    Args:
+        out_file: where the solution goes, None for nowhere.
     """
     if out_file is None or not out_file.is_file() or not _has_converged(out_file):
         return None
@@ -126,7 +154,13 @@ def _has_converged(file: Path) -> bool:
 
 
 def write_solution(out_file: Path, model: Model, result: Result) -> None:
-    """Write the model, or by the ending .npz (and to a pipe or a device) its arrays."""
+    """Write a model file, or NPZ arrays where the name ends in .npz (and to a pipe or a device).
+
+    Args:
+        out_file: the file.
+        model: the fitted model.
+        result: of the solve, in the variables of the columns as they are.
+    """
     if out_file.suffix.lower() == MODEL_ENDING:
         model.save(out_file)
         return
@@ -135,7 +169,7 @@ def write_solution(out_file: Path, model: Model, result: Result) -> None:
 
 
 def _arrays(model: Model) -> dict[str, Any]:
-    """Return what an NPZ file holds beside x: what makes predictions of it."""
+    """Return what an NPZ file holds beside x: what predictions need."""
     import numpy as np
 
     facts = model.coefficients()
@@ -151,5 +185,10 @@ def _arrays(model: Model) -> dict[str, Any]:
 
 
 def with_quality(model: Model, quality: dict[str, Quality]) -> Model:
-    """Return a model that knows how well it fits."""
+    """Return a model that knows how well it fits.
+
+    Args:
+        model: the model.
+        quality: as :func:`measured` returned it.
+    """
     return replace(model, fit=replace(model.fit, quality=quality))

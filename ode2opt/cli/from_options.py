@@ -1,4 +1,4 @@
-"""A command's options made from dataclasses: name, default, help, choices and panel once.
+"""A command's options made from dataclasses: name, default, help, choices and panel, once each.
 
 Several dataclasses may share a command, as the targets of training do: an option that they all
 have appears once, with the default of each.
@@ -21,8 +21,15 @@ from ode2opt.learning.options import OptionInfo, Options
 Kinds = Mapping[str, type[Options]]
 
 
-class Shown(NamedTuple):
-    """An option of a command: what typer makes it from, and the panel of the help it stands in."""
+class CommandParameter(NamedTuple):
+    """An option of a command.
+
+    Attributes:
+        name: of the parameter; the flag is made from it.
+        annotation: the type with a ``typer.Option``.
+        default: its default.
+        panel: the group of the help that shows it.
+    """
 
     name: str
     annotation: Any
@@ -30,8 +37,12 @@ class Shown(NamedTuple):
     panel: str
 
 
-def options_of(kinds: Kinds) -> list[Shown]:
-    """Return the options of dataclasses by the names of these, each option once."""
+def options_of(kinds: Kinds) -> list[CommandParameter]:
+    """Return the options of several dataclasses, each option once.
+
+    Args:
+        kinds: the dataclasses by name; the names are shown where defaults differ.
+    """
     found: dict[str, dict[str, Field[Any]]] = {}
     for owner, kind in kinds.items():
         for each in fields(kind):
@@ -41,7 +52,7 @@ def options_of(kinds: Kinds) -> list[Shown]:
     return [_shown(owners, kinds) for owners in found.values()]
 
 
-def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Shown:
+def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> CommandParameter:
     """Return one option, given the field of each dataclass that has it."""
     owner, first = next(iter(owners.items()))
     about: OptionInfo = first.metadata["about"]
@@ -59,7 +70,7 @@ def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Shown:
         flag += f"/--no-{flag[2:]}"
     parsed: dict[str, Any] = {"parser": limit_of, "metavar": "NUMBER|none"} if about.limit else {}
     option = typer.Option(flag, help=about.help, show_default=shown, **parsed)
-    return Shown(first.name, Annotated[kind, option], default, about.panel)
+    return CommandParameter(first.name, Annotated[kind, option], default, about.panel)
 
 
 def limit_of(text: str | float) -> float:
@@ -90,14 +101,25 @@ def _defaults(owners: dict[str, Field[Any]]) -> str:
 
 
 def choice_of(name: str, choices: Iterable[str]) -> Any:
-    """Return an enumeration, which typer shows and checks as a choice."""
+    """Return an enumeration, which typer shows and checks as a choice.
+
+    Args:
+        name: of the enumeration.
+        choices: its values.
+    """
     return StrEnum(name, {choice: choice for choice in choices})
 
 
 def with_options(
-    options: Iterable[Shown], panels: Iterable[str], arguments: Mapping[str, Any]
+    options: Iterable[CommandParameter], panels: Iterable[str], arguments: Mapping[str, Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a function of keywords the signature that typer reads, in the order of the panels."""
+    """Return a decorator that gives a function of keywords the signature that typer reads.
+
+    Args:
+        options: the options of the command.
+        panels: the groups of the help, in their order.
+        arguments: the annotations of positional arguments by name; they come first.
+    """
     order = list(panels)
     sorted_ = sorted(options, key=lambda one: order.index(one.panel))
     parameters = [
@@ -116,7 +138,7 @@ def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Pa
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _in_panel(one: Shown) -> Any:
+def _in_panel(one: CommandParameter) -> Any:
     kind, option = get_args(one.annotation)
     option = copy(option)
     option.rich_help_panel = one.panel

@@ -1,4 +1,4 @@
-"""The best point of a solve that is under way, kept on disk for one that is killed."""
+"""The best point of a solve, kept on disk while it is under way, in case it is killed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ KEPT = npz_with("x", "grad_norm", "about")
 
 
 def kept_file(out: Path | None) -> Path | None:
-    """Return where the points of a solve are kept; of None, a pipe or a device nowhere."""
+    """Return the file that keeps the point of a solve; None for no output, a pipe or a device.
+
+    Args:
+        out: the solution's file.
+    """
     on_disk = out is not None and (out.is_file() or not out.exists())
     return out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
 
 
 class KeptPoint:
-    """A file beside the solution's, while there is no solution.
+    """A file beside the solution's, as long as there is no solution.
 
     Args:
         out: the solution's file; for None, a pipe or a device nothing is kept.
@@ -43,19 +47,27 @@ class KeptPoint:
         self._best, self._due = math.inf, time.monotonic() + EVERY
 
     def watching(self, show: Show | None) -> Show | None:
-        """Return a callback that shows points, if they are to be shown, and keeps some."""
+        """Return a callback of ``solve`` that keeps points, and shows them if they are to be shown.
+
+        Args:
+            show: shows a point, None for nothing.
+        """
         if self.file is None:
             return show
 
         def callback(progress: Any) -> None:
-            self.see(progress)
+            self.observe(progress)
             if show is not None:
                 show(progress)
 
         return callback
 
-    def see(self, progress: Any) -> None:
-        """Keep a point where it is time to, and no point before was better."""
+    def observe(self, progress: Any) -> None:
+        """Keep a point if ten seconds have gone by since the last and no point before was better.
+
+        Args:
+            progress: what ``solve`` gives its callback.
+        """
         if progress.grad_norm <= self._best:
             self._best = progress.grad_norm
             if time.monotonic() >= self._due:
@@ -63,7 +75,12 @@ class KeptPoint:
                 self._due = time.monotonic() + EVERY
 
     def keep(self, x: Any, grad_norm: float) -> None:
-        """Keep a point."""
+        """Write a point.
+
+        Args:
+            x: the point.
+            grad_norm: the gradient norm there.
+        """
         if self.file is not None:
             point = np.asarray(x)
             write_atomically(
@@ -72,7 +89,15 @@ class KeptPoint:
             )
 
     def start(self, n: int, resume: bool) -> np.ndarray | None:
-        """Return the point to go on from, None where an earlier solve has left none."""
+        """Return the point to go on from; None where there is none.
+
+        Args:
+            n: the number of variables.
+            resume: whether to go on from an earlier solve.
+
+        Raises:
+            InputError: if the file is damaged or of another problem, or there is no output file.
+        """
         if not resume:
             return None
         if self.file is None:
@@ -89,13 +114,21 @@ class KeptPoint:
             raise InputError(f"{file} is of another problem: delete it, or name another --out.")
         return x
 
-    def go_on(self, result: Any) -> str | None:
-        """Return the command that goes on with a solve that was stopped; None for others."""
+    def resume_command(self, result: Any) -> str | None:
+        """Return the command that goes on with a solve that was stopped; None for others.
+
+        Args:
+            result: of the solve.
+        """
         stopped = result.status.name in STOPPED
         return command_again("--resume") if stopped and self.file is not None else None
 
-    def ended(self, result: Any) -> None:
-        """Keep the best point, or take it away where the solution is there."""
+    def finish(self, result: Any) -> None:
+        """Keep the best point of an unfinished solve; remove the file of a finished one.
+
+        Args:
+            result: of the solve.
+        """
         if not result.success:
             self.keep(result.x, result.grad_norm)
         elif self.file is not None:

@@ -1,4 +1,4 @@
-"""Options and loaders that several commands share."""
+"""Options that several commands share, and what is made of their values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ class EstimatorChoice(StrEnum):
 
 
 def named(text: str | Path) -> Path:
-    """Return the path of an option; an empty one would be the current folder."""
+    """Return the path that an option names; an empty name is refused.
+
+    Args:
+        text: what was given.
+    """
     if not str(text):
         raise typer.BadParameter("the name is empty")
     return Path(text)
@@ -172,7 +176,7 @@ MemoryLimitOption = Annotated[
         show_default=False,
     ),
 ]
-SharingOption = Annotated[
+WorkClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
@@ -182,7 +186,7 @@ SharingOption = Annotated[
         show_default=False,
     ),
 ]
-SharersOption = Annotated[
+WorkProcessesOption = Annotated[
     int | None,
     typer.Option(
         "--workers",
@@ -205,7 +209,16 @@ HandoverOption = Annotated[
 def client_of(
     cluster: str | None, workers: int | None, same: Sequence[str] = ()
 ) -> Iterator[Any | None]:
-    """Give the client of a cluster, None where none is asked for; a local one is closed."""
+    """Give the client of a Dask cluster, None where none is asked for; a local one is closed.
+
+    Args:
+        cluster: "local", an address, or None.
+        workers: processes of a local cluster; None is one a processor.
+        same: packages that must have the same versions on all workers; none by default.
+
+    Raises:
+        InputError: for ``workers`` without a cluster.
+    """
     if cluster is None:
         if workers is not None:
             raise InputError("--workers is for --cluster local.")
@@ -227,7 +240,14 @@ def pool_of(client: Any | None) -> Any | None:
 
 
 def as_bytes(amount: str | None) -> int | None:
-    """Return the bytes of an amount of memory like 2GB."""
+    """Return the bytes of an amount of memory.
+
+    Args:
+        amount: such as "2GB" or "512 MiB"; None stays None.
+
+    Raises:
+        InputError: for anything else.
+    """
     if amount is None:
         return None
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kMGT]?)(i?)B", amount)
@@ -287,8 +307,13 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def say_words(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
-    """Say what was done to a file, and what labels have become that were no numbers."""
+def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
+    """Say what was done to a file, and what has become of labels that are not numbers.
+
+    Args:
+        words: the labels that are not numbers.
+        notes: sentences about the file; none by default.
+    """
     from ode2opt.problems.preparing import labels_note
 
     for note in notes:
@@ -297,8 +322,15 @@ def say_words(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
         say(labels_note(words))
 
 
-def named_files(given: list[str]) -> dict[str, str]:
-    """Return the files of ``[NAME=]FILE`` by name; it is the file's stem where none is given."""
+def method_files(given: list[str]) -> dict[str, str]:
+    """Return the files of options ``[NAME=]FILE`` by name; without one, by the file's stem.
+
+    Args:
+        given: the values of the option.
+
+    Raises:
+        InputError: if two files have the same name.
+    """
     files: dict[str, str] = {}
     for text in given:
         name, sign, file = text.partition("=")
@@ -311,7 +343,11 @@ def named_files(given: list[str]) -> dict[str, str]:
 
 
 def load_method(name: str) -> Any:
-    """Return a built-in method's name as it is, or the method of a file or of a learned one."""
+    """Return a built-in method's name as it is, or the method of a file or of the package.
+
+    Args:
+        name: a built-in name, a learned method's name, or a file.
+    """
     from ode2opt.solvers import METHODS
     from ode2opt.solvers.library import by_name_or_file
 
@@ -319,7 +355,17 @@ def load_method(name: str) -> Any:
 
 
 def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:
-    """Return what a problem is made with, beside its rows."""
+    """Return the arguments of a problem beside its rows.
+
+    Args:
+        problem: its name.
+        p: the power of lpp.
+        l2: the weight of l2/2 |x|^2.
+        intercept: whether there is an intercept.
+
+    Raises:
+        InputError: for a power of a problem that has none.
+    """
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.losses import Lpp
 

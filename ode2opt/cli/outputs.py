@@ -2,7 +2,7 @@
 
 An output never replaces an input of the same command, by whatever name: links, other spellings and
 files of a folder or a pattern are the same file. It replaces an existing file only if the same
-option has written that one before, if it is empty, or with ``--overwrite``.
+option wrote that one, if it is empty, or with ``--overwrite``.
 """
 
 from __future__ import annotations
@@ -41,17 +41,29 @@ OverwriteOption = Annotated[
 
 
 def unknown(path: Path) -> bool:
-    """Recognise nothing: for outputs that carry no mark."""
+    """Recognise no file: for outputs that carry no mark.
+
+    Args:
+        path: not used.
+    """
     return False
 
 
 def read_before(path: Path) -> bool:
-    """Recognise everything: for files that the command reads, and so checks, before the work."""
+    """Recognise every file: for files that the command reads, and so checks, before the work.
+
+    Args:
+        path: not used.
+    """
     return True
 
 
 def json_with(*fields: str) -> Recogniser:
-    """Recognise a JSON object with these fields, or a list of such objects."""
+    """Return a recogniser of JSON objects, or lists of them.
+
+    Args:
+        fields: which an object must have.
+    """
 
     def recognise(path: Path) -> bool:
         if path.stat().st_size > LONGEST_JSON:
@@ -64,7 +76,11 @@ def json_with(*fields: str) -> Recogniser:
 
 
 def npz_with(*arrays: str) -> Recogniser:
-    """Recognise an NPZ file that has these arrays."""
+    """Return a recogniser of NPZ files.
+
+    Args:
+        arrays: which a file must have.
+    """
 
     def recognise(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
@@ -74,12 +90,20 @@ def npz_with(*arrays: str) -> Recogniser:
 
 
 def tensors_of(key: str) -> Recogniser:
-    """Recognise a safetensors file with a description under a key."""
+    """Return a recogniser of safetensors files.
+
+    Args:
+        key: under which a file must have a description.
+    """
     return lambda path: has_description(path, key)
 
 
 def text_with(mark: str) -> Recogniser:
-    """Recognise a text that has a mark near its beginning."""
+    """Return a recogniser of texts.
+
+    Args:
+        mark: which must stand in the first 4,096 bytes.
+    """
 
     def recognise(path: Path) -> bool:
         with path.open("rb") as stream:
@@ -89,7 +113,11 @@ def text_with(mark: str) -> Recogniser:
 
 
 def any_of(*recognisers: Recogniser) -> Recogniser:
-    """Recognise what one of several recognises."""
+    """Return a recogniser of what one of several recognises.
+
+    Args:
+        recognisers: the others.
+    """
     return lambda path: any(_recognised(one, path) for one in recognisers)
 
 
@@ -158,7 +186,11 @@ def check_outputs(
 
 
 def input_files(where: str | Path) -> Iterator[Path]:
-    """Give the files that a path, a folder or a pattern stands for."""
+    """Give the files that a path, a folder or a pattern stands for.
+
+    Args:
+        where: the path, folder or pattern; one that matches nothing gives nothing.
+    """
     path = Path(where)
     if path.is_dir():
         yield from (file for file in path.iterdir() if file.is_file())
@@ -169,7 +201,11 @@ def input_files(where: str | Path) -> Iterator[Path]:
 
 
 def dataset_files(name: str) -> list[str | Path]:
-    """Return the files behind the name of a dataset; of a user's file, the file."""
+    """Return the files behind the name of a dataset; a user's file is itself.
+
+    Args:
+        name: of a dataset, or a file.
+    """
     from ode2opt.problems import DATASETS
     from ode2opt.problems.sources import find_file
 
@@ -179,7 +215,11 @@ def dataset_files(name: str) -> list[str | Path]:
 
 
 def method_file(name: str) -> Path:
-    """Return the file of a method, of which a name may be given."""
+    """Return the file of a method.
+
+    Args:
+        name: of a learned method of the package, or a file.
+    """
     from ode2opt.solvers.library import FOLDER, SUFFIX, learned_names
 
     known = name in learned_names() and not Path(name).exists()
@@ -187,7 +227,14 @@ def method_file(name: str) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file whose folder is missing, read-only or full."""
+    """Refuse a file whose folder is missing, read-only or full.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: saying why.
+    """
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
     check_folder_of(path)
@@ -197,7 +244,14 @@ def check_writable(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder for outputs that can neither be made nor be written to."""
+    """Refuse a folder for outputs that can neither be made nor be written to.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        InputError: saying why.
+    """
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file; --out names a folder.")
     there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
@@ -219,8 +273,8 @@ def _try_writing(folder: Path, what: Path) -> None:
 def _same(one: Path, other: Path) -> bool:
     """Whether two paths are one file, or would be.
 
-    Of files that do not exist yet the names decide; such that differ in case or in how accents are
-    spelled only are one file on some systems.
+    For files that do not exist yet the names decide. Names that differ only in case, or in how
+    accents are encoded, are one file on some systems.
     """
     if one.exists() and other.exists():
         return os.path.samefile(one, other)

@@ -66,12 +66,12 @@ def predict(
 ) -> None:
     """Predict for each row of a file with a model of 'ode2opt solve', or of an estimator."""
     from ode2opt import Model
-    from ode2opt.cli.predictions import Predictions, check_ending, is_predictions
+    from ode2opt.cli.predictions import Predictions, check_predictions_ending, is_predictions
     from ode2opt.problems.files import read_encoded
 
     outputs = [Output("--out", out_file, is_predictions), Output("--json", json_file, DOCUMENT)]
     check_outputs(outputs, [model_file, file], overwrite)
-    check_ending(out_file)
+    check_predictions_ending(out_file)
     model = Model.load(model_file)
     if proba and model.prediction.probabilities is None:
         raise InputError(

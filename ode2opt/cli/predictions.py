@@ -87,7 +87,11 @@ class Predictions:
         )
 
     def write(self, path: Path) -> None:
-        """Write CSV or Parquet, by the file's ending."""
+        """Write CSV or Parquet, by the file's ending.
+
+        Args:
+            path: the file.
+        """
         content = self._parquet() if path.suffix.lower() in PARQUET else self._csv()
         write_atomically(path, lambda stream: stream.write(content))
 
@@ -108,7 +112,11 @@ class Predictions:
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file has the columns that :meth:`Predictions.write` gives it, and no others."""
+    """Whether a file has just the columns that :meth:`Predictions.write` gives it.
+
+    Args:
+        path: a CSV or Parquet file.
+    """
     if path.suffix.lower() in PARQUET:
         import pyarrow.parquet
 
@@ -121,8 +129,16 @@ def is_predictions(path: Path) -> bool:
     return len(names) > 1 and names == [f"prediction_{k}" for k in range(len(names))]
 
 
-def check_ending(path: Path | None) -> None:
-    """Refuse a file that is neither CSV nor Parquet by its name, or cannot be written here."""
+def check_predictions_ending(path: Path | None) -> None:
+    """Refuse a file that is neither CSV nor Parquet by its name, or cannot be written here.
+
+    Args:
+        path: the file, None for none.
+
+    Raises:
+        InputError: for another ending.
+        MissingDependencyError: for Parquet without pyarrow.
+    """
     if path is None:
         return
     ending = path.suffix.lower()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
-from ode2opt.cli.options import SharersOption, SharingOption, client_of, named, pool_of
+from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, client_of, named, pool_of
 from ode2opt.cli.outputs import check_folder
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.problems._arrays import as_count
@@ -42,8 +42,8 @@ def reproduce(
         Path, typer.Option("--out", metavar="DIR", help="Where everything goes.", parser=named)
     ] = Path("reproduction"),
     jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
-    cluster: SharingOption = None,
-    workers: SharersOption = None,
+    cluster: WorkClusterOption = None,
+    workers: WorkProcessesOption = None,
 ) -> None:
     """Make the paper's tables and figures, with its numbers beside ours.
 

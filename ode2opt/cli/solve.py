@@ -14,7 +14,7 @@ from ode2opt.cli.completion import method_names, problem_names
 from ode2opt.cli.fit_rows import FitRows
 from ode2opt.cli.fitted import (
     SOLUTION,
-    check_ending,
+    check_model_ending,
     measured,
     quality_facts,
     unconverged_file,
@@ -43,7 +43,7 @@ from ode2opt.cli.options import (
     model_options,
     named,
     reading_of,
-    say_words,
+    say_notes,
 )
 from ode2opt.cli.outputs import (
     Output,
@@ -181,7 +181,7 @@ def solve(
         Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
     ]
     check_outputs(outputs, [file, test, method_file(method)], overwrite)
-    check_ending(out_file)
+    check_model_ending(out_file)
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
@@ -221,11 +221,11 @@ def solve(
         if out_file is not None:
             target = out_file if result.success or aside is None else aside
             write_solution(target, with_quality(fitted, quality), result)
-        kept.ended(found)
+        kept.finish(found)
         learned = chosen != method and result.success
         unscaled = learned and not scale_columns and _unscaled(model)
     if json_file != "-":
-        facts = _told(result) | rows.facts(model.N) | quality_facts(quality, rows.others)
+        facts = _facts(result) | rows.facts(model.N) | quality_facts(quality, rows.others)
         out.print(facts_table(facts, f"{method} on {file.name}"))
         _say_about(rows, unscaled)
     document = result.summary()
@@ -236,7 +236,7 @@ def solve(
     if not result.success:
         if aside is not None:
             mention(f"{out_file} reached its tolerance, and stays; this solution is in {aside}.")
-        go_on = kept.go_on(result)
+        go_on = kept.resume_command(result)
         fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)
 
 
@@ -254,7 +254,7 @@ def _say_about(rows: FitRows, unscaled: bool) -> None:
     """Say what was done to the rows, and what a user should know."""
     from ode2opt.problems import categories
 
-    say_words(rows.words, (*rows.label_found(), *rows.notes))
+    say_notes(rows.words, (*rows.label_found(), *rows.notes))
     for other in rows.others:
         for note in other.rows.notes:
             say(f"Of the {other.where}: {note}")
@@ -273,7 +273,7 @@ def _unscaled(model: Any) -> bool:
     return bool(((squares != 0) & (squares != 1)).any())
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _facts(result: Result) -> dict[str, Any]:
     handovers = "; ".join(str(handover) for handover in result.handovers) or "none"
     told = result.summary() | {
         "status": result.message, "method": result.method, "handovers": handovers,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import Shown, choice_of, options_of, with_options
+from ode2opt.cli.from_options import CommandParameter, choice_of, options_of, with_options
 from ode2opt.cli.options import (
     ColumnsOption,
     DatasetArgument,
@@ -24,17 +24,17 @@ from ode2opt.cli.options import (
     ProblemArgument,
     QuietOption,
     RidgeOption,
-    SharersOption,
-    SharingOption,
     SizeOption,
     SplitOption,
     WeightsOption,
+    WorkClusterOption,
+    WorkProcessesOption,
     client_of,
     load_family,
     model_options,
     named,
     reading_of,
-    say_words,
+    say_notes,
 )
 from ode2opt.cli.outputs import (
     Output,
@@ -58,11 +58,11 @@ from ode2opt.progress import live_training
 from ode2opt.terminal import command_again, facts_table, fail, out, say, write_json
 
 RUNS = Path("runs")
-RESULT = "The result"
+RESULT_PANEL = "The result"
 LEARNED_JSON = json_with("run", "horizon", "validation", "test")
 RUN_FILES = ("config.json", "metrics.jsonl", "choice.json", "method.safetensors")
-SHARING = "Who works on it"
-SAME = ("jax", "jaxlib", "numpy", "equinox")  # packages whose versions decide what is learned
+WORK_PANEL = "Who works on it"
+SAME_VERSIONS = ("jax", "jaxlib", "numpy", "equinox")  # their versions decide what is learned
 
 TargetChoice = choice_of("Target", TARGETS)
 TargetOption: Any = Annotated[TargetChoice, typer.Option(help="Whose stopping time is minimised.")]
@@ -93,29 +93,29 @@ MemoryOption = Annotated[
         show_default=False,
     ),
 ]
-OWN = options_of(TARGETS)
-OTHERS = [
-    Shown("target", TargetOption, TargetChoice(DEFAULT), MAIN_PANEL),
-    Shown("out_dir", OutOption, None, MAIN_PANEL),
-    Shown("resume", ResumeOption, False, MAIN_PANEL),
-    Shown("split", SplitOption, None, PROBLEMS_PANEL),
-    Shown("size", SizeOption, None, PROBLEMS_PANEL),
-    Shown("p", PowerOption, 4, PROBLEMS_PANEL),
-    Shown("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
-    Shown("intercept", InterceptOption, False, PROBLEMS_PANEL),
-    Shown("label", LabelOption, None, PROBLEMS_PANEL),
-    Shown("weights", WeightsOption, None, PROBLEMS_PANEL),
-    Shown("missing", MissingOption, MissingChoice.error, PROBLEMS_PANEL),
-    Shown("drop", DropOption, None, PROBLEMS_PANEL),
-    Shown("columns", ColumnsOption, None, PROBLEMS_PANEL),
-    Shown("decimal", DecimalOption, None, PROBLEMS_PANEL),
-    Shown("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
-    Shown("memory", MemoryOption, None, LEARNED_PANEL),
-    Shown("cluster", SharingOption, None, SHARING),
-    Shown("workers", SharersOption, None, SHARING),
-    Shown("json_file", JsonOption, None, RESULT),
-    Shown("overwrite", OverwriteOption, False, RESULT),
-    Shown("quiet", QuietOption, False, RESULT),
+TARGET_OPTIONS = options_of(TARGETS)
+COMMON_OPTIONS = [
+    CommandParameter("target", TargetOption, TargetChoice(DEFAULT), MAIN_PANEL),
+    CommandParameter("out_dir", OutOption, None, MAIN_PANEL),
+    CommandParameter("resume", ResumeOption, False, MAIN_PANEL),
+    CommandParameter("split", SplitOption, None, PROBLEMS_PANEL),
+    CommandParameter("size", SizeOption, None, PROBLEMS_PANEL),
+    CommandParameter("p", PowerOption, 4, PROBLEMS_PANEL),
+    CommandParameter("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
+    CommandParameter("intercept", InterceptOption, False, PROBLEMS_PANEL),
+    CommandParameter("label", LabelOption, None, PROBLEMS_PANEL),
+    CommandParameter("weights", WeightsOption, None, PROBLEMS_PANEL),
+    CommandParameter("missing", MissingOption, MissingChoice.error, PROBLEMS_PANEL),
+    CommandParameter("drop", DropOption, None, PROBLEMS_PANEL),
+    CommandParameter("columns", ColumnsOption, None, PROBLEMS_PANEL),
+    CommandParameter("decimal", DecimalOption, None, PROBLEMS_PANEL),
+    CommandParameter("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
+    CommandParameter("memory", MemoryOption, None, LEARNED_PANEL),
+    CommandParameter("cluster", WorkClusterOption, None, WORK_PANEL),
+    CommandParameter("workers", WorkProcessesOption, None, WORK_PANEL),
+    CommandParameter("json_file", JsonOption, None, RESULT_PANEL),
+    CommandParameter("overwrite", OverwriteOption, False, RESULT_PANEL),
+    CommandParameter("quiet", QuietOption, False, RESULT_PANEL),
 ]
 
 
@@ -126,7 +126,7 @@ OTHERS = [
     "[bold]ode2opt train logistic a5a --cluster tcp://10.0.0.1:8786[/bold]"
 )
 @with_options(
-    [*OTHERS, *OWN],
+    [*COMMON_OPTIONS, *TARGET_OPTIONS],
     [
         MAIN_PANEL,
         PROBLEMS_PANEL,
@@ -134,8 +134,8 @@ OTHERS = [
         *PANELS,
         UPDATES_PANEL,
         VALIDATION_PANEL,
-        SHARING,
-        RESULT,
+        WORK_PANEL,
+        RESULT_PANEL,
     ],
     {"ctx": typer.Context, "problem": ProblemArgument, "dataset": DatasetArgument},
 )
@@ -171,7 +171,7 @@ def train(
         from ode2opt.learning.begin import options_for, start_run
 
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
-    names = ("target", "protocol", *(one.name for one in OWN))
+    names = ("target", "protocol", *(one.name for one in TARGET_OPTIONS))
     given = {name: _plain(rest[name]) for name in names if _was_given(ctx, name)}
     options = options_for(given, memory is not None, folder if resume else None)
     inputs = [*dataset_files(dataset), memory, *(folder / name for name in RUN_FILES)]
@@ -183,7 +183,7 @@ def train(
     where = rest["split"], rest["size"], rest["label"]
     family = load_family(problem, dataset, *where, model, rest["weights"], table)
     with (
-        client_of(cluster, workers, SAME) as client,
+        client_of(cluster, workers, SAME_VERSIONS) as client,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
         try:
@@ -199,7 +199,7 @@ def train(
             fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
     if json_file != "-":
         out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
-        say_words(family.words, family.notes)
+        say_notes(family.words, family.notes)
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.comparison_sentence(method.statistics["fresh"]))
