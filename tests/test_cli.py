@@ -17,7 +17,7 @@ from ode2opt.problems import DATASETS
 
 FIELDS = {
     "measure_mean", "measure_std", "complexity_mean", "complexity_std", "complexity_max",
-    "oracle_calls_mean", "seconds_mean", "reached", "diverged",
+    "oracle_calls_mean", "seconds_mean", "reached", "diverged", "statistical",
 }  # fmt: skip
 
 
@@ -49,6 +49,7 @@ def test_bench_shows_a_table_and_writes_json_to_a_file(run_cli, tmp_path):
     assert code == 0
     assert "nag" in out
     assert "complexity" in out
+    assert "with confidence 95% (2 fresh problems)" in " ".join(out.split())
     assert json.loads(file.read_text())["split"] == "shuffled"
 
 
@@ -350,6 +351,9 @@ WRONG = {
     "no instances": (("bench", "logistic", "digits", "--instances", "0"), 2, "instances is 0"),
     "odd p": (("bench", "lpp", "digits", "--p", "3", "--jobs", "1"), 2, "p is 3"),
     "p without lpp": (("bench", "logistic", "digits", "--p", "6"), 2, "--p 6 is for lpp"),
+    "bad confidence": (
+        ("bench", "logistic", "digits", "--confidence", "95"), 2, "confidence is 95: it must be",
+    ),
     "bad tol": (("bench", "logistic", "digits", "--tol", "-1"), 2, "tol is -1"),
     "tol below reach": (
         ("bench", "logistic", "digits", "--tol", "1e-18", "--jobs", "1"), 2, "below what float64",

@@ -83,6 +83,10 @@ def bench(
     cluster: WorkClusterOption = None,
     workers: WorkProcessesOption = None,
     handover: HandoverOption = HandoverChoice.guard,
+    confidence: Annotated[
+        float,
+        typer.Option(help="Of what is said about further problems, between 0 and 1."),
+    ] = 0.95,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
@@ -110,6 +114,7 @@ def bench(
         seed=seed,
         handover=handover.value,
         jobs=jobs,
+        confidence=confidence,
     )
     model = model_options(problem, p, l2, intercept)
     table = reading_of(missing, drop, columns, decimal)
@@ -134,7 +139,11 @@ def bench(
     if as_they_are:
         document["as_they_are"] = as_they_are
     if json_file != "-":
-        from ode2opt.study.terminal_tables import benchmark_table, payback_sentences
+        from ode2opt.study.terminal_tables import (
+            benchmark_table,
+            expected_words,
+            payback_sentences,
+        )
 
         title = (
             f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "
@@ -145,6 +154,7 @@ def bench(
         for sentence in (
             *_without_relay(as_they_are),
             *_away(settings.learned, family),
+            *expected_words(benchmark.statistics(), settings.learned),
             *payback_sentences(benchmark.statistics()),
             *filter(None, [benchmark.disturbance()]),
         ):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.confidence import expectation
 from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.validation import solve_one
 from ode2opt.problems._arrays import Array
@@ -106,6 +107,20 @@ def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
             name: float(np.median([*map(_seconds_of, each)])) for name, each in found.items()
         },
     }
+
+
+def expected(found: Sequence[Result], tol: float) -> dict[str, Any]:
+    """Return what further problems of the family need, from fresh ones that were solved.
+
+    Args:
+        found: the results.
+        tol: the gradient norm that was asked for.
+
+    Returns:
+        The fields of :class:`ode2opt.confidence.Expectation`.
+    """
+    calls = [calls_of(one) if one.success else math.inf for one in found]
+    return expectation(calls, tol=tol).summary()
 
 
 def gradient_curves(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:

@@ -159,6 +159,7 @@ class LearningRun(ABC, Generic[OptionsT]):
             statistics=dict(method.statistics)
             | {
                 "test": tested,
+                "statistical": comparison.expected(found["method"], self.options.tol),
                 "fresh": comparison.summary(found),
                 comparison.CURVES: comparison.gradient_curves(found),
             }
@@ -167,7 +168,7 @@ class LearningRun(ABC, Generic[OptionsT]):
     def _finished(self, method: Method, certificate: Mapping[str, Any]) -> Method:
         """Return the method with its certificate, and write it to the folder."""
         method = method.replace(
-            certificate=certificate,
+            certificate=dict(certificate) | {"statistical": method.statistics.get("statistical")},
             provenance=self.config | {"finished": True},
             statistics=dict(method.statistics) | {"seconds": time.perf_counter() - self._began},
         )

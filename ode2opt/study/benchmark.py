@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive, epsilon
@@ -119,6 +120,7 @@ class Settings:
     seed: int = 0
     handover: str = "guard"
     jobs: int = 2
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -132,6 +134,7 @@ class Settings:
             as_count(getattr(self, name), name)
         as_count(self.seed, "seed", least=0)
         as_positive(self.tol, "tol")
+        check_confidence(self.confidence)
         if self.handover not in HANDOVERS:
             raise unknown_name("handover", str(self.handover), HANDOVERS)
 
@@ -194,9 +197,12 @@ class Benchmark:
         Where the tolerance was not reached, complexity is ``max_iter``, and calls and seconds are
         those of the whole run. For a learned method ``earned_back`` says after how many solves the
         seconds of its training are saved, against lbfgs, auto and memory where they ran; None is
-        never.
+        never. ``statistical`` is what further problems of the family need, see
+        :class:`ode2opt.confidence.Expectation`.
         """
         found = {name: _statistics(seen) for name, seen in self.outcomes.items() if seen}
+        for name, row in found.items():
+            row["statistical"] = self._expected(name)
         for name, method in self.settings.learned.items():
             spent = method.statistics.get("seconds")
             if name in found and isinstance(spent, float):
@@ -206,6 +212,13 @@ class Benchmark:
                     if baseline in found
                 }
         return found
+
+    def _expected(self, name: str) -> dict[str, Any] | None:
+        """Return what further problems need; None for a memory: its solves are not independent."""
+        if name == MEMORY:
+            return None
+        calls = [o.oracle_calls if o.reached else math.inf for o in self.outcomes[name]]
+        return expectation(calls, self.settings.confidence, self.settings.tol).summary()
 
 
 def _solves(spent: float, baseline: Mapping[str, Any], mine: Mapping[str, Any]) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ode2opt.confidence import Expectation
 from ode2opt.errors import InputError, shown
 from ode2opt.learning.run_directory import RunDirectory, read_config
 from ode2opt.schema import parse, read
@@ -135,6 +136,26 @@ def compared(file: Path, method: Method, name: str) -> Compared | None:
         return None
     try:
         return read(Compared, part_of(file, method.statistics, name))
+    except InputError as error:
+        raise InputError(
+            f"{file} is no valid method: its statistics are damaged: {error}"
+        ) from None
+
+
+def expected_of(file: Path, method: Method) -> Expectation | None:
+    """Return what a method file says of further problems, None where it says nothing.
+
+    Args:
+        file: the method's file, for messages.
+        method: the method.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if method.statistics.get("statistical") is None:
+        return None
+    try:
+        return read(Expectation, part_of(file, method.statistics, "statistical"))
     except InputError as error:
         raise InputError(
             f"{file} is no valid method: its statistics are damaged: {error}"

@@ -27,11 +27,12 @@ from ode2opt.study.run_files import (
     Compared,
     Metrics,
     compared,
+    expected_of,
     part_of,
     read_metrics,
     read_run,
 )
-from ode2opt.study.terminal_tables import CONDITIONS, LEGEND, benchmark_cells
+from ode2opt.study.terminal_tables import CONDITIONS, benchmark_cells, legend
 
 if TYPE_CHECKING:
     from ode2opt.dynamics.coefficients import Coefficients
@@ -170,6 +171,11 @@ def _add_statistics(page: Page, file: Path, method: Method) -> None:
         "> where some problems did not get there. Handed over: how often the guard had to step in. "
         "P, Q: the largest violations of the conditions.",
     )
+    if (found := expected_of(file, method)) is not None:
+        page.add_text(
+            f"Of this family {found.words()}. This is true of problems that are drawn the same way "
+            "as those, and of no others."
+        )
     fresh, held_out = (compared(file, method, key) for key in ("fresh", "held_out"))
     if fresh is not None:
         _add_rivals(page, fresh, {} if held_out is None else held_out.calls)
@@ -213,9 +219,9 @@ def _add_comparison(
     if benchmark is not None:
         total = benchmark["instances"]
         page.add_table(
-            ["method", "measure", "complexity", "worst", "oracle calls", "ms", "reached"],
+            ["method", "measure", "complexity", "worst", "oracle calls", "within", "ms", "reached"],
             [benchmark_cells(name, row, total) for name, row in benchmark["methods"].items()],
-            LEGEND,
+            legend(benchmark["methods"]),
         )
     if curves:
         names = sorted(curves, key=lambda name: name != LEARNED)  # it gets the page's first colour

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ode2opt.confidence import Expectation, percent_down
 from ode2opt.errors import printable
+from ode2opt.schema import read
 from ode2opt.study.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -33,13 +36,13 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
     total = benchmark.instances
     table = Table(
         title=_shown(title),
-        caption=LEGEND,
+        caption=legend(benchmark.statistics()),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
     table.add_column("method", no_wrap=True)
-    for name in ("measure", "complexity", "worst", "calls", "ms", "reached"):
+    for name in ("measure", "complexity", "worst", "calls", "within", "ms", "reached"):
         table.add_column(name, justify="right", no_wrap=True)
     statistics = benchmark.statistics()
     eventful = any(map(_events, statistics.values()))
@@ -76,8 +79,59 @@ def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str
         f"{mark}{row['complexity_mean']:.1f} ({row['complexity_std']:.1f})",
         f"{mark}{row['complexity_max']}",
         f"{mark}{row['oracle_calls_mean']:.0f}",
+        _within(row),
         f"{mark}{1e3 * row['seconds_mean']:.1f}",
         f"{row['reached']}/{total}",
+    ]
+
+
+def legend(statistics: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the columns of the table mean.
+
+    Args:
+        statistics: of each method, as ``Benchmark.statistics`` returns them.
+    """
+    told = [found for row in statistics.values() if (found := expected(row)) is not None]
+    if not told:
+        return LEGEND
+    first = told[0]
+    return (
+        f"{LEGEND} within: at least {percent_down(first.share)}% of such problems, drawn the same "
+        f"way, need at most so many calls, with confidence {percent_down(first.confidence)}%; - "
+        f"where that is not known."
+    )
+
+
+def expected(row: Mapping[str, Any]) -> Expectation | None:
+    """Return what further problems need by one method's statistics; None where it is not known.
+
+    Args:
+        row: the statistics.
+    """
+    found = row.get("statistical")
+    return None if found is None else read(Expectation, found)
+
+
+def _within(row: Mapping[str, Any]) -> str:
+    found = expected(row)
+    return "-" if found is None or found.calls is None else f"{math.ceil(found.calls):,}"
+
+
+def expected_words(
+    statistics: Mapping[str, Mapping[str, Any]], learned: Collection[str]
+) -> list[str]:
+    """Return a sentence for each learned method, and the one of fewest calls.
+
+    Args:
+        statistics: of each method.
+        learned: the names of learned ones.
+    """
+    known = {name: found for name, row in statistics.items() if (found := expected(row))}
+    fewest = min(known, key=lambda name: statistics[name]["oracle_calls_mean"], default=None)
+    return [
+        f"{name}: of this family {found.words()}."
+        for name, found in known.items()
+        if name == fewest or name in learned
     ]
 
 

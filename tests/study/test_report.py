@@ -13,6 +13,7 @@ from markupsafe import escape
 from support import DESKTOP, PHONE, assert_drawn, figures_of, traces, wait_for_traces
 
 from ode2opt import Family, InputError, learn
+from ode2opt.confidence import Expectation
 from ode2opt.solvers import Method
 from ode2opt.study.run_report import run_report
 
@@ -61,6 +62,10 @@ def test_statistics_certificate_and_provenance_are_those_of_the_method(run):
         found = method.statistics[part]
         assert f"{found['complexity']:.4g}</td>" in text
         assert f"{found['reached']}/{found['total']}</td>" in text
+    told = method.statistics["statistical"]
+    assert method.certificate["statistical"] == told
+    assert (told["problems"], told["tol"]) == (method.statistics["test"]["total"], TOL)
+    assert f"Of this family {Expectation(**told).words()}." in text
     assert config["family"]["hash"] in text
     assert config["versions"]["jax"] in text
     for name in config["options"]:
@@ -106,6 +111,16 @@ def test_every_report_shows_how_gradient_norms_fell_over_calls(run):
         assert np.all(np.diff(curves[name]["x"]) >= 0)
     firsts = [curve["y"][0] for curve in figure["curves"]]
     np.testing.assert_allclose(firsts, firsts[0], rtol=1e-5)  # all begin at one point
+
+
+def test_damaged_expectations_are_told(copied):
+    method = Method.load(copied / "method.safetensors")
+    for damage in ({"share": 2.0}, {"calls": "many"}, {"problems": 0}, {"more": 1}):
+        told = dict(method.statistics["statistical"]) | damage
+        changed = method.replace(statistics=dict(method.statistics) | {"statistical": told})
+        changed.save(copied / "method.safetensors")
+        with pytest.raises(InputError, match="its statistics are damaged"):
+            run_report(copied)
 
 
 def test_damaged_gradient_curves_are_told(copied):

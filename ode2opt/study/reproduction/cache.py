@@ -22,6 +22,7 @@ NUMERICS = (
     "dynamics",
     "solvers",
     "learning",
+    "confidence.py",
     "machine.py",
     "precision.py",
     "threads.py",
