@@ -155,7 +155,7 @@ def _norm(z: Array) -> Array:
 
 
 def _unit(product: Array, old: Array) -> Array:
-    """Return the product at length 1; a null product changes nothing."""
+    """Return the product at length 1, or the old vector where the product is zero."""
     norm = _norm(product)
     return jnp.where(norm > 0, product / jnp.where(norm > 0, norm, 1.0), old)
 

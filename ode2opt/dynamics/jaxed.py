@@ -117,7 +117,7 @@ def stack(problems: list[Problem]) -> Problem:
 
 
 def _stacked(leaves: tuple[Array, ...]) -> Array:
-    """Stack arrays on the host where they are known: JAX would compile hundreds of operands."""
+    """Stack arrays, in NumPy if their values are known: JAX would compile hundreds of operands."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return jnp.stack([_dense(leaf) for leaf in leaves])
     whole = _aligned((len(leaves), *np.shape(leaves[0])))
@@ -130,7 +130,7 @@ def _stacked(leaves: tuple[Array, ...]) -> Array:
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """Return room for numbers where JAX takes it over without a copy."""
+    """Return an empty array whose memory JAX takes over without a copy."""
     size = math.prod(shape)
     room = np.empty(size + ALIGNED)
     first = -(room.ctypes.data // room.itemsize) % ALIGNED
@@ -164,7 +164,7 @@ def _twin(problem: Problem) -> Problem:
 
 
 def _matrix(A: Array) -> Array:
-    """Return what multiplies vectors; a problem has a capital letter for it."""
+    """Return an array as a matrix for products; problems name these in capital letters."""
     return A if isinstance(A, ColumnMajorMatrix) else ColumnMajorMatrix(_leaf(A).T)
 
 

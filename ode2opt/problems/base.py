@@ -109,7 +109,7 @@ class Problem(Displayed, ABC):
         return Listing(self.kind, self._about())
 
     def _about(self) -> list[tuple[str, str]]:
-        """Return what there is to say of the problem: its size first, then what is not usual."""
+        """Return the problem's facts for display: its size first, then what is not usual."""
         return [("size", many(self.n, "variable"))]
 
     @abstractmethod

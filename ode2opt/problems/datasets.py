@@ -173,7 +173,7 @@ def _looks_like_path(name: str) -> bool:
 
 
 def _file_table(name: str, asked: ReadOptions, split: str) -> DataTable:
-    """Read a file; means of missing cells are those of the rows that will be train's."""
+    """Read a file; missing cells are filled with the means of the training rows."""
     with errors_naming(name):
         raw = apply_missing_policy(raw_table(name, asked), asked.missing)
         train = np.zeros(len(raw), dtype=bool)
@@ -183,7 +183,7 @@ def _file_table(name: str, asked: ReadOptions, split: str) -> DataTable:
 
 
 def _order(rows: int) -> np.ndarray:
-    """Return all rows in the order in which they are dealt out."""
+    """Return all rows in a random order, the same each time."""
     return np.random.default_rng(SHUFFLE_SEED).permutation(rows)
 
 
@@ -204,7 +204,7 @@ def _check_sizes(name: str, spec: DatasetSpec, train: DataRows, test: DataRows) 
 
 
 def _shuffled(train: DataRows, test: DataRows) -> TrainAndTest:
-    """Deal all rows out again at random, in the same numbers."""
+    """Split all rows again at random, into parts of the same sizes."""
     whole = train.then(test)
     return split_at(whole.take(_order(len(whole))), len(train))
 

@@ -365,7 +365,7 @@ class _RowSampler:
 
 
 def _classes(rows: dict[str, DataRows]) -> int:
-    """Return how many classes all rows have together, counted from 0."""
+    """Return the number of classes of all rows together; labels count from 0."""
     return max(int(np.max(np.asarray(part.b))) for part in rows.values()) + 1
 
 

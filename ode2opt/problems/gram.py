@@ -105,9 +105,9 @@ def extent(A: Array, weights: Array = None) -> Extent:
 
 
 def _active(weights: np.ndarray) -> np.ndarray | None:
-    """Return the rows that have a weight, where these are clearly fewer; None is all of them.
+    """Return the rows that have a weight, where these are at most 80% of all; None is all rows.
 
-    A squared hinge gives none to rows beyond the margin.
+    A squared hinge gives no weight to rows beyond the margin.
     """
     if np.count_nonzero(weights) > MOST_ACTIVE * len(weights):
         return None
@@ -128,9 +128,12 @@ def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:
 
 
 def _by_blocks(A: Array, active: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
-    """Return the sum over blocks of rows, without a second matrix of its size where BLAS adds.
+    """Return A^T W A as a sum over blocks of rows; BLAS adds each block in place.
 
-    Of the ``active`` rows only, if given; weights are theirs, None is one each.
+    Args:
+        A: N x n matrix, dense or sparse.
+        active: the rows that count; None is all.
+        weights: of these rows; None is one each.
     """
     from scipy.linalg import get_blas_funcs
 

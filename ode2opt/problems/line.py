@@ -22,7 +22,7 @@ class Line:
 
     def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
         self.model, self.point, self.d = model, point, d
-        self.change, self.trials = model._linear(d), 0
+        self.change, self.trials = model._product(d), 0
         along = model._penalty(d)
         self._first, self._bend = float(along @ point.x), float(along @ d)
 
@@ -46,7 +46,7 @@ class Line:
             t: where on the line.
             there: the point there, from :meth:`at`.
         """
-        rows = self.model._shares(self.model.slope(there.scores))
+        rows = self.model._as_shares(self.model.slope(there.scores))
         return float(rows @ self.change) + self._first + t * self._bend
 
     def bend(self, there: Point) -> float:
@@ -55,5 +55,5 @@ class Line:
         Args:
             there: the point where it is wanted, from :meth:`at`.
         """
-        rows = self.model._shares(self.model.bend(there.scores))
+        rows = self.model._as_shares(self.model.bend(there.scores))
         return float((rows * self.change) @ self.change) + self._bend

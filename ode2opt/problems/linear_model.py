@@ -132,7 +132,7 @@ class LinearModel(RowModel):
             self._sparse_transposed = A.T
 
     def _about(self) -> list[tuple[str, str]]:
-        """Add the loss's own options, and what the rows come with."""
+        """Add the loss's own options, weights and offset."""
         own = [name for name in signature(type(self)).parameters if name not in COMMON_OPTIONS]
         options = [(name, getattr(self, name, None)) for name in own]
         rows = [(name, f"{v:g}") for name, v in options if isinstance(v, int | float)]
@@ -197,15 +197,15 @@ class LinearModel(RowModel):
         Args:
             x: the point, n numbers.
         """
-        z = self._linear(x)
+        z = self._product(x)
         return z if self.offset is None else z + self.offset
 
-    def _linear(self, v: Array) -> Array:
-        """Return the matrix times v; the column of ones is not made."""
+    def _product(self, v: Array) -> Array:
+        """Return the matrix times v, with the intercept's column of ones, which is not stored."""
         return self.A @ v[:-1] + v[-1] if self.intercept else self.A @ v
 
-    def _pull(self, r: Array) -> Array:
-        """Return the transposed matrix times r."""
+    def _transposed_product(self, r: Array) -> Array:
+        """Return the transposed matrix times r, with the intercept's row of ones."""
         g = self._transposed @ r
         return self._with_last(g, self.xp.sum(r)) if self.intercept else g
 
@@ -221,7 +221,7 @@ class LinearModel(RowModel):
 
     @property
     def _penalised(self) -> int:
-        """How many variables l2 is on: all but the intercepts, which come last."""
+        """How many variables have the penalty l2: all but the intercepts, which come last."""
         return self.n - self.width * self.intercept
 
     def _weighted(self, values: Array) -> Array:
@@ -235,18 +235,18 @@ class LinearModel(RowModel):
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
-        return self._gradient(x, self._own_slope(self.scores(x)))
+        return self._gradient(x, self._slope_in_place(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         total, slope = self._total_and_slope(self.scores(x))
         return self._value(x, total), self._gradient(x, slope)
 
-    def _own_slope(self, z: Array) -> Array:
-        """Return the slopes; scores that nobody else has may be overwritten."""
+    def _slope_in_place(self, z: Array) -> Array:
+        """Return the slopes; may overwrite the scores, which the caller needs no more."""
         return self.slope(z)
 
     def _total_and_slope(self, z: Array) -> tuple[Array, Array]:
-        """Return the weighted sum of losses, and slopes; z may be overwritten."""
+        """Return the weighted sum of losses, and the slopes; may overwrite the scores."""
         loss, slope = self.loss_and_slope(z)
         return self._total(loss), slope
 
@@ -272,24 +272,28 @@ class LinearModel(RowModel):
     def _gradient(self, x: Array, slope: Array) -> Array:
         slope = self._weighted(slope)
         slope /= self.N
-        g = self._pull(slope)
+        g = self._transposed_product(slope)
         if self.l2 or self.intercept_l2:
             g += self._penalty(x)
         return g
 
     def hvp(self, x: Array, v: Array) -> Array:
-        return self._pull(self._bent(x) * self._linear(v)) + self._penalty(v)
+        return self._transposed_product(self._bend_shares(x) * self._product(v)) + self._penalty(v)
 
-    def _bent(self, x: Array) -> Array:
-        """Return the rows' part of bends at x; the last answer is kept: products come in rows."""
+    def _bend_shares(self, x: Array) -> Array:
+        """Return w_i bend_i / N at x.
+
+        The last answer is kept: Hessian-vector products at one point follow each other.
+        """
         if not (isinstance(x, np.ndarray) and isinstance(self.b, np.ndarray)):
-            return self._shares(self.bend(self.scores(x)))
+            return self._as_shares(self.bend(self.scores(x)))
         known = self._last_bend
         if known is None or not np.array_equal(known[0], x):
-            known = self._last_bend = (x.copy(), self._shares(self.bend(self.scores(x))))
+            known = self._last_bend = (x.copy(), self._as_shares(self.bend(self.scores(x))))
         return known[1]
 
-    def _shares(self, bend: Array) -> Array:
+    def _as_shares(self, bend: Array) -> Array:
+        """Return the bends as shares in the mean, w_i bend_i / N."""
         return self._weighted(bend) / self.N
 
     def at(self, x: Array) -> Point:
@@ -301,10 +305,10 @@ class LinearModel(RowModel):
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
         bend = 0.5 * (self.bend(scores[0]) + self.bend(scores[1]))
-        return self._pull(self._shares(bend) * self._linear(v)) + self._penalty(v)
+        return self._transposed_product(self._as_shares(bend) * self._product(v)) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
-        return self.hessian_of(self._bent(x))
+        return self.hessian_of(self._bend_shares(x))
 
     def bends_at(self, point: Point) -> Array:
         """Return each row's share in the mean of second derivatives, w_i bend_i / N.
@@ -312,7 +316,7 @@ class LinearModel(RowModel):
         Args:
             point: made by :meth:`at`.
         """
-        return self._shares(self.bend(point.scores))
+        return self._as_shares(self.bend(point.scores))
 
     def hessian_of(self, bends: Array) -> Array:
         """Return the Hessian A^T diag(bends) A + l2 I; rows whose bend is 0 cost nothing.
@@ -373,7 +377,7 @@ class LinearModel(RowModel):
         return float(self.xp.sqrt(total)) / self.N
 
     def largest_bend(self, x: Array) -> float:
-        return float(self.xp.max(self._bent(x)))
+        return float(self.xp.max(self._bend_shares(x)))
 
     def largest_squares(self) -> np.ndarray:
         if self.sparse:
@@ -407,7 +411,7 @@ class LinearModel(RowModel):
         return other
 
     def hessian_diagonal(self, x: Array) -> Array:
-        bent = self._bent(x)
+        bent = self._bend_shares(x)
         diagonal = self._squares().T @ bent + self.l2
         if not self.intercept:
             return diagonal
@@ -427,7 +431,7 @@ class LinearModel(RowModel):
         """
         if self.n <= self.N or self.intercept:
             return super().curvature_operator(x)
-        root = self.xp.sqrt(self._shares(self.bend(self.scores(x))))
+        root = self.xp.sqrt(self._as_shares(self.bend(self.scores(x))))
         return lambda v: root * (self.A @ (self._transposed @ (root * v))) + self.l2 * v, self.N
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
@@ -443,4 +447,4 @@ class LinearModel(RowModel):
             v: n numbers, on the host.
         """
         there = self.xp.asarray(v, dtype=self.dtype)
-        return np.asarray(self._pull(self._weighted(self._linear(there)) / self.N))
+        return np.asarray(self._transposed_product(self._weighted(self._product(there)) / self.N))

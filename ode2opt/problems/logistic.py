@@ -60,9 +60,9 @@ class Logistic(LinearModel):
         tails = self._tails(z)
         return self._loss(z, *tails), self._slope(*tails)
 
-    def _own_slope(self, z: Array) -> Array:
+    def _slope_in_place(self, z: Array) -> Array:
         if (signs := self._signs_for(z)) is None:
-            return super()._own_slope(z)
+            return super()._slope_in_place(z)
         for rows, odds, _ in _odds(z, signs):
             _slope_from(odds, signs[rows], z[rows])
         return z
@@ -79,7 +79,7 @@ class Logistic(LinearModel):
         return z.dtype.type(np.sum(totals, dtype=np.float64)), z
 
     def _signs_for(self, z: Array) -> np.ndarray | None:
-        """Return -1 for the label 1 and 1 for 0, where all labels and arrays are of that kind."""
+        """Return 1 - 2 b, for labels that are all 0 or 1 and NumPy arrays; None for others."""
         return self._signs if isinstance(z, np.ndarray) else None
 
     def _tails(self, z: Array) -> tuple[Array, Array]:
@@ -111,10 +111,10 @@ class Logistic(LinearModel):
 
 
 def _odds(z: np.ndarray, signs: np.ndarray) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """Yield the odds against the labels of some rows, and by how much their logarithms are capped.
+    """Yield the rows of a block, their odds exp(s z), and by how much s z was capped.
 
-    Loss and slope take half as many passes over the rows from these; the rows of a block stay in
-    the cache, and no array as long as z is made.
+    s is 1 - 2 b. Loss and slope take half as many passes over the rows from these; the rows of a
+    block stay in the cache, and no array as long as z is made.
     """
     most = LARGEST_SCORE * math.log(np.finfo(z.dtype).max)
     buffer = np.empty(min(BLOCK, len(z)), dtype=z.dtype)

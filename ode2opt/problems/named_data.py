@@ -126,7 +126,7 @@ def _one_file(name: str, n: int, first: int) -> Reader:
 
 
 def _bundled(name: str, first: int, classes: int) -> Reader:
-    """Rows of scikit-learn's; labels are counted modulo some classes."""
+    """Return what reads a dataset of scikit-learn; labels are taken modulo ``classes``."""
 
     def read(progress: DownloadBar | None) -> TrainAndTest:
         from sklearn import datasets

@@ -110,7 +110,10 @@ class RowModel(Problem):
 
     @abstractmethod
     def _gram_eigenvalue(self) -> tuple[float, int]:
-        """Return the largest eigenvalue of A^T A / N, of rows with their weights and the ones."""
+        """Return the largest eigenvalue of A^T diag(weights) A / N, and its price in gradients.
+
+        The intercept counts as a column of ones.
+        """
 
     def class_hessians(self, x: Array, each: bool = True) -> Array:
         """Return the diagonal blocks of the Hessian, one for each score of a row, or their mean.
@@ -172,6 +175,6 @@ class RowModel(Problem):
         return self.slope_bound
 
     def _paper_bound(self) -> tuple[float, int]:
-        """The paper takes |A^T A|/N whatever the loss: 4 times loose for the logistic one."""
+        """Return the paper's |A^T A|/N, whatever the loss: 4 times loose for the logistic one."""
         top, calls = self._gram_eigenvalue()
         return top + max(self.l2, self.intercept_l2), calls

@@ -109,7 +109,7 @@ class ScaledHuber(LinearModel):
         return max(smallest, 1 / math.sqrt(inverse))
 
     def _scaled(self, z: Array) -> tuple[Array, Array, float]:
-        """Return residuals in scales, as they are and cut at delta, and the scale."""
+        """Return the residuals divided by the scale, the same cut at delta, and the scale."""
         r = z - self.b
         scale = self.best_scale(r)
         u = r / scale
@@ -138,15 +138,15 @@ class ScaledHuber(LinearModel):
         return self.xp.astype(self.xp.abs(u) <= self.delta, u.dtype)
 
     def _rank_one(self, x: Array) -> Array:
-        """Return q of the Hessian's part - q qᵀ, with which the scale follows the coefficients."""
+        """Return q of the Hessian's term - q qᵀ: the best scale changes with the coefficients."""
         known = self._last_curved
         if known is not None and isinstance(x, np.ndarray) and np.array_equal(known[0], x):
             return known[1]
         u, _, scale = self._scaled(self.scores(x))
-        bent = self._bent(x) * u
+        bent = self._bend_shares(x) * u
         total = float(self.xp.sum(bent * u))
         follows = total > 0 and scale > self.least_scale
-        q = self._pull(bent) / math.sqrt(total) if follows else 0 * x
+        q = self._transposed_product(bent) / math.sqrt(total) if follows else 0 * x
         self._last_curved = (self.xp.asarray(x, copy=True), q)
         return q
 

@@ -68,7 +68,7 @@ class Softmax(LinearModel):
 
     @property
     def _chosen(self) -> Array:
-        """The labels as N x K numbers, 1 for a row's class; made once where b is no tracer."""
+        """The labels as N x K numbers, 1 for a row's class; made once unless JAX traces b."""
         if self._one_hot is not None:
             return self._one_hot
         kinds = self.xp.arange(self.classes, dtype=self.b.dtype)
@@ -87,11 +87,11 @@ class Softmax(LinearModel):
                 f"class."
             )
 
-    def _linear(self, v: Array) -> Array:
+    def _product(self, v: Array) -> Array:
         V = self.xp.reshape(v, (-1, self.classes))
         return self.A @ V[:-1, :] + V[-1, :] if self.intercept else self.A @ V
 
-    def _pull(self, r: Array) -> Array:
+    def _transposed_product(self, r: Array) -> Array:
         g = self._transposed @ r
         if self.intercept:
             g = self.xp.concat([g, (self._ones(self.N) @ r)[None, :]])
@@ -135,27 +135,28 @@ class Softmax(LinearModel):
         """Return the probabilities, of which the second derivatives are made."""
         return self._normalised(z)[0]
 
-    def _shares(self, bend: Array) -> Array:
+    def _as_shares(self, bend: Array) -> Array:
         return bend  # quadratic in them: weights come with the product
 
-    def _bent_product(self, p: Array, s: Array) -> Array:
-        """Return (diag(p) - p pᵀ) s, row by row, as the rows' part of the mean."""
+    def _curvature_product(self, p: Array, s: Array) -> Array:
+        """Return w_i (diag(p_i) - p_i p_iᵀ) s_i / N for each row i."""
         inner = self._over_classes(p * s)
         return self._weighted(p * (s - inner[:, None])) / self.N
 
     def hvp(self, x: Array, v: Array) -> Array:
-        return self._pull(self._bent_product(self._bent(x), self._linear(v))) + self._penalty(v)
+        product = self._curvature_product(self._bend_shares(x), self._product(v))
+        return self._transposed_product(product) + self._penalty(v)
 
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
-        s = self._linear(v)
+        s = self._product(v)
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
-        products = [self._bent_product(self.bend(z), s) for z in scores]
-        return self._pull(0.5 * (products[0] + products[1])) + self._penalty(v)
+        products = [self._curvature_product(self.bend(z), s) for z in scores]
+        return self._transposed_product(0.5 * (products[0] + products[1])) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian, formed by pairs of classes."""
         self._check_hessian_size()
-        p, K = self._bent(x), self.classes
+        p, K = self._bend_shares(x), self.classes
         blocks: list[list[Array]] = [[None] * K for _ in range(K)]
         for k in range(K):
             for j in range(k + 1):
@@ -182,12 +183,12 @@ class Softmax(LinearModel):
         return self.xp.reshape(pairs, (self.n, self.n)) + penalty[:, None] * identity
 
     def _block(self, bent: Array) -> Array:
-        """Return the Hessian's part for a pair of classes."""
+        """Return A^T W A for the weights of a pair of classes, intercepts included."""
         H = weighted_gram(self.A, bent)
         return self._bordered(H, bent) if self.intercept else H
 
     def class_hessians(self, x: Array, each: bool = True) -> Array:
-        p = self._bent(x)
+        p = self._bend_shares(x)
         own = p * (1 - p)
         columns = own.T if each else self.xp.mean(own, axis=1)[None, :]
         blocks = [self._block(self._weighted(bent) / self.N) for bent in columns]
@@ -195,7 +196,7 @@ class Softmax(LinearModel):
         return self.xp.stack(blocks) + penalty[:, None] * self.xp.eye(len(penalty), dtype=x.dtype)
 
     def hessian_diagonal(self, x: Array) -> Array:
-        p = self._bent(x)
+        p = self._bend_shares(x)
         bent = self._weighted(p * (1 - p)) / self.N
         diagonal = self._squares().T @ bent
         if self.intercept:
@@ -203,7 +204,7 @@ class Softmax(LinearModel):
         return self.xp.reshape(diagonal, (-1,)) + self._penalty(0 * x + 1)
 
     def largest_bend(self, x: Array) -> float:
-        p = self._bent(x)
+        p = self._bend_shares(x)
         return float(self.xp.max(self._weighted(p * (1 - p)))) / self.N
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
@@ -211,5 +212,5 @@ class Softmax(LinearModel):
 
 
 def _largest(xp: Namespace, z: Array) -> Array:
-    """Return the largest entry of each row; of NumPy's by columns, several times as quick."""
+    """Return the largest entry of each row; NumPy is several times as quick along columns."""
     return np.max(z.T.copy(), axis=0) if isinstance(z, np.ndarray) else xp.max(z, axis=1)

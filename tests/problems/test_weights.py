@@ -134,7 +134,7 @@ def test_a_sample_of_all_rows_is_the_problem():
     problem = Logistic(scipy.sparse.csr_matrix(case.A), case.b, **case.options)
     part = problem.subset(np.arange(ROWS))
     np.testing.assert_array_equal(part.gradient(case.x), problem.gradient(case.x))
-    assert part.unseen_curvature(case.x)[-1] == pytest.approx(np.max(problem._bent(case.x)))
+    assert part.unseen_curvature(case.x)[-1] == pytest.approx(np.max(problem._bend_shares(case.x)))
 
 
 def table(seed=3, rows=2_000):

@@ -147,7 +147,7 @@ class LinearSVC(Fitting, svm.LinearSVC):
         result = self._minimise(problem, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
         x = np.asarray(result.x)
         if pinned:  # its penalty alone decides: one step from zero is all
-            slopes = problem._shares(problem.slope(problem.scores(x)))
+            slopes = problem._as_shares(problem.slope(problem.scores(x)))
             x = np.append(x, -float(np.sum(slopes)) / intercept_l2)
         return x, result.iterations
 

@@ -133,7 +133,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _is_text(found: np.ndarray) -> bool:
-    """Whether what NumPy takes for text is Unicode: Python makes a string of nothing else."""
+    """Whether the characters of an array are Unicode: others cannot become a string."""
     if found.dtype.kind != "U" or not found.nbytes:
         return True
     codes = np.frombuffer(found.tobytes(), np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))

@@ -58,7 +58,7 @@ def read_csv(path: Path, wanted: ReadRequest) -> RawTable:
 
 
 def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Columns]:
-    """Return which columns are what; last ones that are empty are left out.
+    """Return which columns are what; empty columns at the end are left out.
 
     To predict, columns without names are matched by position. There an empty one may be a label or
     a feature that is missing in all rows: it is left out only if the file has too many columns.
@@ -72,7 +72,7 @@ def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Column
 def _read(
     layout: TextLayout, columns: Columns, wanted: ReadRequest
 ) -> tuple[np.ndarray, CellParsers, str]:
-    """Return all cells as numbers, with what has read them and the decimal sign."""
+    """Return all cells as numbers, the parsers that read them, and the decimal sign."""
     if columns.encoded:
         return _read_encoded(layout, columns, wanted.decimal or ".")
     guesses = _guessed(layout, columns, wanted.decimal)
@@ -94,7 +94,7 @@ def _read(
 def _read_encoded(
     layout: TextLayout, columns: Columns, decimal: str
 ) -> tuple[np.ndarray, CellParsers, str]:
-    """Return all cells as numbers; columns are what the encoding says that they are."""
+    """Return all cells as numbers; the encoding says what each column holds."""
     for plain in (True, False):
         parsers = _forced(columns, decimal, plain) | _others(layout, columns)
         cells = _loaded(layout, parsers)
@@ -104,12 +104,12 @@ def _read_encoded(
 
 
 def _numeric(columns: Columns) -> list[int]:
-    """Return the columns that hold numbers unless they hold words."""
+    """Return the columns that hold numbers if they do not hold words: features and weights."""
     return [*columns.features, *([] if columns.weights is None else [columns.weights])]
 
 
 def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
-    """Return what reads labels, and columns that are not used."""
+    """Return the parsers of labels and of columns that are not used."""
     used = {*_numeric(columns), columns.label}
     found: dict[int, CellParser] = {
         j: IgnoredParser() for j in range(len(layout.names)) if j not in used
@@ -120,7 +120,7 @@ def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
 def _guessed(
     layout: TextLayout, columns: Columns, decimal: str | None
 ) -> dict[int, CellParser] | None:
-    """Return what may read columns, by their first cells; None where these do not tell."""
+    """Return parsers guessed from the first cells of columns; None where these do not tell."""
     first = {j: layout.first[j].strip() for j in columns.features}
     if decimal == "," or any(map(_is_odd, first.values())):
         return None
@@ -134,13 +134,13 @@ def _is_odd(cell: str) -> bool:
 
 
 def _found(kinds: ColumnKinds) -> dict[int, CellParser]:
-    """Return what reads columns of which every cell has been looked at."""
+    """Return the parsers of columns of which every cell has been looked at."""
     numbers: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
     return numbers | {j: WordParser() for j in kinds.words}
 
 
 def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser]:
-    """Return what reads columns as an encoding has them; ``plain`` numbers need nothing."""
+    """Return the parsers of columns as an encoding has them; with ``plain``, numbers need none."""
     found: dict[int, CellParser] = {}
     for j, column in zip(columns.features, columns.encoded, strict=True):
         if column.kind == "words":
@@ -151,7 +151,7 @@ def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser
 
 
 def _loaded(layout: TextLayout, parsers: CellParsers) -> np.ndarray | None:
-    """Return all cells as numbers, None where one does not parse or a line has other columns."""
+    """Return all cells as numbers; None where one does not parse or lines differ in length."""
     try:
         with warnings.catch_warnings(), _source(layout.path) as source:
             warnings.simplefilter("ignore", UserWarning)  # blank lines at the end
@@ -176,7 +176,7 @@ def _loaded(layout: TextLayout, parsers: CellParsers) -> np.ndarray | None:
 
 @contextmanager
 def _source(path: Path) -> Iterator[Path | IO[str]]:
-    """What NumPy reads from: a plain file's name, which is quickest, or unpacked text."""
+    """Yield what NumPy reads from: a plain file's name, which is quickest, or unpacked text."""
     if not is_packed(path):
         yield path
         return

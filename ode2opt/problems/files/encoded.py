@@ -104,7 +104,7 @@ def _without_missing(raw: RawTable, encoding: TableEncoding) -> RawTable:
 
 
 def _known(column: ColumnEncoding, category: Category, unknown: str, notes: list[str]) -> Category:
-    """Return a column whose words are those of the model; others have no code."""
+    """Return a column of words with the codes of the model; words it does not know have code -1."""
     unseen = [word for word in category.words if word not in set(column.words)]
     missing = bool(np.any(category.codes == MISSING_WORD))
     if unseen and unknown == "error":

@@ -68,7 +68,7 @@ class TextLayout:
                     yield reader.line_num, row
 
     def _not_too_wide(self, lines: Iterable[str]) -> Iterator[str]:
-        """Pass lines on; of one with far too many cells only as much as shows it."""
+        """Yield lines; one with far too many cells is cut to one cell too many."""
         for line in lines:
             wide = line.count(self.delimiter) > MOST_COLUMNS
             yield self.delimiter * (len(self.names) + 1) if wide else line
@@ -153,7 +153,7 @@ def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
 
 
 def _full(lines: Iterable[str]) -> Iterator[str]:
-    """Pass on the first line, and those after it that are not blank."""
+    """Yield the first line, and those after it that are not blank."""
     return (line for i, line in enumerate(lines) if i == 0 or line.strip("\r\n"))
 
 
@@ -162,7 +162,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _delimiter(first: str, second: str) -> str:
-    """Return what separates cells: what cuts both lines into as many, else what is most frequent.
+    """Return the delimiter: one that splits both lines into as many cells, else the most frequent.
 
     A comma may be the decimal sign where there are semicolons or tabs: then these separate cells
     though there are more commas.
@@ -178,7 +178,7 @@ def _delimiter(first: str, second: str) -> str:
 
 
 def _cells(first: str, second: str, sign: str) -> list[str]:
-    """Return the cells of both lines; none where the sign does not cut them into as many."""
+    """Return the cells of both lines; none where the sign splits them into different numbers."""
     if not 0 < first.count(sign) < MOST_COLUMNS or not second.strip():
         return []
     try:

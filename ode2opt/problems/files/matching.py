@@ -113,9 +113,9 @@ class EncodingRequest:
         )
 
     def _of_matrix(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Match columns in their order; one more than the model has is the label.
+        """Match columns in their order; if there is one more than the model has, it is the label.
 
-        Where the file has names, it is said that they do not count, and what became of the label.
+        Where the file has names, a note says that they do not count, and what became of the label.
         """
         width = self.encoding.width
         own = [j for j in range(len(names)) if j not in indices(names, named)]

@@ -86,7 +86,7 @@ class _Columns:
         )
 
     def _feature(self, j: int, kind: str) -> np.ndarray | Category:
-        """Return a column of numbers or of words; ``kind`` is what it has to be, if anything."""
+        """Return a column of numbers or of words; an encoding may ask for one ``kind``."""
         if not _is_text(self.arrow.column(j).type):
             if kind == "words" and self.arrow.num_rows:
                 raise self._other_kind(j, "words")
@@ -158,7 +158,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _bytes(about: Any) -> int:
-    """Return what a file's pages say that they hold, unpacked."""
+    """Return the unpacked size of a file by its own account."""
     return sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
 
 

@@ -93,7 +93,7 @@ class RawTable:
 
 
 def _place_of(place: Place, rows: np.ndarray, row: int) -> str:
-    """Return what errors call a row of those that were taken."""
+    """Return what errors call a row of a table that has some rows of another one."""
     return place(int(rows[row]))
 
 

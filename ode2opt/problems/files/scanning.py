@@ -95,7 +95,7 @@ def _has_commas(kinds: _Seen) -> bool:
 
 
 def _sorted_in(found: ColumnKinds, layout: TextLayout, j: int, kinds: _Seen) -> None:
-    """Put a column where it belongs."""
+    """Add a column to the list of its kind."""
     number = {"whole", "comma"} if found.decimal == "," else {"whole", "point"}
     numbers = [kind for kind in kinds if kind in number]
     others = [kind for kind in kinds if kind not in number and kind != "missing"]
@@ -114,7 +114,7 @@ def _sorted_in(found: ColumnKinds, layout: TextLayout, j: int, kinds: _Seen) -> 
 
 
 def _mixed(found: ColumnKinds, layout: TextLayout, j: int, number: _Cell, other: _Cell) -> str:
-    """Say which cell is no number; of words that do not look like one, which number is there."""
+    """Return the error for a column of numbers and words: the cell that is out of place."""
     if number.line < other.line or _is_almost_a_number(other.text):
         return _told(layout, j, other, lambda cell: _no_number(cell, found.decimal))
     return _told(
@@ -129,7 +129,7 @@ def _is_almost_a_number(text: str) -> bool:
 
 
 def _no_number(cell: str, decimal: str) -> str:
-    """Say of a cell among numbers what is wrong, and the way out."""
+    """Return what is wrong with a cell among numbers, and the way out."""
     if decimal == "." and has_decimal_comma(cell):
         way_out = "--decimal , reads decimal commas"
     else:

@@ -52,7 +52,7 @@ def check_content(path: Path, size: int) -> None:
 
 
 class _Content(io.RawIOBase):
-    """The bytes of a file; whatever keeps them from being read is an InputError."""
+    """The bytes of a file; errors of reading become an InputError."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._read = path, 0
