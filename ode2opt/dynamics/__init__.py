@@ -15,7 +15,7 @@ from ode2opt.errors import needing
 
 _LAZY = {
     "coefficients": (
-        "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Spline", "Table",
+        "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Proved", "Spline", "Table",
         "restored",
     ),
     "diffrax_flow": ("Flow", "State", "flow"),

@@ -124,7 +124,7 @@ def _named(method: str | Path | Method | Schedule) -> tuple[str, BuiltIn | Metho
     subject = method_of(method)
     if isinstance(method, str | Path):
         return str(method), subject
-    return type(method).__name__.lower(), subject
+    return f"the {type(method).__name__.lower()}", subject
 
 
 def _proof(

@@ -10,6 +10,7 @@ from ode2opt.dynamics.coefficients.default import Default
 from ode2opt.dynamics.coefficients.feasible import Feasible
 from ode2opt.dynamics.coefficients.log_time import Polynomial, Spline
 from ode2opt.dynamics.coefficients.neural import Neural
+from ode2opt.dynamics.coefficients.proved import Proved
 from ode2opt.dynamics.coefficients.table import Table
 from ode2opt.errors import InputError, unknown_name
 
@@ -19,6 +20,7 @@ COEFFICIENTS: dict[str, type[Coefficients]] = {
     "spline": Spline,
     "polynomial": Polynomial,
     "feasible": Feasible,
+    "proved": Proved,
     "table": Table,
 }
 
@@ -68,6 +70,7 @@ __all__ = [
     "Feasible",
     "Neural",
     "Polynomial",
+    "Proved",
     "Spline",
     "Table",
     "kind_of",

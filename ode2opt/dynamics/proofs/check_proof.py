@@ -61,7 +61,7 @@ class Refused(Exception):  # noqa: N818  (it is an answer)
     """Why there is no proof, in one sentence."""
 
 
-class Proof:
+class ExactProof:
     """The numbers of a proof, checked for their form alone.
 
     Attributes:
@@ -101,7 +101,7 @@ class Proof:
         return Fraction(1) if self.tail is None else ETA[self.tail] * self.theta**2
 
 
-def read(text: str) -> Proof:
+def read(text: str) -> ExactProof:
     """Return the proof in a JSON text; raises Refused."""
     try:
         document = json.loads(
@@ -113,10 +113,10 @@ def read(text: str) -> Proof:
         )
     except (ValueError, RecursionError) as error:
         raise Refused(f"The text is not JSON: {_short(error)}.") from None
-    return Proof(document)
+    return ExactProof(document)
 
 
-def bound(proof: Proof) -> Fraction:
+def bound(proof: ExactProof) -> Fraction:
     """Return tau, exactly; raises Refused where the multipliers prove nothing."""
     s, total = _between(proof)
     if total != proof.weight:
@@ -134,7 +134,7 @@ def bound(proof: Proof) -> Fraction:
     return max(-form[0][0], Fraction(0))
 
 
-def _between(proof: Proof) -> tuple[list[Fraction], Fraction]:
+def _between(proof: ExactProof) -> tuple[list[Fraction], Fraction]:
     """Return s_0..s_M and the weight of the last value."""
     n, s = Fraction(0), []
     for k, (w, v, r) in enumerate(zip(proof.w, proof.v, proof.r)):  # noqa: B905
@@ -148,7 +148,7 @@ def _between(proof: Proof) -> tuple[list[Fraction], Fraction]:
     return s, n
 
 
-def _stage(proof: Proof, k: int, s: Fraction) -> Form:
+def _stage(proof: ExactProof, k: int, s: Fraction) -> Form:
     """Return the quadratic form of the inequalities at point k, over X, D, G, H."""
     w, v, r = proof.w[k], proof.v[k], proof.r[k]
     form = [[Fraction(0)] * 4 for _ in range(4)]
@@ -168,7 +168,7 @@ def _add(form: Form, i: int, j: int, value: Fraction) -> None:
     form[j][i] += value / 2
 
 
-def _add_terminal(form: Form, proof: Proof) -> None:
+def _add_terminal(form: Form, proof: ExactProof) -> None:
     """Add what remains to be paid at the last point."""
     if proof.tail is None:
         _add(form, H, H, Fraction(int(proof.star == "convex"), 2))
@@ -223,7 +223,7 @@ def _rounded_down(form: Form, k: int) -> Form:
     return [[Fraction(below[i][j] - 3 * (i == j), GRID) for j in range(n)] for i in range(n)]
 
 
-def ratio(proof: Proof, tau: Fraction) -> Fraction:
+def ratio(proof: ExactProof, tau: Fraction) -> Fraction:
     """Return the bound at the last point divided by Nesterov's own, L R^2 / (2 t^2).
 
     t is theta, or (M + 2)/2 without a tail, which is Nesterov's after as many steps.
@@ -232,7 +232,7 @@ def ratio(proof: Proof, tau: Fraction) -> Fraction:
     return 2 * tau * t**2 / proof.weight
 
 
-def statement(proof: Proof, tau: Fraction) -> str:
+def statement(proof: ExactProof, tau: Fraction) -> str:
     """Return the theorem in words; decimals are rounded up."""
     M, smooth = proof.last, proof.star == "smooth"
     value = "f(y_k - g_k/L)" if smooth else "f(y_k) - |g_k|^2/(2L)"

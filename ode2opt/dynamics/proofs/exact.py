@@ -47,9 +47,9 @@ class ProvedBound:
     tau: Fraction
 
     @property
-    def proof(self) -> check_proof.Proof:
+    def proof(self) -> check_proof.ExactProof:
         """The proof's numbers."""
-        return check_proof.Proof(dict(self.document))
+        return check_proof.ExactProof(dict(self.document))
 
     @property
     def ratio(self) -> Fraction:
@@ -85,7 +85,7 @@ def check(document: Any) -> ProvedBound:
         InputError: it proves nothing; the sentence says why.
     """
     try:
-        proof = check_proof.Proof(document)
+        proof = check_proof.ExactProof(document)
         return ProvedBound(document, check_proof.bound(proof))
     except check_proof.Refused as refused:
         raise InputError(f"This is no proof: {refused}") from None

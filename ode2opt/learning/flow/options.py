@@ -31,6 +31,7 @@ FLOW_PANEL = "Of a flow"
 
 LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
     "feasible": lambda kinds, o: kinds.Feasible(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
+    "proved": lambda kinds, o: kinds.Proved(o.alpha, h=o.h, t0=o.t0, t1=o.t1),
     "spline": lambda kinds, o: kinds.Spline(o.alpha, t0=o.t0, t1=o.t1),
     "polynomial": lambda kinds, o: kinds.Polynomial(o.alpha, t0=o.t0, t1=o.t1),
     "neural": lambda kinds, o: kinds.Neural(
@@ -48,7 +49,7 @@ class FlowOptions(Options):
 
     Attributes:
         steps: updates of the parameters; 1 or more, 150 by default.
-        coefficients: "feasible" (the default), "spline", "polynomial" or "neural".
+        coefficients: "feasible" (the default), "proved", "spline", "polynomial" or "neural".
         scale: divide by the curvature of each "instance" (the default), by that of the "family",
             or by the "paper"'s step constant L (docs/mathematics.md, section 9).
         metric: "none": a flow has no preconditioner.

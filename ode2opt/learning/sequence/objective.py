@@ -16,6 +16,7 @@ import numpy as np
 from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
 from ode2opt.learning.differentiable_loop import loop
 from ode2opt.learning.protocol import StoppingTime
+from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, SquaredLengths, apply, filtered
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
@@ -73,7 +74,7 @@ class Learned(eqx.Module):
         filter: turns the family's spectrum into a preconditioner.
     """
 
-    table: SplineTable
+    table: SplineTable | ProvedTable
     filter: Filter
 
 

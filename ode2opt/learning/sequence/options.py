@@ -11,7 +11,7 @@ from ode2opt.solvers.metric import METRIC_KINDS
 SEQUENCE_METRICS = ("auto", "none", *METRIC_KINDS)
 REFERENCES = ("auto", "start", "path")
 STARTS = ("paper", "learned")
-TABLE_KINDS = ("spline",)
+TABLE_KINDS = ("spline", "proved")
 SEQUENCE_SCALES = ("family",)
 SEQUENCE_PANEL = "Of a sequence"
 
@@ -24,7 +24,8 @@ class SequenceOptions(Options):
 
     Attributes:
         steps: updates of the parameters; 0 or more, 100 by default.
-        coefficients: how the table is made: "spline".
+        coefficients: how the table is made: "spline" (the default), or "proved", inside the
+            corrected Theorem 2.
         scale: "family": the table is divided by one curvature for all problems.
         metric: the preconditioner: "auto" (the default) chooses on training problems, "none",
             "diagonal", "spectral" or "lowrank".

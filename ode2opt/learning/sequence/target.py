@@ -39,6 +39,7 @@ from ode2opt.learning.sequence.objective import (
     SplineTable,
 )
 from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, filtered, metric_of
 from ode2opt.learning.validation import solve_one, statistics
 from ode2opt.problems.base import Problem
@@ -47,7 +48,7 @@ from ode2opt.solvers import Guard, Method, Result
 from ode2opt.solvers.metric import Metric
 
 GUARD = Guard(fallback="metric-lbfgs")
-TABLE_CLASSES = {"spline": SplineTable}
+TABLE_CLASSES = {"spline": SplineTable, "proved": ProvedTable}
 """What a table is made by, for the option ``coefficients``."""
 
 
@@ -185,5 +186,5 @@ class SequenceTarget(Target[Learned, SequenceInstance]):
         return max(1.0, float(np.mean([result.iterations for result in results])))
 
 
-def _schedule(table: SplineTable) -> Schedule:
+def _schedule(table: SplineTable | ProvedTable) -> Schedule:
     return Schedule(*(np.asarray(row) for row in eqx.filter_jit(table)()))
