@@ -42,7 +42,14 @@ class Condition:
 
 
 class Trace(NamedTuple):
-    """Along one instance, iteration by iteration: what the paper's figure 4 shows."""
+    """Along one instance, iteration by iteration: what the paper's figure 4 shows.
+
+    Attributes:
+        curvature: the largest curvature.
+        rho: the contraction factor on the mode of that curvature.
+        C: B^2 - A of that mode, see :class:`ode2opt.dynamics.conditions.Contraction`.
+        B: (a l + d)/2 of that mode.
+    """
 
     curvature: np.ndarray
     rho: np.ndarray

@@ -24,6 +24,14 @@ class Convergence(NamedTuple):
 
     delta > 0, w >= 0 and delta' <= lam t w, each divided by a positive quantity of the same
     dimension: t^2 gamma, gamma and t gamma. ``margin`` is the smallest of all.
+
+    Attributes:
+        kappa: in (0, 1].
+        lam: in (0, alpha - 1].
+        t: the times.
+        delta: delta / (t^2 gamma) at these times.
+        w: w / gamma.
+        slack: (lam t w - delta') / (t gamma).
     """
 
     kappa: float
@@ -47,7 +55,17 @@ class Convergence(NamedTuple):
 def convergence(
     coefficients: Coefficients, t: Array, kappa: float = 1.0, lam: float | None = None
 ) -> Convergence:
-    """Check Theorem 1 on a grid of times; by default for kappa = 1, lam = alpha - 1."""
+    """Check the conditions of Theorem 1 (docs/mathematics.md, section 3) on a grid of times.
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        t: positive times.
+        kappa: in (0, 1]; 1 by default.
+        lam: in (0, alpha - 1]; alpha - 1 by default.
+
+    Raises:
+        InputError: kappa or lam is out of its range, or beta or gamma is negative or not finite.
+    """
     alpha = float(coefficients.alpha)
     lam = alpha - 1 if lam is None else lam
     check_pair(kappa, lam, alpha)
@@ -61,6 +79,15 @@ def best_pair(coefficients: Coefficients, t: Array, gap: float = 1e-3) -> Conver
 
     The conditions are linear in (kappa, lam), so this is a linear program. Only such a pair
     gives the integral estimates |g| = O(1/(t beta)) and |x'| = O(1/t).
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        t: positive times.
+        gap: how far the pair stays from the ends of its ranges, as a share of these; 0.001 by
+            default.
+
+    Raises:
+        InputError: the linear program has no solution, or beta or gamma is negative or not finite.
     """
     from scipy.optimize import linprog
 
@@ -79,7 +106,12 @@ def best_pair(coefficients: Coefficients, t: Array, gap: float = 1e-3) -> Conver
 
 
 def best_convergence(coefficients: Coefficients, t: Array) -> Convergence:
-    """Return a pair with kappa < 1 where one holds, else the paper's kappa = 1, lam = alpha - 1."""
+    """Return a pair with kappa < 1 where one holds, else the paper's kappa = 1, lam = alpha - 1.
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        t: positive times.
+    """
     strict = best_pair(coefficients, t)
     return strict if strict.margin > 0 else convergence(coefficients, t)
 
@@ -133,7 +165,13 @@ class Growth(NamedTuple):
 
 
 def growth(coefficients: Coefficients, t: Array, h: float) -> Growth:
-    """Return the smallest growth constants on a grid of times."""
+    """Return the smallest growth constants on a grid of times.
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        t: positive times; the first is t0.
+        h: the step of the discretisation.
+    """
     c = _checked(coefficients, t)
     s, w = c.gamma - c.dbeta, c.gamma - c.dbeta - c.beta / c.t
     return Growth(
@@ -176,6 +214,12 @@ def stability_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
 
     1 - a Lam / (sqrt(s) + sqrt(s - d))^2 with s = c/a where the first two hold; where one of them
     fails, or a > 0 or d >= 0 does, the violation relative to a, if that is the smaller.
+
+    Args:
+        a: the step along the gradient, at each iteration.
+        c: the gradient's weight in the next velocity.
+        d: the damping.
+        curvature: Lam, at each iteration.
     """
     xp = array_namespace(a)
     s = c / xp.where(a == 0, xp.ones_like(a), a)
@@ -191,6 +235,12 @@ def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
 
     The conditions c l > 0, (c - a) l < d, (a - c/2) l + d < 2 are linear in l, so its ends decide:
     the largest l, where the last two are divided by d and 2 - d, and 0, where 0 < d < 2 is left.
+
+    Args:
+        a: the step along the gradient, at each iteration.
+        c: the gradient's weight in the next velocity.
+        d: the damping.
+        curvature: the largest curvature, at each iteration.
     """
     xp = array_namespace(a)
     momentum = d - (c - a) * curvature
@@ -203,7 +253,14 @@ def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
 
 
 class Contraction(NamedTuple):
-    """A = c l, B = (a l + d)/2, C = B^2 - A and the spectral radius rho of the one-step matrix."""
+    """The spectral radius of an iteration on a mode of curvature l, and what it is made of.
+
+    Attributes:
+        A: c l.
+        B: (a l + d)/2.
+        C: B^2 - A; negative where the mode oscillates.
+        rho: the spectral radius of the one-step matrix.
+    """
 
     A: Array
     B: Array
@@ -214,7 +271,14 @@ class Contraction(NamedTuple):
 def contraction(a: Array, c: Array, d: Array, curvature: Array) -> Contraction:
     """Return the contraction factor on a mode of given curvature.
 
-    See docs/mathematics.md, section 4.
+    rho is sqrt(1 - 2 B + A) where C < 0 and |1 - B| + sqrt(C) elsewhere (docs/mathematics.md,
+    section 4).
+
+    Args:
+        a: the step along the gradient, at each iteration.
+        c: the gradient's weight in the next velocity.
+        d: the damping.
+        curvature: of the mode, at each iteration.
     """
     xp = array_namespace(a)
     A, B = c * curvature, (a * curvature + d) / 2
@@ -224,7 +288,11 @@ def contraction(a: Array, c: Array, d: Array, curvature: Array) -> Contraction:
 
 
 def safe_sqrt(z: Array) -> Array:
-    """Return sqrt(max(z, 0)) with a finite derivative everywhere (double where)."""
+    """Return sqrt(max(z, 0)) with a finite derivative everywhere (double where).
+
+    Args:
+        z: a NumPy or JAX array.
+    """
     xp = array_namespace(z)
     positive = z > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, z, xp.ones_like(z))), xp.zeros_like(z))
@@ -236,6 +304,20 @@ def largest_stable_C(
     """Return the largest C whose default coefficients meet the stability condition for Lam = 1.
 
     a is proportional to C and c/a does not depend on it, so the margin at C = 1 tells.
+
+    Args:
+        alpha: the viscous damping, above 1; 6 by default.
+        h: the step, positive; 0.04 by default.
+        t0: the first time, above alpha h; 1 by default.
+        K: the number of iterations that are looked at; 10,000 by default.
+        corrected: whether gamma has the term beta', as in :class:`Default`.
+
+    Raises:
+        InputError: a number is out of its range.
+
+    Examples:
+        >>> round(largest_stable_C(), 3)
+        3.956
     """
     from ode2opt.dynamics.coefficients import Default
 

@@ -23,14 +23,24 @@ from ode2opt.problems.base import Problem
 
 
 class Pair(NamedTuple):
-    """The free parameters kappa in (0, 1] and lam in (0, alpha - 1]."""
+    """The free parameters of the Lyapunov function.
+
+    Attributes:
+        kappa: in (0, 1].
+        lam: in (0, alpha - 1].
+    """
 
     kappa: float
     lam: float
 
 
 class ReferencePoint(NamedTuple):
-    """The point that E is measured from, and f there: a minimiser, or any other point z."""
+    """The point z that E is measured from: a minimiser, or any other point.
+
+    Attributes:
+        x: the point z.
+        value: f(z).
+    """
 
     x: Array
     value: Array

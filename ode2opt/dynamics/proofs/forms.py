@@ -14,7 +14,15 @@ X, D, G, H = range(4)
 
 
 def form(**entries: float) -> np.ndarray:
-    """Return the matrix of a quadratic form, as form(XH=-1, HH=0.5) for -<X, H> + |H|^2 / 2."""
+    """Return the matrix of a quadratic form.
+
+    Args:
+        **entries: the factor of each product, by its two letters of X, D, G and H.
+
+    Examples:
+        >>> form(XH=-1, HH=0.5)[3].tolist()
+        [-0.5, 0.0, 0.0, 0.5]
+    """
     matrix = np.zeros((4, 4))
     for pair, value in entries.items():
         i, j = ("XDGH".index(letter) for letter in pair)
@@ -35,13 +43,22 @@ STORAGE = np.array([form(**{key: 1.0}) for key in ("XX", "XD", "DD", "XG", "DG",
 
 
 def step_matrix(row: np.ndarray) -> np.ndarray:
-    """Return E (4 x 4): X, D, G at point k + 1 from X, D, G, H at point k; its last row is 0."""
+    """Return E (4 x 4): X, D, G at point k + 1 from X, D, G, H at point k; its last row is 0.
+
+    Args:
+        row: (m, p, q) of the step from k to k + 1.
+    """
     m, p, q = row
     return np.array([[1.0, m, q, -p], [0.0, m, q, -p], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
 
 
 def tail_vector(row: np.ndarray, goal: Goal) -> np.ndarray:
-    """Return z - x* over the basis of the last point, z being where the tail's momentum aims."""
+    """Return z - x* over the basis of the last point, z being where the tail's momentum aims.
+
+    Args:
+        row: (m, p, q) of the step at the last point.
+        goal: what is proved; it has a tail.
+    """
     m, p, q = row
     assert goal.theta is not None
     after = float(goal.theta) + 0.5
@@ -49,7 +66,12 @@ def tail_vector(row: np.ndarray, goal: Goal) -> np.ndarray:
 
 
 def terminal_form(row: np.ndarray, goal: Goal) -> np.ndarray:
-    """Return the form that is added at the last point, whose step is ``row``."""
+    """Return the form that is added at the last point.
+
+    Args:
+        row: (m, p, q) of the step at the last point.
+        goal: what is proved.
+    """
     total = form(HH=float(goal.square))
     if goal.tail is not None:
         z = tail_vector(row, goal)
@@ -62,5 +84,9 @@ STEP_BY_ROW = np.array([step_matrix(unit) - step_matrix(np.zeros(3)) for unit in
 
 
 def tail_by_row(goal: Goal) -> np.ndarray:
-    """Return the derivatives of :func:`tail_vector` by m, p and q."""
+    """Return the derivatives of :func:`tail_vector` by m, p and q.
+
+    Args:
+        goal: what is proved; it has a tail.
+    """
     return np.array([tail_vector(e, goal) - tail_vector(np.zeros(3), goal) for e in np.eye(3)])

@@ -35,7 +35,11 @@ KEPT = {2: np.ix_([X, H], [X, H]), 4: np.ix_([X, D, G, H], [X, D, G, H])}
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the unknowns and the rows of the program are, for a chain of ``points`` points."""
+    """Where the unknowns and the rows of the program are.
+
+    Args:
+        points: the number of points of the chain, M + 1.
+    """
 
     points: int
 
@@ -50,15 +54,27 @@ class Layout:
         return 2 * self.points + 2 * (self.points - 1)
 
     def at_star(self, k: int) -> list[int]:
-        """The columns of w_k and v_k."""
+        """Return the columns of w_k and v_k.
+
+        Args:
+            k: the point, from 0.
+        """
         return [1 + 2 * k, 2 + 2 * k]
 
     def between(self, k: int) -> list[int]:
-        """The columns of s_k and r_k, k >= 1."""
+        """Return the columns of s_k and r_k.
+
+        Args:
+            k: the later point of the two, from 1.
+        """
         return [2 * self.points + 2 * k - 1, 2 * self.points + 2 * k]
 
     def storage(self, k: int) -> list[int]:
-        """The columns of P_k, k >= 1."""
+        """Return the columns of P_k.
+
+        Args:
+            k: the point, from 1.
+        """
         first = 1 + self.multiplier_count + 6 * (k - 1)
         return list(range(first, first + 6))
 
@@ -87,7 +103,11 @@ class Program:
     unit: float
 
     def multipliers(self, x: np.ndarray) -> np.ndarray:
-        """Return the rows w, v, s, r, each with M + 1 numbers; s_0 = r_0 = 0."""
+        """Return the rows w, v, s, r, each with M + 1 numbers; s_0 = r_0 = 0.
+
+        Args:
+            x: a solution of the program.
+        """
         points = self.layout.points
         ends = 1 + 2 * points, 1 + self.layout.multiplier_count
         found = np.zeros((4, points))
@@ -96,14 +116,22 @@ class Program:
         return self.unit * found
 
     def storage(self, x: np.ndarray) -> np.ndarray:
-        """Return the forms P_0..P_M; P_0, which does not exist, is 0."""
+        """Return the forms P_0..P_M; P_0, which does not exist, is 0.
+
+        Args:
+            x: a solution of the program.
+        """
         weights = x[1 + self.layout.multiplier_count :].reshape(-1, 6)
         P = np.zeros((self.layout.points, 4, 4))
         P[1:] = np.einsum("ki,iab->kab", weights, STORAGE)
         return self.unit * _congruent(P, _units(self.sigma))
 
     def blocks(self, z: np.ndarray) -> np.ndarray:
-        """Return the dual matrices Z_0..Z_M: d tau = -sum <Z_k, d form_k>."""
+        """Return the dual matrices Z_0..Z_M: d tau = -sum <Z_k, d form_k>.
+
+        Args:
+            z: a dual solution of the program.
+        """
         start = self.layout.first_block
         Z = np.zeros((self.layout.points, 4, 4))
         Z[0][KEPT[2]] = _matrix(z[start : start + 3], 2)
@@ -138,7 +166,11 @@ def program_of(rows: np.ndarray, goal: Goal, margin: float = 0.0) -> Program:
 
 
 def units_of(points: int) -> np.ndarray:
-    """Return sigma_0..sigma_M, about how large t_k is in Nesterov's method."""
+    """Return sigma_0..sigma_M, about how large t_k is in Nesterov's method.
+
+    Args:
+        points: the number of points, M + 1.
+    """
     return (np.arange(points) + 2.0) / 2
 
 
