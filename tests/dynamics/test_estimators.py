@@ -8,7 +8,7 @@ import pytest
 
 from ode2opt import Family, InputError, Logistic, Lpp, Problem
 from ode2opt.dynamics import L0L1, Global, PowerIteration, to_jax
-from ode2opt.learning.flow.smoothness import METHODS, fit_l0l1, scatter
+from ode2opt.learning.flow.smoothness import SCATTER_METHODS, fit_l0l1, scatter
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -107,7 +107,7 @@ def test_the_scatter_follows_the_papers_four_methods():
     family = Family.from_dataset("logistic", "breast_cancer")
     problem = family.sample(0)
     points = scatter(problem)
-    assert set(points) == set(METHODS)
+    assert set(points) == set(SCATTER_METHODS)
     assert all(p.shape == (11, 2) for p in points.values())
     x0 = problem.start().x0
     expected = [np.linalg.norm(problem.gradient(x0)), top(problem, x0)]
