@@ -223,7 +223,7 @@ def outofcore(client: Client, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="ode2opt-") as own:
         folder = options.folder or Path(own)
         count = _write_files(client, folder, options)
-        files = files_in_parts(folder, "y")
+        files = files_in_parts(folder, label="y")
         once = seconds(lambda: client.gather(client.map(_read_only, files, pure=False)), times=1)
         problem = Parts(Logistic, files, engine=Cluster(client), labels=True, l2=L2)
         began = time.perf_counter()

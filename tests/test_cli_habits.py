@@ -179,3 +179,15 @@ def test_after_ctrl_c_train_names_the_command_that_goes_on(run_cli, tmp_path, mo
         assert "Interrupted after 3 of 40 steps." in " ".join(err.split())
         again = " ".join(err.split()).partition("Go on with: ")[2]
         assert shlex.split(again) == ["ode2opt", *map(str, train), "--resume"]
+
+
+@pytest.mark.parametrize(
+    "command", [("bench",), ("solve",), ("train",), ("data", "info"), ("certify",)]
+)
+def test_commands_that_read_tables_share_the_options_of_reading(command):
+    found = typer.main.get_command(app)
+    for name in command:
+        found = found.commands[name]
+    flags = {flag for each in found.params for flag in each.opts}
+    weights = {"--weights"} if command[0] in ("bench", "solve", "train") else set()
+    assert flags >= {"--label", "--missing", "--drop", "--columns", "--decimal"} | weights

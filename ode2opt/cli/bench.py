@@ -10,24 +10,17 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import listed_method_names
 from ode2opt.cli.options import (
-    ColumnsOption,
     DatasetArgument,
-    DecimalOption,
-    DropOption,
     HandoverChoice,
     HandoverOption,
     InterceptOption,
     JsonOption,
-    LabelOption,
-    MissingChoice,
-    MissingOption,
     PowerOption,
     ProblemArgument,
     RidgeOption,
     SeedOption,
     SizeOption,
     SplitOption,
-    WeightsOption,
     WorkClusterOption,
     WorkProcessesOption,
     client_of,
@@ -36,7 +29,6 @@ from ode2opt.cli.options import (
     method_files,
     model_options,
     pool_of,
-    reading_of,
     say_notes,
 )
 from ode2opt.cli.outputs import (
@@ -47,6 +39,8 @@ from ode2opt.cli.outputs import (
     json_with,
     method_file,
 )
+from ode2opt.cli.reading import ReadingOption, with_reading_options
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.progress import bar
 from ode2opt.terminal import fail, out, say, write_json
 
@@ -58,6 +52,7 @@ RESULT = json_with("problem", "dataset", "instances", "methods")
     "--method mine=runs/logistic-a5a/method.safetensors[/bold], or, with four processes of Dask, "
     "[bold]ode2opt bench logistic a5a --cluster local --workers 4[/bold]"
 )
+@with_reading_options()
 def bench(
     problem: ProblemArgument,
     dataset: DatasetArgument,
@@ -90,12 +85,7 @@ def bench(
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
-    label: LabelOption = None,
-    weights: WeightsOption = None,
-    missing: MissingOption = MissingChoice.error,
-    drop: DropOption = None,
-    columns: ColumnsOption = None,
-    decimal: DecimalOption = None,
+    reading: ReadingOption = DEFAULT_OPTIONS,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -117,8 +107,7 @@ def bench(
         confidence=confidence,
     )
     model = model_options(problem, p, l2, intercept)
-    table = reading_of(missing, drop, columns, decimal)
-    family = load_family(problem, dataset, split, size, label, model, weights, table)
+    family = load_family(problem, dataset, split, size, model, reading)
     with (
         client_of(cluster, workers) as client,
         bar(f"{problem} {dataset}", instances) as advance,

@@ -10,16 +10,10 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names
 from ode2opt.cli.options import (
-    ColumnsOption,
     DatasetArgument,
-    DecimalOption,
-    DropOption,
     EstimatorChoice,
     InterceptOption,
     JsonOption,
-    LabelOption,
-    MissingChoice,
-    MissingOption,
     PowerOption,
     ProblemArgument,
     RidgeOption,
@@ -30,7 +24,6 @@ from ode2opt.cli.options import (
     load_method,
     model_options,
     named,
-    reading_of,
 )
 from ode2opt.cli.outputs import (
     Output,
@@ -41,7 +34,9 @@ from ode2opt.cli.outputs import (
     method_file,
     unknown,
 )
+from ode2opt.cli.reading import ReadingOption, with_reading_options
 from ode2opt.errors import InputError, needing
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.progress import bar
 from ode2opt.storage import write_atomically
 from ode2opt.terminal import fail, out, say, write_json
@@ -50,6 +45,7 @@ RESULT = json_with("method", "problem", "dataset", "levels")
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
+@with_reading_options(weights=False)
 def certify(
     method: Annotated[
         str,
@@ -82,11 +78,7 @@ def certify(
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
-    label: LabelOption = None,
-    missing: MissingOption = MissingChoice.error,
-    drop: DropOption = None,
-    columns: ColumnsOption = None,
-    decimal: DecimalOption = None,
+    reading: ReadingOption = DEFAULT_OPTIONS,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -106,8 +98,7 @@ def certify(
     )
     form = None if figure is None else figures.check_figure_file(figure)
     model = model_options(problem, p, l2, intercept)
-    table = reading_of(missing, drop, columns, decimal)
-    family = load_family(problem, dataset, split, size, label, model, table=table)
+    family = load_family(problem, dataset, split, size, model, reading)
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certify_family(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,

@@ -11,19 +11,14 @@ from rich.table import Table
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import dataset_names
 from ode2opt.cli.options import (
-    ColumnsOption,
-    DecimalOption,
-    DropOption,
     JsonOption,
-    LabelOption,
-    MissingChoice,
-    MissingOption,
     Split,
     SplitOption,
-    reading_of,
 )
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
+from ode2opt.cli.reading import ReadingOption, with_reading_options
 from ode2opt.errors import unknown_name
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.progress import downloads
 from ode2opt.terminal import facts_table, out, say, write_json
 
@@ -77,16 +72,13 @@ def data_fetch(
 
 
 @data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")
+@with_reading_options(weights=False)
 def data_info(
     name: Annotated[
         str, typer.Argument(help="a dataset's name, or a file", autocompletion=dataset_names)
     ],
     split: SplitOption = None,
-    label: LabelOption = None,
-    missing: MissingOption = MissingChoice.error,
-    drop: DropOption = None,
-    columns: ColumnsOption = None,
-    decimal: DecimalOption = None,
+    reading: ReadingOption = DEFAULT_OPTIONS,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -94,7 +86,7 @@ def data_info(
     from ode2opt.problems.datasets import describe
 
     check_outputs([Output("--json", json_file, DESCRIBED)], dataset_files(name), overwrite)
-    data = _load(name, split, label=label, **reading_of(missing, drop, columns, decimal))
+    data = _load(name, split, reading)
     facts = describe(data)
     if json_file != "-":
         out.print(facts_table(facts, name))
@@ -103,10 +95,10 @@ def data_info(
     write_json(facts, json_file)
 
 
-def _load(name: str, split: Split | None = None, **table: Any) -> Any:
+def _load(name: str, split: Split | None = None, reading: ReadingOption = DEFAULT_OPTIONS) -> Any:
     from ode2opt.problems import load_dataset
 
     with downloads() as progress:
         return load_dataset(
-            name, split=split and split.value, binary=None, progress=progress, **table
+            name, split=split and split.value, binary=None, progress=progress, reading=reading
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ode2opt.problems.encoding import TableEncoding
-    from ode2opt.problems.files import DataTable
+    from ode2opt.problems.files import DataTable, ReadOptions
 
 
 @dataclass
@@ -25,7 +25,7 @@ class FitRows:
 
     Attributes:
         where: a file, a folder or a pattern.
-        reading: how files are read: the options of ``read_table``, such as ``label``.
+        reading: how files are read.
         scale: whether columns are divided by their largest entries; False by default.
         cluster: Dask workers that hold the rows: "local" or an address; None by default.
         workers: processes of a local cluster, or threads; None (the default) is one a processor.
@@ -42,7 +42,7 @@ class FitRows:
     """
 
     where: Path
-    reading: dict[str, Any]
+    reading: ReadOptions
     scale: bool = False
     cluster: str | None = None
     workers: int | None = None
@@ -117,7 +117,7 @@ class FitRows:
     def label_found(self) -> tuple[str, ...]:
         """Return a sentence about which column is the label, if the user has not named it."""
         found = self.encoding
-        if self.reading["label"] is not None or not found or not found.columns:
+        if self.reading.label is not None or not found or not found.columns:
             return ()
         if found.named:
             return (f"The label is column {shown(found.label)}.",)
@@ -152,10 +152,10 @@ class FitRows:
         from ode2opt.problems.holding_out import held_out
 
         if self.held_back is None:
-            return read_table(self.where, **self.reading)
+            return read_table(self.where, self.reading)
         share, seed = self.held_back
         choose = partial(held_out, share=share, seed=seed, classes=kind.prediction.classes)
-        table, others = read_split(self.where, choose, **self.reading)
+        table, others = read_split(self.where, choose, self.reading)
         self.others.append(HeldOutRows("holdout", "rows held back", others))
         return table
 
@@ -165,7 +165,7 @@ class FitRows:
         from ode2opt.problems.parts import Parts, Threads, files_in_parts
         from ode2opt.problems.preparing import label_words
 
-        files = files_in_parts(self.where, **self.reading)
+        files = files_in_parts(self.where, self.reading)
         if self.cluster is None:
             engine: Any = Threads(self.memory, self.workers)
             engine.watcher = self.watcher

@@ -13,6 +13,7 @@ import typer
 
 from ode2opt.cli.completion import dataset_names, problem_names
 from ode2opt.errors import InputError
+from ode2opt.problems.files import ReadOptions
 from ode2opt.progress import downloads
 from ode2opt.terminal import mention, say
 
@@ -22,21 +23,6 @@ class Split(StrEnum):
 
     paper = "paper"
     shuffled = "shuffled"
-
-
-class MissingChoice(StrEnum):
-    """What happens to missing cells."""
-
-    error = "error"
-    drop = "drop"
-    mean = "mean"
-
-
-class DecimalChoice(StrEnum):
-    """The decimal sign of text."""
-
-    point = "."
-    comma = ","
 
 
 class HandoverChoice(StrEnum):
@@ -100,47 +86,6 @@ SplitOption = Annotated[
     typer.Option(
         help="paper: by file order; shuffled: at random. "
         "By default paper for named data, shuffled for files.",
-        show_default=False,
-    ),
-]
-LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
-        show_default=False,
-    ),
-]
-MissingOption = Annotated[
-    MissingChoice,
-    typer.Option(
-        help="What happens to missing cells: drop leaves their rows out, mean takes the mean of "
-        "the column (of numbers; a missing word stays an error).",
-    ),
-]
-DropOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of a CSV or Parquet file that are no features: names or numbers from 0, "
-        "separated by commas.",
-        show_default=False,
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="The only columns of a CSV or Parquet file that are features, given like --drop.",
-        show_default=False,
-    ),
-]
-DecimalOption = Annotated[
-    DecimalChoice | None,
-    typer.Option(
-        metavar=". or ,",
-        help="The decimal sign of a CSV file; by default it is found out.",
         show_default=False,
     ),
 ]
@@ -265,12 +210,19 @@ def load_family(
     dataset: str,
     split: Split | None,
     size: int | None,
-    label: str | None,
     options: dict[str, Any],
-    weights: str | None = None,
-    table: dict[str, Any] | None = None,
+    reading: ReadOptions,
 ) -> Any:
-    """Return the family of a dataset; ``table`` is how a file is read, see ``reading_of``."""
+    """Return the family of problems of a dataset, showing a download.
+
+    Args:
+        problem: its name.
+        dataset: a name, or a file.
+        split: how train and test rows are told apart; None is the default.
+        size: rows of a problem; None is the default.
+        options: of the problem, see :func:`model_options`.
+        reading: how a file is read.
+    """
     from ode2opt.problems import Family
 
     with downloads() as progress:
@@ -279,32 +231,10 @@ def load_family(
             dataset,
             split=split and split.value,
             size=size,
-            label=label,
-            weights=weights,
             progress=progress,
-            **(table or {}),
+            reading=reading,
             **options,
         )
-
-
-def reading_of(
-    missing: MissingChoice,
-    drop: str | None,
-    columns: str | None,
-    decimal: DecimalChoice | None,
-) -> dict[str, Any]:
-    """Return how tables are read, as ``read_table`` takes it."""
-    return {
-        "missing": missing.value,
-        "drop": _names(drop),
-        "columns": _names(columns),
-        "decimal": decimal and decimal.value,
-    }
-
-
-def _names(text: str | None) -> list[str]:
-    """Return the names of a list that is separated by commas."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:

@@ -24,25 +24,17 @@ from ode2opt.cli.fitted import (
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
     ClusterOption,
-    ColumnsOption,
-    DecimalOption,
-    DropOption,
     InterceptOption,
     JsonOption,
-    LabelOption,
     MemoryLimitOption,
-    MissingChoice,
-    MissingOption,
     PowerOption,
     QuietOption,
     RidgeOption,
-    WeightsOption,
     WorkersOption,
     as_bytes,
     load_method,
     model_options,
     named,
-    reading_of,
     say_notes,
 )
 from ode2opt.cli.outputs import (
@@ -53,8 +45,11 @@ from ode2opt.cli.outputs import (
     method_file,
     read_before,
 )
+from ode2opt.cli.reading import ReadingOption, with_reading_options
 from ode2opt.errors import InputError
-from ode2opt.progress import reading, spinner
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
+from ode2opt.progress import reading as reading_bar
+from ode2opt.progress import spinner
 from ode2opt.terminal import facts_table, fail, mention, out, say, write_json
 
 if TYPE_CHECKING:
@@ -69,6 +64,7 @@ RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
     "Larger than memory, or than one machine: [bold]ode2opt solve 'data/part-*.parquet' --problem "
     "logistic --label y --cluster tcp://10.0.0.1:8786 --out model.safetensors --resume[/bold]"
 )
+@with_reading_options()
 def solve(
     file: Annotated[
         Path,
@@ -103,12 +99,7 @@ def solve(
     l2: RidgeOption = 0.0,
     intercept: InterceptOption = False,
     p: PowerOption = 4,
-    label: LabelOption = None,
-    weights: WeightsOption = None,
-    missing: MissingOption = MissingChoice.error,
-    drop: DropOption = None,
-    columns: ColumnsOption = None,
-    decimal: DecimalOption = None,
+    reading: ReadingOption = DEFAULT_OPTIONS,
     scale_columns: Annotated[
         bool,
         typer.Option(
@@ -185,10 +176,8 @@ def solve(
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
-        table = {"label": label, "weights": weights}
-        table |= reading_of(missing, drop, columns, decimal)
-        rows = FitRows(file, table, scale_columns, cluster, workers, limit, held_back)
-        with reading(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
+        rows = FitRows(file, reading, scale_columns, cluster, workers, limit, held_back)
+        with reading_bar(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
             model, beside = rows.model(kind, options, stack)
             if test is not None:
                 rows.read_test(test)

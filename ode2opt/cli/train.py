@@ -11,29 +11,21 @@ import typer
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import CommandParameter, choice_of, options_of, with_options
 from ode2opt.cli.options import (
-    ColumnsOption,
     DatasetArgument,
-    DecimalOption,
-    DropOption,
     InterceptOption,
     JsonOption,
-    LabelOption,
-    MissingChoice,
-    MissingOption,
     PowerOption,
     ProblemArgument,
     QuietOption,
     RidgeOption,
     SizeOption,
     SplitOption,
-    WeightsOption,
     WorkClusterOption,
     WorkProcessesOption,
     client_of,
     load_family,
     model_options,
     named,
-    reading_of,
     say_notes,
 )
 from ode2opt.cli.outputs import (
@@ -44,6 +36,7 @@ from ode2opt.cli.outputs import (
     dataset_files,
     json_with,
 )
+from ode2opt.cli.reading import READING, reading_of
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import (
     LEARNED_PANEL,
@@ -103,12 +96,7 @@ COMMON_OPTIONS = [
     CommandParameter("p", PowerOption, 4, PROBLEMS_PANEL),
     CommandParameter("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
     CommandParameter("intercept", InterceptOption, False, PROBLEMS_PANEL),
-    CommandParameter("label", LabelOption, None, PROBLEMS_PANEL),
-    CommandParameter("weights", WeightsOption, None, PROBLEMS_PANEL),
-    CommandParameter("missing", MissingOption, MissingChoice.error, PROBLEMS_PANEL),
-    CommandParameter("drop", DropOption, None, PROBLEMS_PANEL),
-    CommandParameter("columns", ColumnsOption, None, PROBLEMS_PANEL),
-    CommandParameter("decimal", DecimalOption, None, PROBLEMS_PANEL),
+    *(CommandParameter(name, *each, PROBLEMS_PANEL) for name, each in READING.items()),
     CommandParameter("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
     CommandParameter("memory", MemoryOption, None, LEARNED_PANEL),
     CommandParameter("cluster", WorkClusterOption, None, WORK_PANEL),
@@ -179,9 +167,8 @@ def train(
     check_folder(folder)
     known = None if memory is None else Memory.load(memory)
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
-    table = reading_of(rest["missing"], rest["drop"], rest["columns"], rest["decimal"])
-    where = rest["split"], rest["size"], rest["label"]
-    family = load_family(problem, dataset, *where, model, rest["weights"], table)
+    where = problem, dataset, rest["split"], rest["size"]
+    family = load_family(*where, model, reading_of(rest))
     with (
         client_of(cluster, workers, SAME_VERSIONS) as client,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),

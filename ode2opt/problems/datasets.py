@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
@@ -12,13 +13,13 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import is_sparse
 from ode2opt.problems.files import (
     DataTable,
-    Names,
+    ReadKeywords,
     ReadOptions,
     errors_naming,
     raw_table,
-    read_options,
     table_of,
 )
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.problems.files.missing import apply_missing_policy
 from ode2opt.problems.named_data import DATASETS, DatasetSpec, rows_of, split_at
 from ode2opt.problems.preparing import (
@@ -69,13 +70,9 @@ def load_dataset(
     split: str | None = None,
     binary: bool | None = True,
     classes: bool = False,
-    label: str | int | None = None,
-    weights: str | int | None = None,
-    missing: str = "error",
-    drop: Names = (),
-    columns: Names = (),
-    decimal: str | None = None,
     progress: DownloadBar | None = None,
+    reading: ReadOptions | None = None,
+    **keywords: Unpack[ReadKeywords],
 ) -> Dataset:
     """Load a named dataset or a user's file, split and scaled.
 
@@ -89,14 +86,11 @@ def load_dataset(
         binary: map two label values to {0, 1}; False keeps a file's labels as they are; None
             maps them where there are just two.
         classes: instead count the label values from 0; of digits these are the ten.
-        label: the label column of a file.
-        weights: the column of a file that holds the weights of its rows.
-        missing: what happens to missing cells of a file, as in :func:`read_table`. Means are those
-            of the train rows.
-        drop: columns of a file that are no features, as in :func:`read_table`.
-        columns: the features of a file, as in :func:`read_table`.
-        decimal: the decimal sign of a CSV file, as in :func:`read_table`.
         progress: what a download reports to.
+        reading: how a file is read, see :class:`ode2opt.problems.files.ReadOptions`; None (the
+            default) takes the keywords alone. Means of missing cells are those of the train rows.
+        **keywords: likewise: ``label``, ``weights``, ``missing``, ``drop``, ``columns`` and
+            ``decimal``, as in :func:`read_table`.
 
     Raises:
         InputError: the name or the split is unknown, or the file cannot be read as asked.
@@ -113,25 +107,16 @@ def load_dataset(
     if split is not None and split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
     notes: tuple[str, ...] = ()
+    options = ReadOptions.of(reading, **keywords)
     if name in DATASETS:
-        if label is not None:
-            raise InputError(f"{name} knows its labels: a label column is for files of your own.")
-        if weights is not None:
-            raise InputError(f"{name} has no weights: a column of them is for files of your own.")
-        if missing != "error" or drop or columns or decimal:
-            raise InputError(
-                f"{name} is read as it is: missing, drop, columns and decimal are for files of "
-                f"your own."
-            )
+        _refuse_options(name, options)
         spec = DATASETS[name]
         train, test = (spec.read_classes if classes and spec.read_classes else spec.read)(progress)
         _check_sizes(name, spec, train, test)
         size = spec.size
     elif _looks_like_path(name):
         split = split or "shuffled"
-        table = _file_table(
-            name, read_options(label, weights, missing, drop, columns, decimal), split
-        )
+        table = _file_table(name, options, split)
         notes = table.notes
         train, test = _parts_of_file(rows_of(table, name, binary, classes), name)
         size = max(1, int(len(train) * FILE_SIZE_SHARE))
@@ -166,6 +151,19 @@ def describe(data: Dataset) -> dict[str, str | int | float]:
     if data.name in DATASETS:
         facts["place"] = DATASETS[data.name].place()
     return facts
+
+
+def _refuse_options(name: str, options: ReadOptions) -> None:
+    """Refuse what is for files of a user's own."""
+    if options.label is not None:
+        raise InputError(f"{name} knows its labels: a label column is for files of your own.")
+    if options.weights is not None:
+        raise InputError(f"{name} has no weights: a column of them is for files of your own.")
+    if options != DEFAULT_OPTIONS:
+        raise InputError(
+            f"{name} is read as it is: missing, drop, columns and decimal are for files of your "
+            f"own."
+        )
 
 
 def _looks_like_path(name: str) -> bool:

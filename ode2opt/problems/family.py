@@ -7,7 +7,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from ode2opt.errors import InputError, many, unknown_name
 from ode2opt.problems._arrays import Array, as_matrix, as_vector, as_weights, is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.datasets import load_dataset
-from ode2opt.problems.files import Names
+from ode2opt.problems.files import ReadKeywords, ReadOptions
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
@@ -182,13 +182,8 @@ class Family(Displayed):
         *,
         split: str | None = None,
         size: int | None = None,
-        label: str | int | None = None,
-        weights: str | int | None = None,
-        missing: str = "error",
-        drop: Names = (),
-        columns: Names = (),
-        decimal: str | None = None,
         progress: DownloadBar | None = None,
+        reading: ReadOptions | None = None,
         **options: Any,
     ) -> Family:
         """Make problems of ``size`` rows drawn without replacement from a dataset.
@@ -199,15 +194,12 @@ class Family(Displayed):
             dataset: a name or a file; see :func:`ode2opt.problems.load_dataset`.
             split: "paper" or "shuffled".
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
-            label: the label column of a file.
-            weights: the column of a file that holds the weights of its rows.
-            missing: what happens to missing cells of a file, as in
-                :func:`ode2opt.problems.read_table`.
-            drop: columns of a file that are no features, likewise.
-            columns: the features of a file, likewise.
-            decimal: the decimal sign of a CSV file, likewise.
             progress: what a download reports to.
-            **options: passed to the problem (``l2``, ``p``, ``intercept``).
+            reading: how a file is read, see :class:`ode2opt.problems.files.ReadOptions`; None (the
+                default) takes the keywords alone.
+            **options: likewise: ``label``, ``weights``, ``missing``, ``drop``, ``columns`` and
+                ``decimal``, as in :func:`ode2opt.problems.read_table`. All others are passed to
+                the problem (``l2``, ``p``, ``intercept``).
 
         Raises:
             InputError: a name is unknown, the file cannot be read as asked, or has too few rows.
@@ -223,13 +215,8 @@ class Family(Displayed):
             split=split,
             binary=kind.binary,
             classes=kind.counted,
-            label=label,
-            weights=weights,
-            missing=missing,
-            drop=drop,
-            columns=columns,
-            decimal=decimal,
             progress=progress,
+            reading=ReadOptions.of(reading, **_taken(options, ReadKeywords.__annotations__)),
         )
         rows = {"train": data.train, "test": data.test}
         size = data.size if size is None else size
@@ -298,6 +285,11 @@ class Family(Displayed):
 
         draw.__name__ = str(getattr(sampler, "__name__", type(sampler).__name__))
         return cls("sampler", draw)
+
+
+def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Take options of some names out of a dictionary."""
+    return {name: options.pop(name) for name in names if name in options}
 
 
 def _as_rows(name: str, A: Array, b: Array, weights: Array = None) -> DataRows:

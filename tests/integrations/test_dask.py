@@ -284,7 +284,9 @@ def test_a_bad_row_is_named_and_the_workers_go_on(client, data, tmp_path):
     ):
         (tmp_path / "b.csv").write_text(f"p,y\n1,0\n{damage},1\n")
         with pytest.raises(InputError, match=words):
-            Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True, engine=Cluster(client))
+            Parts(
+                Logistic, files_in_parts(tmp_path, label="y"), labels=True, engine=Cluster(client)
+            )
     A, _, b = data
     mine = Parts(Logistic, pieces(A, b), engine=Cluster(client))
     assert np.isfinite(mine.value(np.zeros(n)))

@@ -59,7 +59,7 @@ def test_words_are_found_over_all_parts(tmp_path, frame, ending, wide):
     frame = frame.sort_values("colour", ascending=False, kind="stable")
     for i, rows in enumerate(np.array_split(np.arange(N), 3)):
         write(frame.iloc[rows], tmp_path / f"{i}.{ending}")
-    problem = Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True, scale=True, l2=0.01)
+    problem = Parts(Logistic, files_in_parts(tmp_path, label="y"), labels=True, scale=True, l2=0.01)
     wanted = due(frame)
     A = wanted.to_numpy()
     sizes = abs(A).max(axis=0)
@@ -115,7 +115,7 @@ def test_words_that_do_not_fit_are_told(tmp_path, files, words):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=words):
-        Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True)
+        Parts(Logistic, files_in_parts(tmp_path, label="y"), labels=True)
     if len(files) == 1:
         with pytest.raises(InputError, match=words):
             read_table(tmp_path / "a.csv")

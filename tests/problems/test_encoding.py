@@ -233,7 +233,7 @@ def test_files_in_parts_have_one_encoding(tmp_path):
     frame = frame_of(0).sort_values("colour")  # no part has all colours
     for i, rows in enumerate(np.array_split(np.arange(N), 3)):
         write(frame.iloc[rows], tmp_path / f"{i}.csv")
-    problem = Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True)
+    problem = Parts(Logistic, files_in_parts(tmp_path, label="y"), labels=True)
     whole = read_table(write(frame, tmp_path / "whole.csv"), label="y")
     assert problem.encoding == whole.encoding
 

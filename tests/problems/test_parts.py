@@ -316,7 +316,7 @@ def test_large_parquet_files_are_read_by_row_groups(tmp_path, data, monkeypatch)
     A, targets, _, _ = data
     frame = pd.DataFrame(A).rename(columns=str).assign(y=targets["huber"])
     frame.to_parquet(tmp_path / "one.parquet", row_group_size=100, index=False)
-    parts = files_in_parts(tmp_path, "y")
+    parts = files_in_parts(tmp_path, label="y")
     assert [part.name[-13:] for part in parts] == [f"(row group {i})" for i in range(4)]
     problem = Parts(Huber, parts)
     x = np.full(n, 0.2)
@@ -342,7 +342,7 @@ def test_classes_and_weights_of_files(tmp_path, data):
     for i, rows in enumerate(cut(3)):
         frame = pd.DataFrame(A[rows], columns=list("abcdef"))
         frame.assign(tree=words[rows], w=weights[rows]).to_parquet(tmp_path / f"{i}.parquet")
-    files = files_in_parts(tmp_path, "tree", "w")
+    files = files_in_parts(tmp_path, label="tree", weights="w")
     problem = Parts(Softmax, files, labels=True, l2=0.01)
     assert problem.label_values == ("ash", "elm", "fir", "oak")
     b = np.unique(words, return_inverse=True)[1]
@@ -384,7 +384,7 @@ def test_a_file_that_does_not_fit_is_named(tmp_path, files, words):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=words):
-        Parts(Logistic, files_in_parts(tmp_path, "y"), labels=True)
+        Parts(Logistic, files_in_parts(tmp_path, label="y"), labels=True)
 
 
 def test_a_pattern_without_a_match_is_told():

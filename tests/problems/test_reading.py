@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from ode2opt import InputError, Logistic, load_dataset, solve
+from ode2opt import Family, InputError, Logistic, load_dataset, solve
 from ode2opt.problems import Parts, read_table
+from ode2opt.problems.files import ReadOptions
 from ode2opt.problems.parts import files_in_parts
 
 N = 200
@@ -119,7 +120,7 @@ def test_parts_treat_missing_cells_as_one_file_does(tmp_path, holes, missing, sc
     holes["p"] += np.linspace(0, 5, N)  # each part has a mean of its own
     for i, rows in enumerate(np.array_split(np.arange(N), 7)):
         write(holes.iloc[rows], tmp_path / f"{i}.csv")
-    files = files_in_parts(tmp_path, "y", missing=missing)
+    files = files_in_parts(tmp_path, label="y", missing=missing)
     problem = Parts(Logistic, files, labels=True, l2=0.1, scale=scale)
     kept = holes.dropna() if missing == "drop" else holes
     A = pd.get_dummies(kept.drop(columns="y"), prefix_sep="=", dtype=float)
@@ -352,3 +353,37 @@ def test_the_options_of_the_commands(tmp_path, holes, run_cli):
     code, _, told = run_cli("bench", "logistic", "digits", *few, *options)
     assert code == 2
     assert "for files of your own" in told
+
+
+def test_one_object_of_options_reads_as_keywords_do(holes, tmp_path):
+    file = write(holes, tmp_path / "a.csv")
+    keywords = {"label": "y", "missing": "mean", "drop": ["kind", 2]}
+    options = ReadOptions.of(**keywords)
+    expected = read_table(file, **keywords)
+    found = {
+        "object": read_table(file, options),
+        "both": read_table(file, ReadOptions.of(label="r", missing="mean"), **keywords),
+    }
+    for table in found.values():
+        np.testing.assert_array_equal(table.A, expected.A)
+        assert table.encoding == expected.encoding
+    data, same = load_dataset(file, reading=options), load_dataset(file, **keywords)
+    np.testing.assert_array_equal(data.train.A, same.train.A)
+    families = [
+        Family.from_dataset("logistic", file, size=30, l2=0.5, **way)
+        for way in (keywords, {"reading": options})
+    ]
+    first, second = (family.sample(0) for family in families)
+    np.testing.assert_array_equal(first.A, second.A)
+    assert (first.l2, first.n) == (second.l2, second.n) == (0.5, 2)
+    parts = [Parts(Logistic, files_in_parts(tmp_path, **way), labels=True)
+             for way in (keywords, {"reading": options})]  # fmt: skip
+    assert parts[0].n == parts[1].n == 2
+
+
+@pytest.mark.parametrize("of", [{"missing": "zero"}, {"decimal": "'"}, {"drop": 1, "columns": 2}])
+def test_options_that_cannot_be_are_refused_before_a_file_is_opened(of):
+    with pytest.raises(InputError):
+        ReadOptions.of(**of)
+    with pytest.raises(InputError):
+        load_dataset("digits", **of)

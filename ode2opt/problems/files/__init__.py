@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Unpack
 
 from ode2opt.errors import InputError
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.arrays import read_npz
-from ode2opt.problems.files.columns import ReadOptions, ReadRequest
+from ode2opt.problems.files.columns import ReadKeywords, ReadOptions, ReadRequest
 from ode2opt.problems.files.data_table import DataTable, part_of, table_of
 from ode2opt.problems.files.delimited import read_csv
 from ode2opt.problems.files.encoded import EncodedRows, encoded_rows
@@ -26,19 +27,10 @@ READERS: dict[str, Callable[[Path, ReadRequest], RawTable]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
 }
-Names = str | int | Sequence[str | int]
-"""Columns by name or number: one, or several."""
 
 
 def read_table(
-    path: str | Path,
-    *,
-    label: str | int | None = None,
-    weights: str | int | None = None,
-    missing: str = "error",
-    drop: Names = (),
-    columns: Names = (),
-    decimal: str | None = None,
+    path: str | Path, reading: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
 ) -> DataTable:
     """Read a file by its ending; anything but .csv, .tsv, .npz and .parquet is LIBSVM text.
 
@@ -47,16 +39,9 @@ def read_table(
 
     Args:
         path: the file; LIBSVM and CSV may be compressed (.gz, .bz2).
-        label: the label column of a CSV or Parquet file, by name or number from 0, or the array of
-            labels in an NPZ file. By default the column called label, target, y or class, else
-            the last one.
-        weights: the column (the array) of the rows' weights in the same way; by default none.
-        missing: what happens to missing cells: "error"; "drop" leaves their rows out; "mean"
-            replaces a number by the mean of its column, while a missing word is an error.
-        drop: columns of a CSV or Parquet file that are no features.
-        columns: the features, all others are not used; by default all. The label is found as
-            without this option, and is no feature though it is named here.
-        decimal: the decimal sign of CSV, "." or ","; by default it is found out.
+        reading: how it is read; None (the default) takes the keywords alone.
+        **keywords: ``label``, ``weights``, ``missing``, ``drop``, ``columns`` and ``decimal``: see
+            :class:`ode2opt.problems.files.ReadKeywords`.
 
     Returns:
         The rows, with ``encoding``: how another file is read in the same way, see
@@ -74,9 +59,9 @@ def read_table(
         >>> table.A[1].tolist()
         [5.5, 0.0, 1.0]
     """
-    asked = read_options(label, weights, missing, drop, columns, decimal)
+    options = ReadOptions.of(reading, **keywords)
     with errors_naming(path):
-        return table_of(raw_table(path, asked), missing).in_numbers()
+        return table_of(raw_table(path, options), options.missing).in_numbers()
 
 
 def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "error") -> EncodedRows:
@@ -140,36 +125,6 @@ def errors_naming(path: str | Path) -> Iterator[None]:
         raise InputError(str(error) if str(path) in told else f"{path}: {told}") from None
 
 
-def read_options(
-    label: str | int | None = None,
-    weights: str | int | None = None,
-    missing: str = "error",
-    drop: Names = (),
-    columns: Names = (),
-    decimal: str | None = None,
-) -> ReadOptions:
-    """Return the options of :func:`read_table` as one object, checked.
-
-    Args:
-        label: the label column, by name or number; None is the usual one.
-        weights: the column of weights, by name or number; None is none.
-        missing: "error", "drop" or "mean".
-        drop: columns that are no features.
-        columns: the features; empty is all.
-        decimal: "." or ","; None is to find it out.
-
-    Raises:
-        InputError: an option has a value that is not known.
-    """
-    label, weights = (None if name is None else str(name) for name in (label, weights))
-    return ReadOptions(label, weights, missing, _texts(drop), _texts(columns), decimal)
-
-
-def _texts(names: Names) -> tuple[str, ...]:
-    each = [names] if isinstance(names, str | int) else names
-    return tuple(map(str, each))
-
-
 def read_part(path: Path, asked: ReadOptions) -> DataTable:
     """Read a file as a part of a larger table: words and missing cells stay what they are.
 
@@ -212,6 +167,7 @@ __all__ = [
     "READERS",
     "DataTable",
     "EncodedRows",
+    "ReadKeywords",
     "ReadOptions",
     "check_file",
     "errors_naming",
@@ -220,7 +176,6 @@ __all__ = [
     "read_csv",
     "read_encoded",
     "read_libsvm",
-    "read_options",
     "read_parquet",
     "read_part",
     "read_table",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from ode2opt.errors import InputError, shown
 from ode2opt.problems.encoding import DECIMALS, MISSING, ColumnEncoding
@@ -74,17 +74,53 @@ class ReadRequest(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """What a user asks for: columns by name or number (of an archive: arrays), and how to read.
+Names = str | int | Sequence[str | int]
+"""Columns by name or number: one, or several."""
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The keywords of :meth:`ReadOptions.of`, which whatever reads a table takes as well.
 
     Attributes:
-        label: None is the usual place of labels.
-        weights: None is no weights.
+        label: the label column of a CSV or Parquet file, by name or number from 0, or the array of
+            labels in an NPZ file. By default the column called label, target, y or class, else
+            the last one.
+        weights: the column (the array) of the rows' weights in the same way; by default none.
+        missing: what happens to missing cells: "error" (the default); "drop" leaves their rows
+            out; "mean" replaces a number by the mean of its column, while a missing word is an
+            error.
+        drop: columns of a CSV or Parquet file that are no features; by default none.
+        columns: the features, all others are not used; by default all. The label is found as
+            without this option, and is no feature though it is named here.
+        decimal: the decimal sign of CSV, "." or ","; by default it is found out.
+    """
+
+    label: str | int | None
+    weights: str | int | None
+    missing: str
+    drop: Names
+    columns: Names
+    decimal: str | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a user's table is read, as one object; :meth:`of` makes it from keywords.
+
+    Attributes:
+        label: the label column by name or number (of an archive: the array), None for the usual.
+        weights: the column of weights likewise, None for no weights.
         missing: what happens to missing cells: "error", "drop" or "mean".
         drop: columns that are no features.
         only: the features, empty for all; the label and the weights are none though named here.
-        decimal: the decimal sign of text, None to find it out.
+        decimal: the decimal sign of text, "." or ","; None to find it out.
+
+    Raises:
+        InputError: a value is not known, or both ``drop`` and ``only`` are given.
+
+    Examples:
+        >>> ReadOptions.of(label=0, drop="id").drop
+        ('id',)
     """
 
     label: str | None = None
@@ -106,6 +142,29 @@ class ReadOptions:
                 raise InputError(f"{name} is {shown(value)}: it must be one of {known}.")
         if self.drop and self.only:
             raise InputError("--drop and --columns exclude each other: give one of them.")
+
+    @classmethod
+    def of(
+        cls, options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
+    ) -> ReadOptions:
+        """Return options from keywords, from options made before, or from either.
+
+        Args:
+            options: what keywords that are absent are taken from; None (the default) is the
+                defaults.
+            **keywords: see :class:`ReadKeywords`; columns may be given by number.
+
+        Raises:
+            InputError: a value is not known, or both ``drop`` and ``columns`` are given.
+        """
+        given: dict[str, Any] = dict(keywords)
+        for name in {"label", "weights"} & given.keys():
+            given[name] = None if given[name] is None else str(given[name])
+        if "columns" in given:
+            given["only"] = given.pop("columns")
+        for name in {"drop", "only"} & given.keys():
+            given[name] = _texts(given[name])
+        return replace(options or cls(), **given)
 
     def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
         """Return which columns hold what: the label as asked for, by its usual names, or last.
@@ -147,6 +206,11 @@ class ReadOptions:
                 )
             return label
         return usual_label(names, taken)
+
+
+def _texts(names: Names) -> tuple[str, ...]:
+    each = [names] if isinstance(names, str | int) else names
+    return tuple(map(str, each))
 
 
 DEFAULT_OPTIONS = ReadOptions()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,15 +12,17 @@ from ode2opt.problems.files import (
     EncodedRows,
     errors_naming,
     raw_table,
-    read_options,
     table_of,
 )
+from ode2opt.problems.files.columns import DEFAULT_OPTIONS, ReadOptions
 from ode2opt.problems.files.encoded import encoded_rows
 from ode2opt.problems.files.missing import apply_missing_policy
 
 
 def read_split(
-    path: str | Path, held_back: Callable[[np.ndarray], np.ndarray], **reading: Any
+    path: str | Path,
+    held_back: Callable[[np.ndarray], np.ndarray],
+    reading: ReadOptions = DEFAULT_OPTIONS,
 ) -> tuple[DataTable, EncodedRows]:
     """Read a file and hold rows back.
 
@@ -31,16 +32,15 @@ def read_split(
     Args:
         path: a file of any kind.
         held_back: gives a mask of the rows to hold back, for their labels.
-        **reading: the options of :func:`ode2opt.problems.read_table`.
+        reading: how the file is read; by default as :func:`ode2opt.problems.read_table` does.
 
     Returns:
         The rows to fit to, and those held back as the encoding of the first ones has them.
     """
-    asked = read_options(**reading)
     with errors_naming(path):
-        raw = apply_missing_policy(raw_table(path, asked), asked.missing)
+        raw = apply_missing_policy(raw_table(path, reading), reading.missing)
         assert raw.labels is not None
         held = held_back(raw.labels)
-        table = table_of(raw.take(~held).with_own_words(), asked.missing).in_numbers()
+        table = table_of(raw.take(~held).with_own_words(), reading.missing).in_numbers()
         assert table.encoding is not None
         return table, encoded_rows(raw.take(held), table.encoding, "zero", str(path))

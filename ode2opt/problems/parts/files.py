@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from ode2opt.errors import InputError
 from ode2opt.problems.files import (
+    ReadKeywords,
     ReadOptions,
     check_file,
     part_of,
     read_libsvm,
-    read_options,
     read_parquet,
     read_part,
     reader_of,
@@ -63,14 +63,20 @@ def are_parts(where: str | Path) -> bool:
 
 
 def files_in_parts(
-    where: str | Path, label: str | None = None, weights: str | None = None, **table: Any
+    where: str | Path, reading: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
 ) -> list[FilePart]:
     """Return the parts of a folder, or of the files that a pattern like data/*.csv matches.
 
-    Labels and weights are in the columns (arrays) of these names; ``table`` takes the other
-    options of :func:`read_table`.
     Only Parquet files are looked into, for the sizes of their row groups. Files whose names begin
     with a dot or an underscore are left out of a folder.
+
+    Args:
+        where: the folder or the pattern.
+        reading: how files are read; None (the default) takes the keywords alone.
+        **keywords: likewise: the options of :func:`ode2opt.problems.read_table`.
+
+    Raises:
+        InputError: if there is no file, or files are of several kinds.
     """
     folder = Path(where)
     found = folder.iterdir() if folder.is_dir() else map(Path, glob(str(where), recursive=True))
@@ -81,8 +87,8 @@ def files_in_parts(
     if len(readers) > 1:
         one, other = list(readers.values())[:2]
         raise InputError(f"{one.name} and {other.name} are of different kinds: name one kind only.")
-    asked = read_options(label, weights, **table)
-    return [part for path in paths for part in _parts(path, asked)]
+    options = ReadOptions.of(reading, **keywords)
+    return [part for path in paths for part in _parts(path, options)]
 
 
 def _no_match(where: str | Path) -> str:
