@@ -187,7 +187,8 @@ def test_an_archive_has_all_that_a_prediction_needs(run_cli, tmp_path):
     frame.to_csv(tmp_path / "wine.csv", index=False)
     solve(run_cli, tmp_path / "wine.csv", "--label", "kind", "--scale-columns", "--out",
           tmp_path / "x.npz", problem="softmax")  # fmt: skip
-    found = np.load(tmp_path / "x.npz")  # without pickle
+    with np.load(tmp_path / "x.npz") as archive:  # without pickle
+        found = dict(archive)
     assert str(found["problem"]) == "softmax"
     assert found["classes"].tolist() == list(bunch.target_names)
     assert str(found["label"]) == "kind"
