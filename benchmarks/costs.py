@@ -2,8 +2,8 @@
 
     python benchmarks/costs.py
 
-Prints each constant of ode2opt/solvers/costs.py and ode2opt/problems/gram.py beside what this
-machine shows. Plans need them within a factor of two or so.
+Prints the times of ode2opt/solvers/costs.py and ode2opt/problems/gram.py beside what this machine
+shows. Plans need them within a factor of two or so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from overhead import seconds_of
 from ode2opt import Logistic
 from ode2opt.problems import gram
 from ode2opt.solvers import costs
-from ode2opt.solvers.factor import Factor
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
 ROUNDS = 7
 NANO = 1e9
@@ -61,8 +61,8 @@ def factorised(n: int) -> tuple[float, float]:
     """Return nanoseconds of a factorisation and of a solve."""
     B = np.random.default_rng(0).standard_normal((n, 2 * n))
     H, g = B @ B.T, np.ones(n)
-    factor = Factor(H)
-    return quickest(lambda: Factor(H)), quickest(lambda: factor(g))
+    factor = CholeskyFactor(H)
+    return quickest(lambda: CholeskyFactor(H)), quickest(lambda: factor(g))
 
 
 def measured() -> dict[str, tuple[float, float]]:
@@ -77,15 +77,15 @@ def measured() -> dict[str, tuple[float, float]]:
     row = quickest(lambda: single.loss_and_slope(z)) / rows
     product = wide_hessian / (20_000 * 1_000 * 1_000)
     return {
-        "ENTRY": (costs.ENTRY, (large - row * rows) / (rows * n)),
-        "CACHED_ENTRY": (costs.CACHED_ENTRY, (cached - row * 1_024) / (1_024 * 123)),
-        "SPARSE_ENTRY": (costs.SPARSE_ENTRY, (sparse_both - row * 50_000) / entries),
-        "ROW": (costs.ROW, row),
+        "entry": (costs.TIMES.entry, (large - row * rows) / (rows * n)),
+        "cached_entry": (costs.TIMES.cached_entry, (cached - row * 1_024) / (1_024 * 123)),
+        "sparse_entry": (costs.TIMES.sparse_entry, (sparse_both - row * 50_000) / entries),
+        "row": (costs.TIMES.row, row),
         "DENSE_PRODUCT": (gram.DENSE_PRODUCT, product),
         "DENSE_ENTRY": (gram.DENSE_ENTRY, hessian / (rows * n) - product * n),
         "SPARSE_PRODUCT": (gram.SPARSE_PRODUCT, sparse_hessian / pairs),
-        "CUBE": (costs.CUBE, factor / 1_000**3),
-        "SOLVE": (costs.SOLVE, solve / 1_000**2),
+        "cube": (costs.TIMES.cube, factor / 1_000**3),
+        "solve": (costs.TIMES.solve, solve / 1_000**2),
     }
 
 

@@ -20,7 +20,19 @@ from ode2opt.problems import (
     SquaredHinge,
     load_dataset,
 )
-from ode2opt.solvers import Guard, Memory, Method, Model, Relay, Result, Schedule, Status, solve
+from ode2opt.solvers import (
+    AutoOptions,
+    Guard,
+    Memory,
+    MemoryOptions,
+    Method,
+    Model,
+    Relay,
+    Result,
+    Schedule,
+    Status,
+    solve,
+)
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
@@ -30,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = _version("ode2opt")
 
 __all__ = [
+    "AutoOptions",
     "Family",
     "Guard",
     "Huber",
@@ -39,6 +52,7 @@ __all__ = [
     "Logistic",
     "Lpp",
     "Memory",
+    "MemoryOptions",
     "Method",
     "Model",
     "Ode2OptError",

@@ -170,10 +170,12 @@ def test_a_results_file_without_a_machine_or_with_a_short_row_is_refused(tmp_pat
 
 def test_the_code_that_a_page_speaks_of_is_found():
     text = "`ode2opt/solvers/costs.py`, python benchmarks/peers.py, ode2opt/no/such.py\n"
-    text += "from ode2opt.integrations.sklearn import Ridge; ode2opt.solvers.lbfgs.Corrections"
+    text += (
+        "from ode2opt.integrations.sklearn import Ridge; ode2opt.solvers.stages.lbfgs.Corrections"
+    )
     assert stale_pages.spoken_of(text) == {
         "ode2opt/solvers/costs.py", "benchmarks/peers.py", "ode2opt/integrations/sklearn",
-        "ode2opt/solvers/lbfgs.py",
+        "ode2opt/solvers/stages/lbfgs.py",
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import PROGRESS
+from ode2opt.solvers.session import PROGRESS
 
 with needing("learn"):
     import jax

@@ -1,8 +1,8 @@
 """The fallback of a compiled solve: Nesterov's method with backtracking and restart.
 
-It makes the steps of ``ode2opt.solvers.fallback``, the method with the proof (docs/mathematics.md,
-section 11). It does not search for negative curvature, so that a function that is not convex goes
-unnoticed.
+It makes the steps of ``ode2opt.solvers.stages.nesterov``, the method with the proof
+(docs/mathematics.md, section 11). It does not search for negative curvature, so that a function
+that is not convex goes unnoticed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from ode2opt.problems._arrays import Array
 from ode2opt.problems._numbers import FLATTEST
 from ode2opt.problems.base import Problem
-from ode2opt.solvers import line_search
-from ode2opt.solvers.fallback import GROW, MAX_TRIALS, MOST_GROWTH, PROBE, RELAX
-from ode2opt.solvers.run import PROGRESS, ROUNDING
+from ode2opt.solvers.session import PROGRESS, ROUNDING
+from ode2opt.solvers.stages import line_search
+from ode2opt.solvers.stages.nesterov import GROW, MAX_TRIALS, MOST_GROWTH, PROBE, RELAX
 
 
 class TracedPoint(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -13,18 +14,22 @@ from ode2opt.dynamics.proofs.two_step import schedule_of
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import Array
+from ode2opt.problems.base import Problem
 from ode2opt.solvers import classics
-from ode2opt.solvers.auto import planned
-from ode2opt.solvers.eigac import Eigac
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.monitored import nag_monitored
-from ode2opt.solvers.newton import paced_newton
+from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.plan import plan
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.run import HandOver, Run
-from ode2opt.solvers.supervisor import PLAIN, first_alone, supervise
-from ode2opt.solvers.watches import Stage
+from ode2opt.solvers.session import Session
+from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.newton import Newton
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.supervisor import first_alone, supervise
 
 Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
@@ -40,27 +45,38 @@ class BuiltIn:
 
     summary: str
     needs_scale: bool
-    minimise: Callable[[Run, Array, float, Policy], None]
+    minimise: Callable[[Session, Array, float, Policy], None]
     coefficients: DefaultCoefficients | None = None
     schedule: Callable[[int], Schedule] | None = None
 
 
-def follow(eigac: Eigac, policy: Policy) -> None:
-    """Run EIGAC under a policy; leaves by Stop."""
-    eigac.run.watch = None if policy is None else policy.watch()
-    try:
-        eigac.go()
-    except HandOver as handover:
-        assert policy is not None
-        policy.take_over(eigac.run, eigac, handover.reason)
+def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
+    """Run EIGAC under a policy, which lets others go on where it ends; leaves by Stop.
+
+    Args:
+        eigac: the iteration.
+        policy: who watches it; None for nobody.
+    """
+    session = eigac.session
+    session.watch = None if policy is None else policy.watch()
+    outcome = eigac.run()
+    assert policy is not None, "a schedule without a watch ends the solve"
+    policy.take_over(session, eigac, outcome)
 
 
-def in_stages(run: Run, x: Array, stages: Iterable[Stage], policy: Policy) -> None:
-    """Run stages from ``x``: all of them under the guard, the first one alone without it."""
-    here = run.begin(np.asarray(x).astype(np.float64))
+def in_stages(session: Session, x: Array, stages: Sequence[Stage], policy: Policy) -> NoReturn:
+    """Run stages from ``x``: all of them under the guard, the first one alone without it.
+
+    Args:
+        session: the solve.
+        x: the start point, on the problem's kind of arrays.
+        stages: the plan.
+        policy: the guard; None for the first stage alone.
+    """
+    start = session.begin(np.asarray(x).astype(np.float64))
     if policy is None:
-        first_alone(run, here, stages)
-    supervise(run, here, stages)
+        first_alone(session, start, stages)
+    supervise(session, start, stages)
 
 
 def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
@@ -87,23 +103,30 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
 
 def _classic(
     summary: str,
-    method: Callable[[Run, Array, float], None],
+    method: Callable[[Session, Array, float], None],
     schedule: Callable[[int], Schedule] | None = None,
 ) -> BuiltIn:
-    def classic(run: Run, x: Array, L: float, policy: Policy) -> None:
-        run.tell(summary)
-        method(run, x, L)
+    def classic(session: Session, x: Array, L: float, policy: Policy) -> None:
+        session.log(summary)
+        method(session, x, L)
 
     return BuiltIn(summary, True, classic, None, schedule)
+
+
+def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage]]) -> BuiltIn:
+    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
+        in_stages(session, x, stages(session.problem, session.options), policy)
+
+    return BuiltIn(summary, False, minimise)
 
 
 def _default_eigac(C: float) -> BuiltIn:
     coefficients = DefaultCoefficients(C)
 
-    def minimise(run: Run, x: Array, L: float, policy: Policy) -> None:
-        horizon = min(max(1, run.max_iter), LONGEST)
-        run.tell(summary)
-        follow(Eigac(run, coefficients.schedule(horizon, L), x), policy)
+    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
+        horizon = min(max(1, session.max_iter), LONGEST)
+        session.log(summary)
+        follow(EigacIteration(session, coefficients.schedule(horizon, L), x), policy)
 
     summary = f"EIGAC, default coefficients, C = {C:g}"
     return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)
@@ -135,23 +158,17 @@ METHODS: dict[str, BuiltIn] = {
     "eigac-c1": _default_eigac(1.0),
     "eigac-c2": _default_eigac(2.0),
     "eigac-c4": _default_eigac(4.0),
-    "auto": BuiltIn(
+    "auto": _in_stages(
         "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
-        False,
-        lambda run, x, L, policy: in_stages(run, x, planned(run), policy),
+        lambda problem, options: plan(problem, Costs(problem), options),
     ),
-    "newton": BuiltIn(
+    "newton": _in_stages(
         "Newton's method, by Cholesky or conjugate gradients",
-        False,
-        lambda run, x, L, policy: in_stages(run, x, [paced_newton(run.problem), PLAIN], policy),
+        lambda problem, options: [Newton.within_budget(problem), Lbfgs()],
     ),
-    "lbfgs": BuiltIn(
-        "L-BFGS, 10 corrections",
-        False,
-        lambda run, x, L, policy: in_stages(run, x, [PLAIN], policy),
-    ),
+    "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda problem, options: [Lbfgs()]),
     "lbfgs-scipy": BuiltIn(
-        "scipy's L-BFGS-B, 10 corrections", False, lambda run, x, L, p: lbfgs_scipy(run, x)
+        "scipy's L-BFGS-B, 10 corrections", False, lambda session, x, L, p: lbfgs_scipy(session, x)
     ),
 }
 

@@ -17,7 +17,8 @@ from ode2opt.problems._arrays import epsilon
 from ode2opt.problems._numbers import norm
 
 if TYPE_CHECKING:
-    from ode2opt.solvers.run import Here, Run
+    from ode2opt.solvers.outcome import Evaluated
+    from ode2opt.solvers.session import Session
 
 POINTS = 9  # on the segment
 WINDOW = 5  # points in a row between which the slope must fall
@@ -39,7 +40,7 @@ class Concave(NamedTuple):
         )
 
 
-def concave_between(run: Run, one: Here, other: Here) -> Concave | None:
+def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Concave | None:
     """Return evidence from the segment between two evaluated points, or None; costs gradients."""
     moved = other.x - one.x
     length = norm(moved)
@@ -47,12 +48,12 @@ def concave_between(run: Run, one: Here, other: Here) -> Concave | None:
         return None
     along = moved / length
     shares = np.linspace(0, 1, POINTS)
-    inner = [run.look(run.there(one.x + share * moved)) for share in shares[1:-1]]
+    inner = [session.evaluate(one.x + share * moved, iterate=False) for share in shares[1:-1]]
     points = [one, *inner, other]
     slopes = np.array([float(point.g @ along) for point in points])
     if not np.all(np.isfinite(slopes)):
         return None
-    rounding = max(_rounding(run, point, along) for point in (one, other))
+    rounding = max(_rounding(session, point, along) for point in (one, other))
     for first in range(POINTS - WINDOW + 1):
         window = slopes[first : first + WINDOW]
         fall = float(window[0] - window[-1])
@@ -63,10 +64,10 @@ def concave_between(run: Run, one: Here, other: Here) -> Concave | None:
     return None
 
 
-def _rounding(run: Run, here: Here, along: np.ndarray) -> float:
+def _rounding(session: Session, here: Evaluated, along: np.ndarray) -> float:
     """Return what rounding does to the slope at a point, by what its last digits do to it."""
-    eps = epsilon(run.problem.xp, run.problem.dtype)
+    eps = epsilon(session.problem.xp, session.problem.dtype)
     signs = np.where(np.arange(len(here.x)) % 2, 1.0, -1.0)
-    shaken = run.look(run.there(here.x * (1 + 2 * eps * signs)))
+    shaken = session.evaluate(here.x * (1 + 2 * eps * signs), iterate=False)
     change = abs(float((shaken.g - here.g) @ along))
-    return change + eps * math.sqrt(len(along)) * max(here.norm, run.first_norm)
+    return change + eps * math.sqrt(len(along)) * max(here.norm, session.first_norm)

@@ -10,15 +10,16 @@ from collections.abc import Callable
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.problems._arrays import Array, plus, plus_multiple
 from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.outcome import Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import HandOver, Run, Stop
+from ode2opt.solvers.session import Session, Stop
 
 
-class Eigac:
+class EigacIteration:
     """The iteration e = u - a g; x <- x + e; u <- u - d e - c g, in place.
 
-    u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g: four passes. The run keeps the best
-    point by reference: the next one is written into another vector, so that nothing is copied.
+    u <- u - a g (= e); x <- x + u; u <- (1 - d) u + (a - c) g: four passes. The solve keeps the
+    best point by reference: the next one is written into another vector, so that nothing is copied.
     ``done`` counts the table's rows used, so that a relay can take over in the middle. In a metric
     M g takes the place of g. Where the scale is found at the start point, ``scale_at`` takes its
     gradient and returns the ``scale`` that the schedule is to be divided by.
@@ -26,13 +27,13 @@ class Eigac:
 
     def __init__(
         self,
-        run: Run,
+        session: Session,
         schedule: Schedule,
         x: Array,
         metric: Operator | None = None,
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
-        self.run, self.x, self.metric, self.scale_at = run, x, metric, scale_at
+        self.session, self.x, self.metric, self.scale_at = session, x, metric, scale_at
         self.start = x
         self._other: Array = None
         self.schedule, self.scale = schedule, 1.0
@@ -40,38 +41,41 @@ class Eigac:
         self.u: Array = None
         self.g: Array = None
 
-    def go(self) -> None:
-        """Run the whole schedule; leaves by Stop or HandOver."""
-        if self.u is None:
-            self._idle_step()
-        run = self.run
+    def run(self) -> Outcome:
+        """Run the whole schedule, or until the watch ends it; a solve that is over raises Stop."""
+        session = self.session
+        outcome = self._idle_step() if self.u is None else None
         for a, c, d in self.schedule.rows(self.done):
+            if outcome is not None:
+                return outcome
             g = self.direction()
             self.u = plus_multiple(self.u, -a, g)
             self._move()
             self.u *= 1.0 - d
             self.u = plus_multiple(self.u, a - c, g)
             self.done += 1
-            self.g = run.gradient(self.x)
-            run.observe(self.x, self.g)
-        if run.watch is None:
+            self.g = session.gradient(self.x)
+            session.observe(self.x, self.g)
+            outcome = session.judge()
+        if session.watch is None:
             raise Stop(Status.HORIZON)
-        raise HandOver("the schedule's horizon is over")
+        return outcome or Outcome(Reason.HORIZON)
 
-    def _idle_step(self) -> None:
+    def _idle_step(self) -> Outcome | None:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
-        self.g = self.run.at(self.x)
+        self.g = self.session.at(self.x)
         if self.scale_at is not None:
             self.divide_by(self.scale_at(self.g))
         a, c, _ = next(self.schedule.rows())
         self.u = (a - c) * self.direction()
         self.done = 1
-        self.run.observe(self.x, self.g)
+        self.session.observe(self.x, self.g)
+        return self.session.judge()
 
     def _move(self) -> None:
         """x <- x + u, in another vector where x is the start or the best point so far."""
         into = self.x
-        if self.x is self.start or self.x is self.run.best_x:
+        if self.x is self.start or self.x is self.session.best_x:
             into, self._other = self._other, None if self.x is self.start else self.x
         self.x = plus(self.x, self.u, into)
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from typing import NoReturn
 
 import numpy as np
 
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count, as_number, as_positive
-from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.lbfgs import lbfgs
+from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.run import Here, Run, Watch
-from ode2opt.solvers.supervisor import LAST, PLAIN, supervise
-from ode2opt.solvers.watches import Pace, Stage
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session, Watch
+from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
+from ode2opt.solvers.stages.nesterov import Nesterov
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.supervisor import supervise
+from ode2opt.solvers.watches import within
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
-# By how many calls of the solve each must promise to arrive, and after how many steps it is judged.
-SCHEDULE_PACE, TRUSTED_PACE = (800, 500), (900, 60)
+# Within how many calls each must promise to arrive, and after how many steps it is judged.
+TABLE_BUDGET, FALLBACK_BUDGET = (800, 501), (900, 61)
 
 
 @dataclass(frozen=True)
@@ -68,52 +70,67 @@ class Guard:
 
     def watch(self) -> Watch:
         """Return what watches one run of a schedule."""
-        pace = Pace(*SCHEDULE_PACE)
-        return lambda run: self.reason(run) or pace(run)
+        budget = within(*TABLE_BUDGET)
+        return lambda session: self.check(session) or budget(session)
 
-    def reason(self, run: Run) -> str | None:
-        """Say why to hand over now, or None."""
-        if not math.isfinite(run.norm):
-            return "the gradient is not finite"
-        if run.norm > self.blowup * run.first_norm:
-            return f"the gradient norm exceeds {self.blowup:g} times its starting value"
-        if run.k < len(self.envelope) and run.norm > self.envelope[run.k] * run.first_norm:
-            return "the gradient norm is far above that of all held-out problems"
-        if run.k - run.progress_k >= self.patience:
-            return f"no progress for {self.patience} iterations"
+    def check(self, session: Session) -> Outcome | None:
+        """Say why another method should go on now, or None.
+
+        Args:
+            session: the solve, after an iteration of the schedule.
+        """
+        norm, first, k = session.norm, session.first_norm, session.k
+        if not math.isfinite(norm):
+            return Outcome(Reason.NON_FINITE)
+        if norm > self.blowup * first:
+            return Outcome(Reason.BLOWUP, number=self.blowup)
+        if k < len(self.envelope) and norm > self.envelope[k] * first:
+            return Outcome(Reason.ENVELOPE)
+        if k - session.progress_k >= self.patience:
+            return Outcome(Reason.PATIENCE, number=self.patience)
         return None
 
-    def stages(self, metric: Operator | None, scale: float = 1.0) -> Iterator[Stage]:
-        """Who goes on after a schedule, in a method's metric with its curvature ``scale``."""
+    def stages(self, session: Session, metric: Operator | None, scale: float = 1.0) -> list[Stage]:
+        """Return who goes on after a schedule.
+
+        Args:
+            session: the solve.
+            metric: the method's preconditioner, if it has one.
+            scale: the curvature of problems in it.
+        """
         if self.fallback == "nesterov":
-            yield Stage(LAST.name, LAST.go, Pace(*TRUSTED_PACE))
+            return [Nesterov(within(*FALLBACK_BUDGET)), Lbfgs()]
         if self.fallback == "metric-lbfgs" and metric is not None:
-            words = self.words(in_metric=True)
-            go = partial(_in_metric, words, metric.milder(self.power), scale)
-            yield Stage("metric-lbfgs", go, Pace(*TRUSTED_PACE))
-        yield PLAIN
+            product = session.on_numpy(metric.milder(self.power))
+            watch = within(*FALLBACK_BUDGET)
+            return [
+                PreconditionedLbfgs(self.words(in_metric=True), product, watch, 1 / scale),
+                Lbfgs(),
+            ]
+        return [Lbfgs()]
 
-    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
-        """Go on from the lower of start and best point; leaves by Stop."""
-        stages = list(self.stages(eigac.metric, eigac.scale))
-        run.hand_over(reason, stages[0].name)
-        supervise(run, _lower(run, eigac), stages)
+    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
+        """Go on from the lower of start and best point; leaves by Stop.
+
+        Args:
+            session: the solve.
+            eigac: the iteration that ended.
+            outcome: how it ended.
+        """
+        stages = self.stages(session, eigac.metric, eigac.scale)
+        session.hand_over(outcome, stages[0].name)
+        supervise(session, _lower(session, eigac), stages)
 
 
-def _in_metric(words: str, metric: Operator, scale: float, run: Run, here: Here) -> None:
-    run.tell(words)
-    lbfgs(run, here, run.hosted(metric), 1 / scale)
-
-
-def _lower(run: Run, eigac: Eigac) -> Here:
+def _lower(session: Session, eigac: EigacIteration) -> Evaluated:
     """Return the best point, or the start where its value is lower.
 
     A gradient may be small far out, where nothing moves any more; a value there is not. Where the
     gradient at the best point says that a convex function is not lower at the start, nobody asks.
     """
-    best = run.look(run.best_x)
+    best = session.evaluate(session.best_x, iterate=False)
     start = np.asarray(eigac.start).astype(np.float64)
-    if not run.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
+    if not session.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
         return best
-    other = run.look(eigac.start)
+    other = session.evaluate(eigac.start, iterate=False)
     return best if best.value <= other.value else other

@@ -1,13 +1,14 @@
 """A memory of solved problems: every solve makes the next ones of its kind cheaper.
 
-It keeps the mean solution and the mean Hessian at solutions; ``recall`` says how a solve uses them
-and what it leaves behind (docs/mathematics.md, section 14).
+It keeps the mean solution and the mean Hessian at solutions; ``memory_session`` says how a
+solve uses them and what it leaves behind (docs/mathematics.md, section 14).
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,9 +18,10 @@ from ode2opt.errors import InputError, many, printable
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import memory_file
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.known import Known
+from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.options import MemoryOptions
 
 
 class Memory(Displayed):
@@ -32,18 +34,26 @@ class Memory(Displayed):
         >>> memory = Memory()
         >>> results = [solve(problem, memory=memory) for problem in problems]
         >>> memory.save("memory.safetensors")
+
+    Args:
+        options: how it learns; :class:`MemoryOptions` by default.
     """
 
-    def __init__(self) -> None:
-        self.known: Known | None = None
+    def __init__(self, options: MemoryOptions | None = None) -> None:
+        if options is not None and not isinstance(options, MemoryOptions):
+            raise InputError(f"options must be MemoryOptions, not {type(options).__name__}.")
+        self.options = options or MemoryOptions()
+        self.known: MemoryState | None = None
         self.lock = threading.Lock()
-        self._in_files: dict[str, Known | None] = {}  # what of it files hold that it knows
+        self._in_files: dict[str, MemoryState | None] = {}  # what of it files hold that it knows
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"known": self.known, "in_files": self._in_files}  # a lock stays where it is
+        # A lock stays where it is.
+        return {"known": self.known, "in_files": self._in_files, "options": self.options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.known, self._in_files = state["known"], dict(state["in_files"])
+        self.options = state["options"]
         self.lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -52,9 +62,9 @@ class Memory(Displayed):
             return "Memory(empty)"
         words = [f"{known.kind} of {known.n} variables", many(known.solves, "solve")]
         if known.solves:
-            words.append(f"{known.usual:.3g} calls a solve")
-        if known.looks:
-            words.append(f"a metric of {many(known.looks, 'solution')}")
+            words.append(f"{known.usual_calls:.3g} calls a solve")
+        if known.hessians:
+            words.append(f"a metric of {many(known.hessians, 'solution')}")
         return printable(f"Memory({', '.join(words)})")
 
     def _listing(self) -> Listing:
@@ -65,11 +75,14 @@ class Memory(Displayed):
             ("problems", f"{known.kind} of {many(known.n, 'variable')}"),
             ("learned from", many(known.solves, "solve")),
         ]
-        for label, costs in (("with it", known.recent), ("without", known.alone)):
+        for label, costs in (
+            ("with it", known.calls_with_memory),
+            ("without", known.calls_without_memory),
+        ):
             if costs:
                 rows.append((f"calls a solve {label}", f"{fmean(costs):.4g} (last {len(costs)})"))
-        if known.looks:
-            rows.append(("metric", f"of {many(known.looks, 'solution')}"))
+        if known.hessians:
+            rows.append(("metric", f"of {many(known.hessians, 'solution')}"))
         if known.mean is not None:
             rows.append(("mean solution", vector_words(known.mean)))
         return Listing("Memory", rows)
@@ -79,24 +92,26 @@ class Memory(Displayed):
         """How many solves it has learned from."""
         return 0 if self.known is None else self.known.solves
 
-    def about(self, problem: Problem) -> Known:
+    def about(self, problem: Problem) -> MemoryState:
         """Return what is known for a problem; one of another size or kind is refused."""
         kind, n, known = problem.kind, problem.n, self.known
         if known is None:
-            return Known(kind, n)
+            return MemoryState(kind, n, options=self.options)
         if (kind, n) != (known.kind, known.n):
             raise InputError(
                 f"This memory is of {known.kind} problems with {known.n} variables, not of {kind} "
                 f"with {n}: use another one."
             )
-        return known
+        return replace(known, options=self.options)
 
     def method(self) -> Method:
         """Return what was learned as a method: L-BFGS in the metric, from the mean solution."""
         known = self.known
         if known is None or known.mean is None:
             raise InputError("This memory has learned nothing yet: solve something with it first.")
-        metric = known.metric if known.hessian is None else Metric.inverse_of(known.damped())
+        metric = (
+            known.metric if known.hessian is None else Metric.inverse_of(known.damped_hessian())
+        )
         return Method(
             schedule=None,
             family=known.kind.lower(),
@@ -106,7 +121,7 @@ class Memory(Displayed):
             metric=metric,
             start=known.mean,
             guard=Guard(fallback="lbfgs" if metric is None else "metric-lbfgs"),
-            provenance={"memory": {"solves": known.solves, "looks": known.looks}},
+            provenance={"memory": {"solves": known.solves, "looks": known.hessians}},
         )
 
     def save(self, path: str | Path) -> None:
@@ -153,9 +168,15 @@ class Memory(Displayed):
         return written
 
     @classmethod
-    def load(cls, path: str | Path) -> Memory:
-        """Read a file of a memory; every field is checked, nothing is executed."""
-        memory = cls()
-        memory.known = memory_file.read(path)
+    def load(cls, path: str | Path, options: MemoryOptions | None = None) -> Memory:
+        """Read a file of a memory; every field is checked, nothing is executed.
+
+        Args:
+            path: the file.
+            options: how it goes on learning; a file does not hold them.
+        """
+        memory = cls(options)
+        known = memory_file.read(path)
+        memory.known = None if known is None else replace(known, options=memory.options)
         memory._in_files[os.path.realpath(path)] = memory.known
         return memory

@@ -16,7 +16,7 @@ from ode2opt.errors import InputError
 from ode2opt.locking import FileLock
 from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.schema import read as read_fields
-from ode2opt.solvers.known import Known
+from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
@@ -28,7 +28,7 @@ ASYMMETRY = 1e-8  # of the largest entry of a Hessian: more is no rounding
 WAIT = 30.0  # seconds: others have the file for the time that it takes to read and write it
 
 
-def write(path: str | Path, known: Known | None) -> None:
+def write(path: str | Path, known: MemoryState | None) -> None:
     """Write what a memory knows; a crash or a full disk leaves what was there."""
     arrays: dict[str, np.ndarray] = {}
     header: _Empty | _Header = _Empty(VERSION, known is None)
@@ -37,12 +37,12 @@ def write(path: str | Path, known: Known | None) -> None:
         header = _Header(
             **vars(header),
             metric=save_metric(known.metric, arrays),
-            **{name: getattr(known, name) for name in _PLAIN},
+            **{name: getattr(known, field) for name, field in _FIELDS.items()},
         )
     save_tensors(path, MEMORY, arrays, asdict(header))
 
 
-def read(path: str | Path) -> Known | None:
+def read(path: str | Path) -> MemoryState | None:
     """Return what the memory in a file knows; None of an empty one."""
     arrays, about = load_tensors(path, MEMORY, VERSION, "memory")
     try:
@@ -56,8 +56,11 @@ def read(path: str | Path) -> Known | None:
 
 
 def update(
-    path: Path, mine: Known | None, bases: Mapping[str, Known | None], wait: float = WAIT
-) -> tuple[Path, Known | None]:
+    path: Path,
+    mine: MemoryState | None,
+    bases: Mapping[str, MemoryState | None],
+    wait: float = WAIT,
+) -> tuple[Path, MemoryState | None]:
     """Add to a file what was learned since it was read.
 
     Args:
@@ -90,7 +93,7 @@ def update(
     raise AssertionError("there is no end of places")
 
 
-def _places(path: Path, mine: Known | None) -> Iterator[Path]:
+def _places(path: Path, mine: MemoryState | None) -> Iterator[Path]:
     """Give the file, then names beside it for a memory of another kind."""
     yield path
     about = "empty" if mine is None else f"{mine.kind.lower()}-{mine.n}"
@@ -105,7 +108,7 @@ def _lock_of(path: Path, wait: float) -> FileLock:
     return FileLock(real.with_name(f".{real.name}.lock"), busy, wait)
 
 
-def _found(file: Path, mine: Known | None) -> tuple[bool, Known | None]:
+def _found(file: Path, mine: MemoryState | None) -> tuple[bool, MemoryState | None]:
     """Return whether a file may be written to by a memory, and what is in it."""
     if not file.exists():
         return True, None
@@ -117,7 +120,19 @@ def _found(file: Path, mine: Known | None) -> tuple[bool, Known | None]:
     return same, found
 
 
-_PLAIN = ("kind", "n", "tol", "solves", "recent", "alone", "surprises", "solved", "looks", "starts")
+_FIELDS = {
+    "kind": "kind",
+    "n": "n",
+    "tol": "tol",
+    "solves": "solves",
+    "recent": "calls_with_memory",
+    "alone": "calls_without_memory",
+    "surprises": "slow_in_a_row",
+    "solved": "solutions",
+    "looks": "hessians",
+    "starts": "mean_was_better",
+}
+"""The names in a file, which stay what they were, and those of a state."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +167,7 @@ class _Header(_Empty):
             as_positive(number, "one of its numbers")
 
 
-def _known(arrays: dict[str, np.ndarray], header: _Header) -> Known:
+def _known(arrays: dict[str, np.ndarray], header: _Header) -> MemoryState:
     n, parts = header.n, metric_names(header.metric)
     expect(arrays, lambda name: name in (*ARRAYS, *parts))
     shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
@@ -161,9 +176,9 @@ def _known(arrays: dict[str, np.ndarray], header: _Header) -> Known:
     if metric is not None and metric.n != n:
         raise InputError(f"its metric has {metric.n} variables, not {n}.")
     _check_whole(header, found, metric)
-    rest: dict[str, Any] = {name: getattr(header, name) for name in _PLAIN} | found
+    rest: dict[str, Any] = {to: getattr(header, name) for name, to in _FIELDS.items()} | found
     with np.errstate(all="ignore"):  # what overflows is refused
-        known = Known(metric=metric, **rest).with_inverse()
+        known = MemoryState(metric=metric, **rest).with_inverse()
     if known.inverse is not None and not np.all(np.isfinite(known.inverse)):
         raise InputError("its Hessian has no finite inverse.")
     return known

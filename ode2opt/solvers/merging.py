@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ode2opt.solvers.known import LOOKS, MEANS, RECENT, TRIES, Known
+from ode2opt.solvers.memory_state import MemoryState
 
 Entry = TypeVar("Entry")
 
 
-def merged(found: Known, mine: Known, base: Known | None) -> Known:
+def merged(found: MemoryState, mine: MemoryState, base: MemoryState | None) -> MemoryState:
     """Return what a file knows with what was learned here since ``base`` was read from it.
 
     The solves made here are added to those of the file as if they had come after them: counts add
-    up, means keep the weights that :mod:`ode2opt.solvers.recall` gives to new solutions and
+    up, means keep the weights that :mod:`ode2opt.solvers.memory_session` gives to new solutions and
     Hessians, lists of costs are continued. Where the solves here have made the memory forget what
     it knew (problems have changed), the rest of the file's knowledge is forgotten, too.
 
@@ -26,50 +26,63 @@ def merged(found: Known, mine: Known, base: Known | None) -> Known:
         mine: what is known here.
         base: what the file held when it was read; None where all of ``mine`` is new to it.
     """
-    base = base or Known(mine.kind, mine.n)
+    base = base or MemoryState(mine.kind, mine.n)
     solves = mine.solves - base.solves
     if solves == 0:
         return found
     if _equal(found, base):
         return mine
-    if mine.solved - base.solved != solves:  # forgotten on the way: see Recall
+    if mine.solutions - base.solutions != solves:  # forgotten on the way: see MemorySession
         return replace(mine, solves=found.solves + solves)
+    options = mine.options
     joined = replace(
         found,
         tol=mine.tol,
         solves=found.solves + solves,
-        recent=(*found.recent, *appended(base.recent, mine.recent))[-RECENT:],
-        alone=(*found.alone, *appended(base.alone, mine.alone))[-RECENT:],
-        starts=(*found.starts, *appended(base.starts, mine.starts))[-TRIES:],
-        surprises=mine.surprises,
-        solved=found.solved + solves,
+        calls_with_memory=_continued("calls_with_memory", found, mine, base, options.recent),
+        calls_without_memory=_continued("calls_without_memory", found, mine, base, options.recent),
+        mean_was_better=_continued("mean_was_better", found, mine, base, options.start_trials),
+        slow_in_a_row=mine.slow_in_a_row,
+        solutions=found.solutions + solves,
         mean=_mean(
-            (found.mean, found.solved), (mine.mean, solves), (base.mean, base.solved), MEANS
+            (found.mean, found.solutions),
+            (mine.mean, solves),
+            (base.mean, base.solutions),
+            options.mean_of,
         ),
+        options=options,
     )
     return _with_curvature(joined, mine, base)
 
 
-def _with_curvature(known: Known, mine: Known, base: Known) -> Known:
+def _continued(
+    name: str, found: MemoryState, mine: MemoryState, base: MemoryState, most: int
+) -> tuple[Any, ...]:
+    """Return a list of the file with what was added to it here, the last ``most`` entries."""
+    return (*getattr(found, name), *appended(getattr(base, name), getattr(mine, name)))[-most:]
+
+
+def _with_curvature(known: MemoryState, mine: MemoryState, base: MemoryState) -> MemoryState:
     """Return what is known with the Hessians, or the metric, that were found here."""
     if mine.metric is not base.metric:
-        return replace(known, metric=mine.metric, looks=mine.looks)
-    looks = mine.looks - base.looks
-    if mine.hessian is None or looks == 0:
+        return replace(known, metric=mine.metric, hessians=mine.hessians)
+    new = mine.hessians - base.hessians
+    if mine.hessian is None or new == 0:
         return known
     hessian, floor = (
         _mean(
-            (getattr(known, name), known.looks),
-            (getattr(mine, name), looks),
-            (getattr(base, name), base.looks),
-            LOOKS,
+            (getattr(known, name), known.hessians),
+            (getattr(mine, name), new),
+            (getattr(base, name), base.hessians),
+            mine.options.hessians_of,
         )
         for name in ("hessian", "floor")
     )
     assert floor is not None
     assert mine.floor is not None
     floor = np.maximum(floor, np.finfo(float).eps * mine.floor)  # what rounding may take away
-    return replace(known, hessian=hessian, floor=floor, looks=known.looks + looks).with_inverse()
+    joined = replace(known, hessian=hessian, floor=floor, hessians=known.hessians + new)
+    return joined.with_inverse()
 
 
 Mean = tuple[np.ndarray | None, int]
@@ -102,9 +115,13 @@ def appended(before: tuple[Entry, ...], after: tuple[Entry, ...]) -> tuple[Entry
     return after[kept:]
 
 
-def _equal(one: Known, other: Known) -> bool:
+def _equal(one: MemoryState, other: MemoryState) -> bool:
     """Whether two are the same: nobody has written in between."""
-    same = (one.solves, one.solved, one.looks) == (other.solves, other.solved, other.looks)
+    same = (one.solves, one.solutions, one.hessians) == (
+        other.solves,
+        other.solutions,
+        other.hessians,
+    )
     if one.mean is None or other.mean is None:
         return same and one.mean is other.mean
     return same and np.array_equal(one.mean, other.mean)

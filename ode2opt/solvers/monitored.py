@@ -11,7 +11,8 @@ from itertools import count
 import numpy as np
 
 from ode2opt.problems._arrays import Array
-from ode2opt.solvers.run import Here, Run
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session
 
 RHO = 1 / 16
 """The run begins with L' = RHO L. Powers of 2 up to 1 differ by one restart each; not tuned."""
@@ -19,7 +20,7 @@ FREE_MOVES = 2
 """So many moves may miss the inequality: the first ones go along the steepest directions."""
 
 
-def nag_monitored(run: Run, x: Array, L: float) -> None:
+def nag_monitored(session: Session, x: Array, L: float) -> None:
     """Nesterov's method at L' = rho L, which starts anew with 2 L' where its proof does not hold.
 
     With w_k = (k + 2)/2, n_k = k (k + 3)/4 and t_k = 1 + n_k/w_k, from z = y_0:
@@ -36,19 +37,19 @@ def nag_monitored(run: Run, x: Array, L: float) -> None:
     value and 2 L'.
 
     Args:
-        run: the run, which ends it by raising ``Stop``.
+        session: the solve, which ends it by raising ``Stop``.
         x: the start point.
         L: an estimate of the smoothness constant; it need not be one.
     """
-    best = run.begin(np.asarray(x).astype(np.float64))
+    best = session.begin(np.asarray(x).astype(np.float64))
     L *= RHO
     while True:
-        best = _until_violated(run, best, L)
+        best = _until_violated(session, best, L)
         L *= 2
-        run.hand_over("the function is not as smooth as the steps suppose", f"steps of 1/{L:.3g}")
+        session.hand_over(Outcome(Reason.NOT_SMOOTH), f"steps of 1/{L:.3g}")
 
 
-def _until_violated(run: Run, here: Here, L: float) -> Here:
+def _until_violated(session: Session, here: Evaluated, L: float) -> Evaluated:
     """Run from a point until the inequality is violated; returns the point with the least value."""
     best, z = here, here.x
     for k in count():
@@ -56,10 +57,10 @@ def _until_violated(run: Run, here: Here, L: float) -> Here:
         z = z - (k + 2) / 2 * step
         short = here.x - step
         t = 1 + (k + 1) * (k + 4) / (2 * (k + 3))
-        new = run.evaluate(short + (z - short) / t)
+        new = session.evaluate(short + (z - short) / t)
         if new.value < best.value:
             best = new
-        rounding = run.rounding * max(abs(here.value), abs(new.value))
+        rounding = session.rounding * max(abs(here.value), abs(new.value))
         if k >= FREE_MOVES and not violation(here, new, L) <= rounding:
             return best
         if not math.isfinite(new.value + new.norm):
@@ -68,7 +69,7 @@ def _until_violated(run: Run, here: Here, L: float) -> Here:
     raise AssertionError("a count has no end")
 
 
-def violation(here: Here, new: Here, L: float) -> float:
+def violation(here: Evaluated, new: Evaluated, L: float) -> float:
     """Return f_k + <g_k, y_{k-1} - y_k> + |g_k - g_{k-1}|^2/(2L) - f_{k-1}, which should be <= 0.
 
     Args:

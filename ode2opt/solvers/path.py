@@ -7,8 +7,6 @@ penalty before, so that no rows of another set reach a solution (docs/mathematic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +14,20 @@ import numpy as np
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers.auto import planned
-from ode2opt.solvers.by_class import ClassMetric
-from ode2opt.solvers.costs import Costs, plans
-from ode2opt.solvers.lbfgs import Product, lbfgs
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.plan import plan, subsample_sizes
 from ode2opt.solvers.result import Result
-from ode2opt.solvers.run import Here, Run
+from ode2opt.solvers.session import Session
 from ode2opt.solvers.solve import minimised
+from ode2opt.solvers.stages.classes import ClassPreconditioner
+from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.subsample import Subsamples
 from ode2opt.solvers.supervisor import supervise
-from ode2opt.solvers.watches import Stage
-from ode2opt.solvers.whitening import AFTER, Whitening, slower_than
+from ode2opt.solvers.watches import SwitchIfCheaper
 
+AFTER = 2.0  # calls with another preconditioner, about
 FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the matrix has
 
 
@@ -65,12 +66,12 @@ class SharedPreconditioners:
             tol: the gradient norm to reach.
             max_iter: at most this many iterations.
         """
-        run = Run(problem, tol=tol, max_iter=max_iter)
+        session = Session(problem, tol=tol, max_iter=max_iter)
         first = k == len(self.found)
         strategy = _Preconditioned(
-            run, self.paths if first else 0, None if first else self.found[k]
+            session, self.paths if first else 0, None if first else self.found[k]
         )
-        result = minimised(run, x0, strategy)
+        result = minimised(session, x0, strategy)
         if first:
             self._keep(problem, strategy.preconditioner)
         return result
@@ -78,7 +79,7 @@ class SharedPreconditioners:
     def _keep(self, problem: LinearModel, found: Product | None) -> None:
         """Keep a preconditioner where there is room for it, else the one before."""
         kept = self.found[-1] if self.found else None
-        size = problem.n**2 // (problem.width if isinstance(found, ClassMetric) else 1)
+        size = problem.n**2 // (problem.width if isinstance(found, ClassPreconditioner) else 1)
         if found is not None and self._kept + size <= max(FEW_NUMBERS, problem.entries()):
             self._kept, kept = self._kept + size, found
         self.found.append(kept)
@@ -87,36 +88,35 @@ class SharedPreconditioners:
 class _Preconditioned:
     """One solve: with a given preconditioner, or with one that it forms for ``solves`` of them."""
 
-    def __init__(self, run: Run, solves: int, preconditioner: Product | None) -> None:
-        self.run, self.solves, self.preconditioner = run, solves, preconditioner
-        self.costs = Costs(run.problem)
+    def __init__(self, session: Session, solves: int, preconditioner: Product | None) -> None:
+        self.session, self.solves, self.preconditioner = session, solves, preconditioner
+        self.costs = Costs(session.problem)
 
     def minimise(self, x: Array, given: bool) -> None:
         """Minimise; leaves by Stop."""
-        here = self.run.begin(np.asarray(x).astype(np.float64))
+        start = self.session.begin(np.asarray(x).astype(np.float64))
         if self.solves:
-            self.preconditioner = self._formed(here)
-        supervise(self.run, here, self._stages())
+            self.preconditioner = self._formed(start)
+        supervise(self.session, start, self._stages())
 
-    def _stages(self) -> Iterator[Stage]:
-        if self.preconditioner is not None:
-            watch = slower_than(self.costs.price(), AFTER)
-            yield Stage("metric-lbfgs", partial(self._lbfgs, self.preconditioner), watch)
-        yield from planned(self.run, warm=True)
+    def _stages(self) -> list[Stage]:
+        stages = plan(self.session.problem, self.costs, skip_subsample=True)
+        if self.preconditioner is None:
+            return stages
+        watch = SwitchIfCheaper.than(self.costs.hessian(), AFTER)
+        shared = PreconditionedLbfgs("L-BFGS in the metric of its path", self.preconditioner, watch)
+        return [shared, *stages]
 
-    def _lbfgs(self, preconditioner: Product, run: Run, here: Here) -> None:
-        run.tell("L-BFGS in the metric of its path")
-        lbfgs(run, here, preconditioner)
-
-    def _formed(self, here: Here) -> Product | None:
+    def _formed(self, start: Evaluated) -> Product | None:
         """Return a preconditioner that is worth its price to all solves that share it."""
-        run, problem = self.run, self.run.problem
+        session, problem = self.session, self.session.problem
         assert isinstance(problem, LinearModel)
         if problem.columns >= LARGEST_DENSE_HESSIAN:
             return None
         if problem.width > 1:
-            return ClassMetric(run, here.x, self.costs, self.solves)
+            return ClassPreconditioner(session, start.x, self.costs, self.solves)
         if problem.N <= problem.n:
             return None
-        _, single = plans(self.costs, problem, here.norm, run.tol, self.solves)
-        return Whitening(run, problem, self.costs).metric(single.rows, here.x)
+        affordable = self.costs.hessian() <= session.options.affordable_hessian * self.solves
+        rows = problem.N if affordable else [*subsample_sizes(problem), problem.N][0]
+        return Subsamples(session, problem).hessian(rows, start.x)

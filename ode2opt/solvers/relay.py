@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
 from ode2opt.problems._numbers import usable
 from ode2opt.problems.curvature import largest_curvature
-from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.run import Run, Watch
+from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.session import Session, Watch
 
 
 @dataclass(frozen=True)
@@ -34,27 +36,34 @@ class Relay:
         """Return what watches a schedule."""
         return self.reason
 
-    def reason(self, run: Run) -> str | None:
+    def reason(self, session: Session) -> Outcome | None:
         """Say whether to latch now."""
-        if run.norm > run.previous_norm and run.previous_norm < run.tol:
-            return "the gradient norm rose after the tolerance was reached"
+        if session.norm > session.previous_norm and session.previous_norm < session.tol:
+            return Outcome(Reason.ROSE)
         return None
 
-    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
-        """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
-        run.hand_over(reason, "relay")
-        run.watch = None
+    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
+        """Go on with the default coefficients from where EIGAC is; leaves by Stop.
+
+        Args:
+            session: the solve.
+            eigac: the iteration that ended.
+            outcome: how it ended.
+        """
+        session.hand_over(outcome, "relay")
+        session.watch = None
         k, old = eigac.done, eigac.schedule
         a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
         move = eigac.u - a * eigac.direction()
         curvature = 0.0
         for x in (eigac.x, eigac.x + move / d):
-            found, calls = largest_curvature(run.problem, x)
-            run.calls += calls
+            found, calls = largest_curvature(session.problem, x)
+            session.calls += calls
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
-        horizon = k + min(max(1, run.max_iter - k), LONGEST)
+        horizon = k + min(max(1, session.max_iter - k), LONGEST)
         schedule = self.coefficients.schedule(horizon, usable(curvature))
         # The next move e = u - a g stays what it would have been; the default needs no metric.
         eigac.u = move + float(schedule.a[k]) * eigac.g
         eigac.schedule, eigac.metric = schedule, None
-        eigac.go()
+        eigac.run()
+        raise AssertionError("a schedule without a watch ends the solve")

@@ -28,15 +28,16 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.bound import by_strong_convexity
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
-from ode2opt.solvers.eigac import Eigac
+from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import method_of
 from ode2opt.solvers.memory import Memory
+from ode2opt.solvers.memory_session import MemorySession
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.recall import Recall
+from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
-from ode2opt.solvers.run import Callback, HandOver, Run, Stop
+from ode2opt.solvers.session import Callback, Session, Stop
 from ode2opt.solvers.start_point import unfit_start
 from ode2opt.threads import is_small, one_blas_thread
 
@@ -61,6 +62,7 @@ def solve(
     stop_at_tol: bool = True,
     history: bool = False,
     callback: Callback | None = None,
+    options: AutoOptions | None = None,
 ) -> Result:
     """Minimise a smooth convex function until its gradient norm is at most ``tol``.
 
@@ -92,6 +94,7 @@ def solve(
         stop_at_tol: False goes on to ``max_iter``; ``Result.reached`` tells when ``tol`` was met.
         history: keep norms, calls and seconds of every iteration.
         callback: called with a ``Progress`` after every iteration; a true answer stops the solve.
+        options: how "auto" plans, an :class:`AutoOptions`; for that method only.
 
     Returns:
         A ``Result``. Its ``x`` is the best point seen, also after Ctrl-C or divergence.
@@ -111,11 +114,15 @@ def solve(
         raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
+    if options is not None and not isinstance(options, AutoOptions):
+        raise InputError(f"options must be AutoOptions, not {type(options).__name__}.")
+    if options is not None and method != "auto":
+        raise InputError(f"options are for the method 'auto' only, not for {shown(method)}.")
     chosen = method_of(method)
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
-    run = Run(
+    session = Session(
         task,
         tol=_tolerance(task, tol),
         max_iter=as_count(max_iter, "max_iter", least=0),
@@ -123,20 +130,23 @@ def solve(
         stop_at_tol=stop_at_tol,
         history=history,
         callback=callback,
+        options=options,
     )
     if memory is None:
-        return minimised(run, x0, chosen, policy)
-    recall = Recall(memory, run, first_only=policy is None, from_mean=start_from_memory)
+        return minimised(session, x0, chosen, policy)
+    with_memory = MemorySession(
+        memory, session, first_only=policy is None, from_mean=start_from_memory
+    )
     with np.errstate(over="ignore", invalid="ignore"), _blas_threads(task):
-        status = _minimise(run, x0, recall, policy)
+        status = _minimise(session, x0, with_memory, policy)
         with suppress(
             KeyboardInterrupt, WorkersLostError
         ):  # the solution is worth more than what can be learned
-            recall.learn()
-        return _result(run, status)
+            with_memory.learn()
+        return _result(session, status)
 
 
-class Way(Protocol):
+class Strategy(Protocol):
     """A way of its own to minimise, as a memory has."""
 
     def minimise(self, x: Array, given: bool) -> None:
@@ -144,14 +154,14 @@ class Way(Protocol):
 
 
 def minimised(
-    run: Run,
+    session: Session,
     x0: Array | Start | None,
-    method: BuiltIn | Schedule | Method | Way,
+    method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy = GUARD,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
-    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(run.problem):
-        return _result(run, _minimise(run, x0, method, policy))
+    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(session.problem):
+        return _result(session, _minimise(session, x0, method, policy))
 
 
 def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
@@ -167,112 +177,114 @@ def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
 
 
 def _minimise(
-    run: Run,
+    session: Session,
     x0: Array | Start | None,
-    method: BuiltIn | Schedule | Method | Way,
+    method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy,
 ) -> Status:
     """Run the method until it stops, and say why it did."""
-    start = _first_point(run, method) if x0 is None else x0
+    start = _first_point(session, method) if x0 is None else x0
     x = copy(start.x0 if isinstance(start, Start) else start)
     try:
         if isinstance(method, Schedule):
-            run.tell(f"EIGAC with a given schedule of {len(method)} iterations")
-            follow(Eigac(run, method, x), policy)
+            session.log(f"EIGAC with a given schedule of {len(method)} iterations")
+            follow(EigacIteration(session, method, x), policy)
         elif isinstance(method, Method):
-            _follow_learned(run, x, method, policy)
+            _follow_learned(session, x, method, policy)
         elif isinstance(method, BuiltIn):
-            L = _step_constant(run, start) if method.needs_scale else math.nan
-            method.minimise(run, x, L, policy)
+            L = _step_constant(session, start) if method.needs_scale else math.nan
+            method.minimise(session, x, L, policy)
         else:
             method.minimise(x, given=x0 is not None)
     except Stop as stop:
         return stop.status
     except WorkersLostError:
-        if run.best_x is None:
+        if session.best_x is None:
             raise
         return Status.WORKERS_LOST
     except KeyboardInterrupt:
-        if run.best_x is None:  # still in the set-up: the start is the best point so far
-            with suppress(Stop, HandOver):
-                run.at(x)
+        if session.best_x is None:  # still in the set-up: the start is the best point so far
+            with suppress(Stop):
+                session.at(x)
         return Status.INTERRUPTED
     raise AssertionError("a method returned without a status")
 
 
-def _follow_learned(run: Run, x: Array, method: Method, policy: Policy) -> None:
+def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) -> None:
     """Run EIGAC as a learned method has it: its schedule, scale and metric; leaves by Stop."""
-    metric = None if method.metric is None else method.metric.on(run.problem)
+    metric = None if method.metric is None else method.metric.on(session.problem)
     if method.schedule is None:
         guard = policy or method.guard
         assert isinstance(guard, Guard)
-        in_stages(run, x, guard.stages(metric, method.family_scale or 1.0), policy)
+        in_stages(session, x, guard.stages(session, metric, method.family_scale or 1.0), policy)
         return
-    run.tell(method.words)
+    session.log(method.words)
     if method.scale == "product":
 
         def scale_at(g: Array) -> float:
-            run.charge(1)
-            return method.curvature(run.problem, x, g, metric)
+            session.charge(1)
+            return method.curvature(session.problem, x, g, metric)
 
-        follow(Eigac(run, method.schedule, x, metric, scale_at), policy)
+        follow(EigacIteration(session, method.schedule, x, metric, scale_at), policy)
     else:
-        scale, calls = method.scale_and_calls(run.problem, x)
-        run.charge(calls)
-        eigac = Eigac(run, method.schedule, x, metric)
+        scale, calls = method.scale_and_calls(session.problem, x)
+        session.charge(calls)
+        eigac = EigacIteration(session, method.schedule, x, metric)
         eigac.divide_by(scale)
         follow(eigac, policy)
 
 
-def _first_point(run: Run, method: BuiltIn | Schedule | Method | Way) -> Array:
+def _first_point(session: Session, method: BuiltIn | Schedule | Method | Strategy) -> Array:
     """Return the learned start where the method has one, else 0."""
-    problem = run.problem
+    problem = session.problem
     if isinstance(method, Method) and method.start is not None:
         return as_vector(method.start, _like(problem), "the learned start", problem.n)
     return problem.xp.zeros(problem.n, dtype=problem.dtype)
 
 
-def _step_constant(run: Run, start: Array | Start) -> float:
+def _step_constant(session: Session, start: Array | Start) -> float:
     """Return L, with its price on the run's account."""
     if isinstance(start, Start):
-        run.charge(start.scale.oracle_calls, start.scale.seconds)
+        session.charge(start.scale.oracle_calls, start.scale.seconds)
         return start.L
-    scale = run.problem.scale(start)
-    run.charge(scale.oracle_calls)
+    scale = session.problem.scale(start)
+    session.charge(scale.oracle_calls)
     return scale.L
 
 
-def _result(run: Run, status: Status) -> Result:
-    if run.best_x is None:
-        raise unfit_start(run.problem, run.unfit, "gradient", "not finite")
-    value = _best_value(run)
+def _result(session: Session, status: Status) -> Result:
+    if session.best_x is None:
+        raise unfit_start(session.problem, session.unfit, "gradient", "not finite")
+    value = _best_value(session)
     known = None
-    if run.concave is None:
-        known = by_strong_convexity(run.problem, run.best_x, run.best_norm, value, run.rounding)
+    if session.concave is None:
+        known = by_strong_convexity(
+            session.problem, session.best_x, session.best_norm, value, session.rounding
+        )
     return Result(
-        x=run.best_x,
+        x=session.best_x,
         fun=value,
-        grad_norm=run.best_norm,
+        grad_norm=session.best_norm,
         status=status,
-        iterations=run.k,
-        oracle_calls=run.calls,
-        seconds=run.seconds,
-        method=", then ".join(run.words) or AT_ONCE[run.reached is not None],
-        handovers=tuple(run.handovers),
-        history=run.history,
-        reached=run.reached,
-        concave=run.concave,
-        tol=run.tol,
-        bound=known or run.bound,
+        iterations=session.k,
+        oracle_calls=session.calls,
+        seconds=session.seconds,
+        method=", then ".join(session.description) or AT_ONCE[session.reached is not None],
+        handovers=tuple(session.handovers),
+        history=session.history,
+        reached=session.reached,
+        concave=session.concave,
+        tol=session.tol,
+        bound=known or session.bound,
     )
 
 
-def _best_value(run: Run) -> float:
+def _best_value(session: Session) -> float:
     """Return f at the best point; no number where nobody is left to tell it."""
-    if run.best_value is not None:
-        return run.best_value
+    if session.best_value is not None:
+        return session.best_value
     try:
-        return run.value(run.best_x)
+        return session.value(session.best_x)
     except WorkersLostError:
         return math.nan
 

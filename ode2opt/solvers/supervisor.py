@@ -1,117 +1,107 @@
 """One supervisor for every solve: stages follow each other, and the last ones need no trust.
 
-A stage goes on until the solve is over (Stop) or it gives up (HandOver): because its watch saw
-something, or because it found no step. The next stage starts where the last one was lowest. After
-all of them come rounds of turns: Nesterov's method with backtracking, which converges for every
-convex function with a locally Lipschitz gradient, Newton's method, and L-BFGS, each with twice as
-many calls from round to round (docs/mathematics.md, section 11).
+A stage returns an outcome when its watch ends it or when it finds no step; the solve itself is
+over where the session raises Stop. The next stage starts at the lowest point so far. After all of
+them come rounds of turns: Nesterov's method with backtracking, which converges for every convex
+function with a locally Lipschitz gradient, Newton's method, and L-BFGS, each with twice as many
+calls from round to round (docs/mathematics.md, section 11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Sequence
 from typing import NoReturn
 
-from ode2opt.solvers.fallback import nesterov_backtracking
-from ode2opt.solvers.lbfgs import NO_DECREASE, Corrections, lbfgs
-from ode2opt.solvers.newton import newton
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.run import PROGRESS, Exhausted, HandOver, Here, Run, Stop
-from ode2opt.solvers.watches import Stage, Stuck, Turn
+from ode2opt.solvers.session import PROGRESS, Session, Stop
+from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.nesterov import Nesterov
+from ode2opt.solvers.stages.newton import Newton
+from ode2opt.solvers.stages.stage import PATIENCE, Stage
+from ode2opt.solvers.watches import not_stuck, turn
 
-PATIENCE = 300  # evaluations without progress that a stage without a watch of its own may make
 FIRST_TURN = 150  # calls of a method's turn in the first round
 
 
-def plain(run: Run, here: Here, memory: Corrections | None = None) -> None:
-    """L-BFGS in no metric, with the corrections of an earlier run to ``here``, if any."""
-    run.tell("L-BFGS")
-    lbfgs(run, here, memory=memory)
+def supervise(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
+    """Run stages one after the other, then turns of the methods that need no trust.
 
+    Args:
+        session: the solve.
+        start: the evaluated start point.
+        stages: the plan.
 
-def last(run: Run, here: Here) -> None:
-    """Nesterov's method with backtracking."""
-    run.tell("Nesterov's method with backtracking")
-    nesterov_backtracking(run, here)
-
-
-PLAIN, LAST = Stage("lbfgs", plain), Stage("nesterov", last)
-
-
-def supervise(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
-    """Run the stages from an evaluated point; leaves by Stop."""
-    rounds = Rounds(run, here)
-    following = chain(stages, rounds)
-    stage = next(following)
+    Raises:
+        Stop: the solve is over.
+    """
+    relay = Supervisor(session, start)
+    for stage in stages:
+        relay.run(stage)
+    budget = FIRST_TURN
     while True:
-        run.watch, run.accept_non_finite = stage.watch or Stuck(PATIENCE), True
-        rounds.anew &= not (stage is PLAIN and here is rounds.start)
-        try:
-            stage.go(run, here)
-        except HandOver as end:
-            rounds.moved |= not isinstance(end, Exhausted)
-            if end.here is not None and not end.here.value > here.value:
-                here = end.here
-            stage = next(following)
-            run.hand_over(end.reason, stage.name)
+        relay.round_of_turns(budget)
+        budget *= 2
 
 
-class Resumed:
-    """A method whose turns go on where its last one ended."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.here: Here | None = None
-
-    def __call__(self, run: Run, here: Here) -> None:
-        """Go on from there, or begin at ``here``."""
-        try:
-            self.stage.go(run, self.here or here)
-        except HandOver as end:
-            self.here = end.here or self.here
-            raise
-
-
-class Rounds:
-    """The stages after all others: each method has a turn, and turns get longer.
-
-    A round in which no method finds a step that helps ends the solve.
+class Supervisor:
+    """Who runs, from where, and how the last stage ended.
 
     Attributes:
-        moved: whether a method of this round could have gone on.
-        anew: whether L-BFGS has not yet begun at the start: stages before may have led into a
-            corner that it would not have come to.
+        start: where the solve began.
+        point: the lowest evaluated point that a stage has ended at.
+        last: how the last stage ended; None before the first.
+        plain_from_start: whether plain L-BFGS has begun at the start. The stages before may have
+            led into a corner that it would not have come to.
     """
 
-    def __init__(self, run: Run, start: Here) -> None:
-        self.run, self.start = run, start
-        self.moved, self.anew = False, True
+    def __init__(self, session: Session, start: Evaluated) -> None:
+        self.session, self.start, self.point = session, start, start
+        self.last: Outcome | None = None
+        self.plain_from_start = False
+        self._nesterov_at: Evaluated | None = None
 
-    def __iter__(self) -> Iterator[Stage]:
-        run, last, budget = self.run, Resumed(LAST), FIRST_TURN
-        while True:
-            began, self.moved = run.best_norm, False
-            yield Stage(LAST.name, last, Turn(budget))
-            if run.problem.has_hvp:
-                yield Stage("newton", newton, Turn(budget))
-            if self.moved and self.anew:
-                yield Stage(PLAIN.name, self._from_start, Turn(2 * budget))
-            yield Stage(PLAIN.name, plain, Turn(budget))
-            if not (self.moved or run.best_norm < PROGRESS * began):
-                raise Stop(Status.STALLED)
-            budget *= 2
+    def run(self, stage: Stage, begin: Evaluated | None = None) -> Outcome:
+        """Run a stage from the lowest point, or from ``begin``, and keep its point if lower."""
+        session = self.session
+        if self.last is not None:
+            session.hand_over(self.last, stage.name)
+        session.watch, session.accept_non_finite = stage.watch or not_stuck(PATIENCE), True
+        if begin is None and self.point is self.start:
+            self.plain_from_start |= isinstance(stage, Lbfgs)
+        self.last = outcome = stage.run(session, begin or self.point)
+        if outcome.point is not None and not outcome.point.value > self.point.value:
+            self.point = outcome.point
+        return outcome
 
-    def _from_start(self, run: Run, here: Here) -> None:
-        plain(run, self.start)
+    def round_of_turns(self, calls: float) -> None:
+        """Give each method a turn; a round in which none finds a step that helps ends the solve.
+
+        Nesterov's method goes on where its last turn ended.
+        """
+        session, norm = self.session, self.session.best_norm
+        outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
+        self._nesterov_at = outcomes[0].point
+        if session.problem.has_hvp:
+            outcomes.append(self.run(Newton(turn(calls))))
+        if not self.plain_from_start and not all(one.exhausted for one in outcomes):
+            outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))
+        outcomes.append(self.run(Lbfgs(turn(calls))))
+        if all(one.exhausted for one in outcomes) and session.best_norm >= PROGRESS * norm:
+            raise Stop(Status.STALLED)
 
 
-def first_alone(run: Run, here: Here, stages: Iterable[Stage]) -> NoReturn:
-    """Run the first stage only, unwatched; leaves by Stop, also where the stage gives up."""
-    run.watch, run.accept_non_finite = None, True
-    try:
-        next(iter(stages)).go(run, here)
-    except HandOver as end:
-        no_step = end.reason == NO_DECREASE
-        raise Stop(Status.LINE_SEARCH if no_step else Status.GAVE_UP) from None
-    raise AssertionError("a stage returned without a status")
+def first_alone(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
+    """Run the first stage only, unwatched; where it gives up the solve is over.
+
+    Args:
+        session: the solve.
+        start: the evaluated start point.
+        stages: the plan.
+
+    Raises:
+        Stop: the solve is over.
+    """
+    session.watch, session.accept_non_finite = None, True
+    outcome = stages[0].run(session, start)
+    raise Stop(Status.LINE_SEARCH if outcome.reason is Reason.NO_STEP else Status.GAVE_UP)

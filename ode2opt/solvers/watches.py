@@ -1,26 +1,21 @@
-"""Stages of a solve and who watches them: a watch says when another method should go on."""
+"""When a stage should end because going on costs more than letting another method go on.
+
+All costs are in oracle calls. What is left of a solve is estimated from the gradient norms of the
+stage itself: the rate at which they fell in the later half of it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from ode2opt.solvers.run import PROGRESS, Here, Run, Watch
+from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.session import Session
 
-NEAR = 0.5  # of the evaluations made: a stage that needs no more to arrive goes on
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A method by its name in a handover, how it goes on from a point, and what watches it."""
-
-    name: str
-    go: Callable[[Run, Here], None]
-    watch: Watch | None = None
+SOONEST = 3  # calls of a preconditioned stage before it is judged
 
 
-class Falling:
+class RateEstimate:
     """The lowest gradient norms of a stage, and what is left at the rate of its later half."""
 
     def __init__(self) -> None:
@@ -32,13 +27,19 @@ class Falling:
 
     @property
     def began(self) -> float:
-        """The time of the first norm."""
+        """The calls made before the first norm."""
         return self._at[0]
 
-    def left(self, at: float, norm: float, tol: float) -> float:
-        """Take note of a norm ``at`` a time; return the time from there to the tolerance."""
+    def left(self, calls: float, norm: float, tol: float) -> float:
+        """Return how many more calls it takes to reach the tolerance.
+
+        Args:
+            calls: oracle calls made so far.
+            norm: the gradient norm now.
+            tol: the gradient norm to reach.
+        """
         before = self._lowest[-1] if self._lowest else math.inf
-        self._at.append(at)
+        self._at.append(calls)
         self._lowest.append(norm if norm < before else before)
         half, now = len(self._at) // 2, self._lowest[-1]
         if not now > tol:
@@ -49,79 +50,69 @@ class Falling:
         return math.log(now / tol) / rate
 
 
-class Pace:
-    """Watches one stage: will the solve, at the rate of late, have arrived by ``most`` calls?"""
+class SwitchIfCheaper:
+    """Ends a stage when what is left costs more than the price of another method.
 
-    def __init__(self, most: float, soonest: int) -> None:
-        self.most, self.soonest = most, soonest
-        self._falling = Falling()
-
-    def __call__(self, run: Run) -> str | None:
-        if run.reached is not None:
-            return None
-        left = self._falling.left(run.calls, run.norm, run.tol)
-        if len(self._falling) > self.soonest and run.calls + left > self.most:
-            return "the tolerance is too far away at this pace"
-        return None
-
-
-class Slow:
-    """Watches one stage: is what is left dearer than ``price`` evaluations in another metric?
-
-    ``left`` is how many evaluations it would still take; with a ``rival`` that would have taken so
-    many from the beginning, the stage has ``lost`` when it has made as many and is not near.
+    Args:
+        price: the price in calls, or a function of the calls that the stage has made.
+        soonest: calls of the stage before it is judged.
+        steps: steps of the stage before it is judged.
+        reason: what the outcome says.
     """
 
-    def __init__(self, price: float, soonest: int, rival: float = math.inf) -> None:
-        self.price, self.soonest = price, max(2, soonest)  # a rate takes two steps
-        self.rival, self.left, self.lost = rival, math.inf, False
-        self._falling = Falling()
+    def __init__(
+        self,
+        price: float | Callable[[float], float],
+        soonest: float = 0,
+        steps: int = 2,
+        reason: Reason = Reason.CHEAPER,
+    ) -> None:
+        self.price = price
+        self.soonest, self.steps, self.reason = max(2, soonest), max(2, steps), reason  # for a rate
+        self._rate = RateEstimate()
 
-    def __call__(self, run: Run) -> str | None:
-        self.left = self._falling.left(run.k, run.norm, run.tol)
-        made = run.k - self._falling.began  # a step may take several
-        if made > self.rival and self.left > NEAR * made:
-            self.lost = True
-            return "L-BFGS without a metric would be done by now"
-        if made >= self.soonest and self.left > self.price:
-            return "another metric costs less than what is left"
-        return None
+    @classmethod
+    def than(cls, price: float, after: float = 0.0) -> SwitchIfCheaper:
+        """Return a watch for a preconditioned stage beside another preconditioner.
 
+        Args:
+            price: calls that the other one costs.
+            after: calls that a solve with it takes, about.
+        """
+        return cls(price + after, max(SOONEST, math.ceil(price / 2)))
 
-class Stuck:
-    """Watches one stage: has its gradient norm not fallen by a tenth for most of its evaluations?
-
-    That is so after at least ``patience`` evaluations without such a fall, and as many as it took
-    to come there.
-    """
-
-    def __init__(self, patience: int) -> None:
-        self.patience = patience
-        self._norm, self._began, self._progress = math.inf, -1, 0
-
-    def __call__(self, run: Run) -> str | None:
-        if self._began < 0:
-            self._began = run.k
-        if run.norm < PROGRESS * self._norm:
-            self._norm, self._progress = run.norm, run.k
-        without = run.k - self._progress
-        if run.reached is None and without > max(self.patience, self._progress - self._began):
-            return f"no progress for {without} evaluations"
-        return None
-
-
-class Turn:
-    """Watches one stage: after ``budget`` calls, will it need more to arrive than it has made?"""
-
-    def __init__(self, budget: float) -> None:
-        self.budget = budget
-        self._falling = Falling()
-
-    def __call__(self, run: Run) -> str | None:
-        if run.reached is not None:
+    def __call__(self, session: Session) -> Outcome | None:
+        if session.reached is not None:
             return None
-        left = self._falling.left(run.calls, run.norm, run.tol)
-        made = run.calls - self._falling.began
-        if made > self.budget and left > made:
-            return "the others have a turn"
+        left = self._rate.left(session.calls, session.norm, session.tol)
+        made = session.calls - self._rate.began
+        if len(self._rate) < self.steps or made < self.soonest:
+            return None
+        price = self.price(made) if callable(self.price) else self.price
+        if left > price:
+            return Outcome(self.reason, number=made)
         return None
+
+
+def within(calls: float, steps: int) -> SwitchIfCheaper:
+    """Return a watch for a stage that must promise to arrive within so many calls of its own.
+
+    Args:
+        calls: its budget.
+        steps: after how many steps it is judged.
+    """
+    return SwitchIfCheaper(lambda made: calls - made, steps=steps, reason=Reason.FAR)
+
+
+def turn(calls: float) -> SwitchIfCheaper:
+    """Return a watch for one turn: after so many calls more must not be left than were made."""
+    return SwitchIfCheaper(lambda made: made, calls, reason=Reason.TURN)
+
+
+def not_stuck(calls: float) -> SwitchIfCheaper:
+    """Return a watch for a stage that nothing competes with: it must come nearer at all.
+
+    Args:
+        calls: how many it may make before it is judged.
+    """
+    return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Reason.STUCK)

@@ -10,8 +10,8 @@ import ode2opt
 from ode2opt import Guard, Huber, Lpp, Method, Schedule
 from ode2opt.integrations.jax import double, solve, to_jax
 from ode2opt.integrations.jax_fallback import lower, nesterov
-from ode2opt.solvers import fallback
-from ode2opt.solvers.run import Run, Stop
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages import nesterov as fallback
 
 TRIALS = 60
 START = np.linspace(-2, 3, 7)
@@ -31,7 +31,7 @@ def without_repeats(points):
 def points_of_numpy(problem, monkeypatch):
     """Where the steps of the NumPy fallback begin; whether a restart went back to one of them."""
     begun, reached, restarts = [], [], []
-    step, until = fallback._step, fallback._until_restart
+    step, until = fallback._step, fallback.until_restart
 
     def noted_step(run, x, *rest):
         begun.append(x.x)
@@ -44,10 +44,10 @@ def points_of_numpy(problem, monkeypatch):
         return until(run, x, L)
 
     monkeypatch.setattr(fallback, "_step", noted_step)
-    monkeypatch.setattr(fallback, "_until_restart", noted_restart)
-    run = Run(problem, tol=1e-13, max_iter=2 * TRIALS)
+    monkeypatch.setattr(fallback, "until_restart", noted_restart)
+    run = Session(problem, tol=1e-13, max_iter=2 * TRIALS)
     with pytest.raises(Stop):
-        fallback.nesterov_backtracking(run, run.begin(START))
+        fallback.Nesterov().run(run, run.begin(START))
     return without_repeats(begun), any(restarts)
 
 

@@ -61,8 +61,8 @@ def test_the_metric_is_the_memorys_and_nothing_is_solved_for_it(memory, monkeypa
     monkeypatch.setattr("ode2opt.learning.sequence.restarts.SolvedBeforehand", refused)
     method = learn(family(), memory=memory, **OPTIONS)
     assert method.instant
-    assert memory.known.looks
-    expected = np.linalg.inv(memory.known.damped())
+    assert memory.known.hessians
+    expected = np.linalg.inv(memory.known.damped_hessian())
     np.testing.assert_allclose(square(method.metric), expected, rtol=1e-8)
 
 
@@ -102,7 +102,7 @@ def test_a_table_is_learned_in_that_metric(memory):
     method = run.run(lambda step: "restart" not in step.line)
     assert run.position.done == 2
     assert len(set(method.schedule.a)) > 2  # it has learned: no longer one step for all
-    M, expected = square(method.metric), np.linalg.inv(memory.known.damped())
+    M, expected = square(method.metric), np.linalg.inv(memory.known.damped_hessian())
     np.testing.assert_allclose(M / M[0, 0], expected / expected[0, 0], rtol=1e-6)
     step = method.schedule.a[0] / method.family_scale * M[0, 0] / expected[0, 0]
     assert 0.2 < step < 2  # of Newton's
@@ -182,7 +182,7 @@ def test_train_takes_a_memory(run_cli, tmp_path):
     assert json.loads(out)["horizon"] == 0
     method = Method.load(folder / "method.safetensors")
     np.testing.assert_allclose(
-        square(method.metric), np.linalg.inv(memory.known.damped()), rtol=1e-6, atol=1e-6
+        square(method.metric), np.linalg.inv(memory.known.damped_hessian()), rtol=1e-6, atol=1e-6
     )
     Memory().save(file)
     code, _, err = run_cli(*command, "--out", tmp_path / "other")

@@ -23,7 +23,6 @@ from ode2opt import (
     solve,
 )
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers import whitening
 
 SHAPES = [(300, 8), (2000, 60), (8000, 100), (60, 90)]  # each is solved in another way
 LIBRARIES = {
@@ -345,17 +344,6 @@ def test_the_solution_of_a_sample_may_have_no_value_on_other_rows():
     result = solve(problem, tol=1e-2, max_iter=50)
     assert np.isfinite(result.fun)
     assert result.fun <= problem.value(np.zeros(50, np.float32))
-
-
-def test_where_metrics_do_not_help_lbfgs_goes_on_where_it_was(real_data, monkeypatch):
-    """Samples of w3a are separable but for empty rows: solutions go far out, curvature fades."""
-    monkeypatch.setattr(whitening, "CLEARLY", 1.0)  # so that a metric is tried at all
-    family = Family.from_dataset("logistic", "w3a", split="shuffled")
-    for problem in [family.sample([7, i]) for i in (31, 51)]:
-        result, plain = (solve(problem, method=m, tol=1e-6) for m in ("auto", "lbfgs"))
-        assert result.success
-        assert [handover.to for handover in result.handovers][-1] == "lbfgs"
-        assert result.oracle_calls <= 3 * plain.oracle_calls
 
 
 def test_a_metric_must_be_clearly_cheaper_than_what_is_left(real_data):

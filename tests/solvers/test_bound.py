@@ -22,7 +22,7 @@ from ode2opt.problems import ScaledHuber
 from ode2opt.problems.parts import Parts
 from ode2opt.solvers.bound import Bound, by_strong_convexity, rounded_up
 from ode2opt.solvers.classics import gradient_descent
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.session import Session
 from ode2opt.solvers.solve import minimised
 
 KINDS = [Logistic, LeastSquares, Huber, SquaredHinge, Softmax, Poisson, Lpp]
@@ -237,5 +237,5 @@ def test_a_method_may_report_its_own():
             gradient_descent(run, x, 10.0)
 
     for l2, due in ((0.0, "a certificate"), (0.1, "strong convexity")):
-        run = Run(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
+        run = Session(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
         assert minimised(run, None, Proving()).bound.source == due

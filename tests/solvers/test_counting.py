@@ -174,7 +174,7 @@ def test_a_solve_with_a_memory_counts_what_it_asks_for_and_what_it_learns(name):
         problem = counting(whole.subset(index))
         assert assert_counted(problem, memory=memory, tol=1e-7).success
     assert memory.solves == 5
-    assert memory.known.looks or not name.endswith("all rows")
+    assert memory.known.hessians or not name.endswith("all rows")
 
 
 def test_a_memory_counts_for_every_kind_of_problem(problem):

@@ -15,10 +15,12 @@ from ode2opt import (
     Status,
     solve,
 )
-from ode2opt.solvers import METHODS, active
-from ode2opt.solvers.auto import planned
+from ode2opt.solvers import METHODS
 from ode2opt.solvers.built_in import runs_a_table
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.plan import plan
+from ode2opt.solvers.session import Session
+from ode2opt.solvers.stages import active_rows
 
 WITHOUT_TABLE = [name for name, method in METHODS.items() if not runs_a_table(method)]
 TABLE = Schedule.heavy_ball(1.0, 0.9, K=50)
@@ -59,11 +61,11 @@ def test_without_a_handover_auto_stops_where_its_first_stage_gives_up(memory):
 def test_without_a_handover_auto_runs_the_first_stage_of_its_plan(memory):
     problem = logistic()
     options = {"memory": Memory()} if memory else {}
-    run = Run(problem, tol=1e-9, max_iter=10**4)
+    run = Session(problem, tol=1e-9, max_iter=10**4)
     here = run.begin(np.zeros(problem.n))
-    first = next(iter(planned(run, frugal=memory)))
+    first = plan(problem, Costs(problem, count_calls=memory))[0]
     with pytest.raises(Exception, match="The gradient norm reached") as stop:
-        first.go(run, here)
+        first.run(run, here)
     assert stop.value.status is Status.CONVERGED
     alone = solve(problem, tol=1e-9, handover="none", **options)
     assert alone.success
@@ -76,7 +78,7 @@ def test_a_stage_that_gives_up_for_another_reason_says_so(monkeypatch):
     A = rng.standard_normal((400, 5))
     scores = A @ rng.standard_normal(5) + rng.standard_normal(400)
     problem = SquaredHinge(A, (scores > 0).astype(float))
-    monkeypatch.setattr(active, "MOST_STEPS", 1)
+    monkeypatch.setattr(active_rows, "MOST_STEPS", 1)
     alone = solve(problem, tol=1e-12, handover="none")
     assert alone.status is Status.GAVE_UP
     assert alone.handovers == ()

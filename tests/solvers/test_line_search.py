@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from ode2opt.solvers.line_search import Trial, search
+from ode2opt.solvers.stages.line_search import Trial, search
 
 ROUNDING = 2e-15
 seeds = st.integers(0, 2**32 - 1)

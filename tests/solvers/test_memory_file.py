@@ -11,9 +11,10 @@ import pytest
 
 from ode2opt import InputError, Logistic, Memory, Ode2OptError, solve
 from ode2opt.locking import FileLock
-from ode2opt.solvers.known import LOOKS, MEANS, Known
+from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import appended, merged
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.options import MemoryOptions
 
 N, ROWS = 6, 200
 
@@ -64,7 +65,7 @@ def test_processes_at_once_lose_no_solve(tmp_path):
         assert (child.returncode, err) == (0, "")
         solutions += json.loads(out)
     memory = Memory.load(file)
-    assert memory.solves == memory.known.solved == len(solutions) == 2 * count
+    assert memory.solves == memory.known.solutions == len(solutions) == 2 * count
     np.testing.assert_allclose(memory.known.mean, np.mean(solutions, axis=0), rtol=1e-9, atol=1e-12)
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
@@ -166,17 +167,26 @@ def test_links_have_one_lock(tmp_path):
     assert link.is_symlink()
 
 
+OPTIONS = MemoryOptions()
+
+
+def counts(one):
+    return one.solves, one.solutions, one.hessians
+
+
 def known(values, looks=()):
     """What a memory knows after solutions and Hessians that are multiples of one."""
     mean = H = None
     for k, value in enumerate(values):
-        mean = np.full(2, value) if mean is None else mean + (value - mean) / min(k + 1, MEANS)
+        weight = 1 / min(k + 1, OPTIONS.mean_of)
+        mean = np.full(2, value) if mean is None else mean + weight * (value - mean)
     for k, value in enumerate(looks):
-        H = value * np.eye(2) if H is None else H + (value * np.eye(2) - H) / min(k + 1, LOOKS)
+        weight = 1 / min(k + 1, OPTIONS.hessians_of)
+        H = value * np.eye(2) if H is None else H + weight * (value * np.eye(2) - H)
     floor = None if H is None else H.diagonal().copy()
-    return Known(
-        "Logistic", 2, solves=len(values), solved=len(values), mean=mean, looks=len(looks),
-        hessian=H, floor=floor, alone=tuple(map(float, values))[-8:],
+    return MemoryState(
+        "Logistic", 2, solves=len(values), solutions=len(values), mean=mean, hessians=len(looks),
+        hessian=H, floor=floor, calls_without_memory=tuple(map(float, values))[-8:],
     ).with_inverse()  # fmt: skip
 
 
@@ -191,8 +201,8 @@ def test_the_merged_is_what_one_after_the_other_would_have_learned(before, other
     mine = known([*first, *ours], [*first[:3], *ours[:2]])
     due = known([*first, *theirs, *ours], [*first[:3], *theirs[:4], *ours[:2]])
     one = merged(found, mine, base if before else None)
-    assert (one.solves, one.solved, one.looks) == (due.solves, due.solved, due.looks)
-    assert one.alone == due.alone
+    assert counts(one) == counts(due)
+    assert one.calls_without_memory == due.calls_without_memory
     for name in ("mean", "hessian", "floor", "inverse"):
         np.testing.assert_allclose(getattr(one, name), getattr(due, name), rtol=1e-12)
 
@@ -201,14 +211,14 @@ def test_what_was_forgotten_here_is_forgotten_in_the_file():
     base, found = known([1.0, 1.0], [1.0]), known([1.0, 1.0, 2.0], [1.0])
     mine = replace(known([9.0, 9.0]), solves=5)  # two after a change, of three new solves
     one = merged(found, mine, base)
-    assert (one.solves, one.solved, one.looks) == (6, 2, 0)
+    assert counts(one) == (6, 2, 0)
     np.testing.assert_array_equal(one.mean, [9.0, 9.0])
 
 
 def test_the_newest_metric_is_kept():
     metrics = [Metric("diagonal", np.full(2, value)) for value in (1.0, 2.0, 3.0)]
     base, found, mine = (
-        replace(known([1.0] * k), metric=metric, looks=1)
+        replace(known([1.0] * k), metric=metric, hessians=1)
         for k, metric in zip((1, 2, 2), metrics, strict=True)
     )
     found = replace(found, mean=np.zeros(2))

@@ -8,7 +8,7 @@ from ode2opt import Logistic, Quadratic, solve
 from ode2opt.dynamics.proofs.theorem import classical_rows, monitored_rows
 from ode2opt.solvers import METHODS, monitored
 from ode2opt.solvers.monitored import violation
-from ode2opt.solvers.run import Here
+from ode2opt.solvers.outcome import Evaluated
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_bound_holds_for_every_point_with_the_violations_counted():
     problem = Logistic(np.abs(rng.standard_normal((40, 5))), np.ones(40))  # no minimiser
     x0, L = problem.start()
     L /= 8
-    here = lambda x: Here(x, float(problem.value(x)), problem.gradient(x), 0.0)  # noqa: E731
+    here = lambda x: Evaluated(x, float(problem.value(x)), problem.gradient(x), 0.0)  # noqa: E731
     points = [here(x) for x in two_step(problem, x0, L, monitored_rows(30))]
     n = [k * (k + 3) / 4 for k in range(32)]
     paid = 0.0
@@ -87,7 +87,8 @@ def test_an_l_smooth_function_never_violates(problem):
     for _ in range(50):
         one, other = (rng.standard_normal(6) for _ in range(2))
         one, other = (
-            Here(x, float(quadratic.value(x)), quadratic.gradient(x), 0.0) for x in (one, other)
+            Evaluated(x, float(quadratic.value(x)), quadratic.gradient(x), 0.0)
+            for x in (one, other)
         )
         assert violation(one, other, L) <= 1e-12
         assert violation(one, other, L / 50) > 0

@@ -10,7 +10,7 @@ from support import random_sparse
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
 from ode2opt.problems.gram import BLOCK
-from ode2opt.solvers.factor import Factor
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
 
 def made(kind=Logistic, N=150, n=8, seed=0, **options):
@@ -188,8 +188,8 @@ def test_the_factor_is_the_inverse(dtype, rng):
     H = (M @ M.T).astype(dtype)
     g = rng.standard_normal(12)
     expected = np.linalg.solve(H.astype(float), g)
-    np.testing.assert_allclose(Factor(H)(g), expected, rtol=1e-6)
-    np.testing.assert_allclose(Factor(H).inverse() @ g, expected, rtol=1e-6)
+    np.testing.assert_allclose(CholeskyFactor(H)(g), expected, rtol=1e-6)
+    np.testing.assert_allclose(CholeskyFactor(H).inverse() @ g, expected, rtol=1e-6)
     np.testing.assert_array_equal(H, (M @ M.T).astype(dtype))  # it is not overwritten
 
 
@@ -200,7 +200,7 @@ def test_the_factor_of_a_singular_matrix_is_damped_whatever_its_columns_are(rng)
     for scales in (np.ones(8), 10 ** rng.uniform(-5, 5, 8)):
         scaled = scales[:, None] * H * scales
         g = scaled @ rng.standard_normal(8)
-        x = Factor(scaled)(g)
+        x = CholeskyFactor(scaled)(g)
         np.testing.assert_allclose(
             scaled @ x / scales, g / scales, atol=1e-4 * abs(g / scales).max()
         )
@@ -211,17 +211,17 @@ def test_the_factor_takes_variables_of_any_size(rng):
     scales = np.logspace(-5, 5, 8)
     H = scales[:, None] * (M.T @ M) * scales
     x = rng.standard_normal(8) / scales
-    np.testing.assert_allclose(Factor(H)(H @ x) * scales, x * scales, rtol=1e-6)
+    np.testing.assert_allclose(CholeskyFactor(H)(H @ x) * scales, x * scales, rtol=1e-6)
 
 
 def test_a_direction_that_the_matrix_does_not_know_is_given_a_curvature():
-    x = Factor(np.diag([4.0, 0.0]))(np.array([4.0, 4.0]))
+    x = CholeskyFactor(np.diag([4.0, 0.0]))(np.array([4.0, 4.0]))
     np.testing.assert_allclose(x[0], 1, rtol=1e-9)
     assert np.isfinite(x[1])
-    np.testing.assert_array_equal(np.isfinite(Factor(np.zeros((2, 2)))(np.ones(2))), True)
+    np.testing.assert_array_equal(np.isfinite(CholeskyFactor(np.zeros((2, 2)))(np.ones(2))), True)
 
 
 def test_an_indefinite_matrix_gives_a_direction_downhill(rng):
     B = rng.standard_normal((6, 6))
     g = rng.standard_normal(6)
-    assert g @ Factor(B + B.T + np.diag(np.full(6, 0.1)))(g) > 0
+    assert g @ CholeskyFactor(B + B.T + np.diag(np.full(6, 0.1)))(g) > 0

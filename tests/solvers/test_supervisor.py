@@ -8,9 +8,12 @@ import pytest
 from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, solve
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
-from ode2opt.solvers.run import Exhausted, HandOver, Run, Stop
-from ode2opt.solvers.supervisor import PLAIN, supervise
-from ode2opt.solvers.watches import Pace, Slow, Stage, Stuck, Turn
+from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.supervisor import supervise
+from ode2opt.solvers.watches import SwitchIfCheaper, not_stuck, turn, within
 
 
 def made(N=200, n=30, seed=0, l2=0.01):
@@ -20,11 +23,24 @@ def made(N=200, n=30, seed=0, l2=0.01):
 
 def ended(problem, stages, **options):
     """A run under supervision from ones, after its end."""
-    run = Run(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
+    run = Session(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
     here = run.evaluate(np.ones(problem.n))
     with pytest.raises(Stop) as stop:
         supervise(run, here, stages)
     return run, stop.value.status
+
+
+class Given(Stage):
+    """A stage that does what a function does."""
+
+    name = "given"
+
+    def __init__(self, name, go, watch=None):
+        super().__init__(watch)
+        self.name, self.go = name, go
+
+    def run(self, session, point):
+        return self.go(session, point)
 
 
 def gives_up(name, after=0):
@@ -33,9 +49,9 @@ def gives_up(name, after=0):
     def go(run, here):
         for _ in range(after):
             here = run.evaluate(here.x - 0.1 * here.g)
-        raise HandOver(f"{name} has had enough", here if after else None)
+        return Outcome(Reason.MANY_STEPS, here if after else None)
 
-    return Stage(name, go)
+    return Given(name, go)
 
 
 def test_a_stage_that_gives_up_is_followed_by_the_next_from_where_it_was():
@@ -45,10 +61,10 @@ def test_a_stage_that_gives_up_is_followed_by_the_next_from_where_it_was():
         starts.append(here)
         raise Stop(Status.CALLBACK)
 
-    run, status = ended(made(), [gives_up("first", 3), gives_up("second"), Stage("third", last)])
+    run, status = ended(made(), [gives_up("first", 3), gives_up("second"), Given("third", last)])
     assert status is Status.CALLBACK
     assert [(h.to, h.iteration) for h in run.handovers] == [("second", 3), ("third", 3)]
-    assert "first has had enough" in run.handovers[0].reason
+    assert run.handovers[0].reason == "Newton's method took too many steps"
     expected = np.ones(30)
     for _ in range(3):
         expected = expected - 0.1 * made().gradient(expected)
@@ -72,17 +88,17 @@ def test_a_watch_is_asked_about_its_own_stage_only():
 
     def watch(run):
         asked.append(run.k)
-        return "seen enough" if len(asked) == 3 else None
+        return Outcome(Reason.FAR) if len(asked) == 3 else None
 
-    run, status = ended(made(), [Stage("watched", PLAIN.go, watch), PLAIN])
+    run, status = ended(made(), [Lbfgs(watch), Lbfgs()])
     assert status is Status.CONVERGED
     assert len(asked) == 3
-    assert [(h.to, h.reason) for h in run.handovers] == [("lbfgs", "seen enough")]
+    assert [(h.to, h.reason) for h in run.handovers] == [("lbfgs", Reason.FAR.value)]
 
 
 def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(monkeypatch):
     """L-BFGS may give up near rounding; the promise of the guard does not depend on it."""
-    monkeypatch.setattr("ode2opt.solvers.lbfgs.search", lambda *given: None)
+    monkeypatch.setattr("ode2opt.solvers.stages.lbfgs.search", lambda *given: None)
     problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
     wild = Schedule(np.full(9, 90.0), np.full(9, 90.0), np.full(9, 0.1))
     result = solve(problem, np.zeros(2), method=wild, handover=Guard(fallback="lbfgs"), tol=1e-8)
@@ -96,7 +112,7 @@ def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(monkeypatch):
 
 
 def test_without_the_guard_a_stage_that_gives_up_ends_the_solve(monkeypatch):
-    monkeypatch.setattr("ode2opt.solvers.lbfgs.search", lambda *given: None)
+    monkeypatch.setattr("ode2opt.solvers.stages.lbfgs.search", lambda *given: None)
     problem = Quadratic(np.diag([1.0, 0.1]), np.ones(2))
     for method in ("lbfgs", "newton"):
         result = solve(problem, np.zeros(2), method=method, handover="none")
@@ -180,48 +196,47 @@ class Norms:
 
 def test_a_stage_must_promise_to_arrive_in_time():
     """From 1 to 1e-6: 20 steps at a rate of 1/2, 132 at 0.9."""
-    assert Norms().show(Pace(most=30, soonest=5), *(0.5 ** np.arange(15))) is None
-    assert "too far" in Norms().show(Pace(most=30, soonest=5), *(0.9 ** np.arange(15)))
-    assert Norms().show(Pace(most=140, soonest=5), *(0.9 ** np.arange(130))) is None
-    assert Norms().show(Pace(most=30, soonest=20), *(0.9 ** np.arange(15))) is None  # too soon
+    assert Norms().show(within(30, 5), *(0.5 ** np.arange(15))) is None
+    assert "too far" in str(Norms().show(within(30, 5), *(0.9 ** np.arange(15))))
+    assert Norms().show(within(140, 5), *(0.9 ** np.arange(130))) is None
+    assert Norms().show(within(30, 20), *(0.9 ** np.arange(15))) is None  # too soon
     noisy = 0.5 ** np.arange(15) * np.where(np.arange(15) % 2, 10.0, 1.0)
-    assert Norms().show(Pace(most=30, soonest=5), *noisy) is None
-    assert Norms().show(Pace(most=30, soonest=5), *np.full(9, math.nan))
-    assert Norms().show(Pace(most=90, soonest=5), *(0.5 ** np.arange(15)), each=9)  # 9 calls each
+    assert Norms().show(within(30, 5), *noisy) is None
+    assert Norms().show(within(30, 5), *np.full(9, math.nan))
+    assert Norms().show(within(90, 5), *(0.5 ** np.arange(15)), each=9)  # 9 calls each
 
 
-def test_a_stage_is_slow_when_what_is_left_costs_more_than_another_metric():
+def test_a_stage_ends_when_what_is_left_costs_more_than_another():
     rate, tol = 0.5, 1e-6  # from 1, about 20 steps to the tolerance
     norms = rate ** np.arange(4)
-    assert Norms(tol).show(Slow(price=30.0, soonest=3), *norms) is None
-    assert "another metric" in Norms(tol).show(Slow(price=5.0, soonest=3), *norms)
-    assert Norms(tol).show(Slow(price=5.0, soonest=4), *norms) is None  # too soon to tell
-    assert Norms(tol).show(Slow(price=5.0, soonest=3), *norms, each=9)  # 9 trials a step
-    assert Norms(tol).show(Slow(price=30.0, soonest=3), *norms, each=9)
+    assert Norms(tol).show(SwitchIfCheaper(30.0, 3), *norms) is None
+    assert "costs less" in str(Norms(tol).show(SwitchIfCheaper(5.0, 3), *norms))
+    assert Norms(tol).show(SwitchIfCheaper(5.0, 4), *norms) is None  # too soon to tell
+    assert Norms(tol).show(SwitchIfCheaper(5.0, 3), *norms, each=9)  # 9 trials a step
+    assert Norms(tol).show(SwitchIfCheaper(30.0, 3), *norms, each=9)
 
 
-def test_a_stage_without_progress_is_slow_and_one_that_has_arrived_is_not():
-    assert Norms().show(Slow(price=1e9, soonest=3), *np.full(4, 1.0))
-    assert Norms().show(Slow(price=0.0, soonest=3), *np.full(9, 1e-7)) is None
+def test_a_stage_without_progress_ends_and_one_that_has_arrived_does_not():
+    assert Norms().show(SwitchIfCheaper(1e9, 3), *np.full(4, 1.0))
+    assert Norms().show(SwitchIfCheaper(0.0, 3), *np.full(9, 1e-7)) is None
 
 
 @pytest.mark.parametrize("soonest", [0, 1, 2, 3])
-def test_slow_may_be_asked_from_the_first_step_on(soonest):
+def test_a_watch_may_be_asked_from_the_first_step_on(soonest):
     slow, quick = ([1.0] * 9, 0.5 ** np.arange(9)), ([1.0, 0.0, 0.0], 1e-3 ** np.arange(4))
     for norms in slow:
-        assert "another metric" in Norms().show(Slow(price=4.0, soonest=soonest), *norms)
+        assert Norms().show(SwitchIfCheaper(4.0, soonest), *norms).reason is Reason.CHEAPER
     for norms in quick:
-        assert Norms().show(Slow(price=4.0, soonest=soonest), *norms) is None
+        assert Norms().show(SwitchIfCheaper(4.0, soonest), *norms) is None
 
 
 def test_the_last_stage_is_told_in_words():
     run, _ = ended(made(), [])
-    assert run.words == ["Nesterov's method with backtracking"]
-    assert supervisor.LAST.name == "nesterov"
+    assert run.description == ["Nesterov's method with backtracking"]
 
 
 class Clock:
-    """What a watch asks a run for."""
+    """What a watch asks a solve for."""
 
     def __init__(self):
         self.k, self.calls, self.norm, self.tol, self.reached = 0, 0.0, 1.0, 1e-6, None
@@ -232,7 +247,7 @@ class Clock:
 
 
 def test_a_stage_is_stuck_after_as_long_without_progress_as_it_took_to_come_there():
-    watch, run = Stuck(100), Clock()
+    watch, run = not_stuck(100), Clock()
     assert all(watch(run.at(k, 0.99**k)) is None for k in range(500))
     first = next(k for k in range(500, 2000) if watch(run.at(k, 0.99**499)))
     assert 980 < first < 1010
@@ -241,46 +256,45 @@ def test_a_stage_is_stuck_after_as_long_without_progress_as_it_took_to_come_ther
 
 
 def test_a_turn_is_over_where_more_is_left_than_was_made():
-    slow, quick, run = Turn(50), Turn(50), Clock()
+    slow, quick, run = turn(50), turn(50), Clock()
     assert all(quick(run.at(k, 0.8**k)) is None for k in range(60))
-    assert next(k for k in range(200) if slow(run.at(k, 0.999**k))) == 51
+    assert next(k for k in range(200) if slow(run.at(k, 0.999**k))) == 50
 
 
-def recorded(monkeypatch, end, most=99):
+def recorded(monkeypatch, reason, most=99):
     """Replace the methods of the rounds by ones that note who ran from where and then end."""
     ran = []
 
-    def method(name):
-        def go(run, here, **options):
-            ran.append((name, here.x[0]))
-            raise Stop(Status.CALLBACK) if len(ran) == most else end(name, here)
+    def replace(stage):
+        def run(self, session, here):
+            ran.append((stage.name, here.x[0]))
+            if len(ran) == most:
+                raise Stop(Status.CALLBACK)
+            return Outcome(reason, here)
 
-        return go
+        monkeypatch.setattr(stage, "run", run)
 
-    for name in ("nesterov_backtracking", "newton", "lbfgs"):
-        monkeypatch.setattr(supervisor, name, method(name))
+    for stage in (supervisor.Nesterov, supervisor.Newton, supervisor.Lbfgs):
+        replace(stage)
     return ran
 
 
 def test_a_round_in_which_nobody_finds_a_step_ends_the_solve(monkeypatch):
-    ran = recorded(monkeypatch, Exhausted)
+    ran = recorded(monkeypatch, Reason.NO_STEP)
     run, status = ended(made(), [])
     assert status is Status.STALLED
-    assert [name for name, _ in ran] == ["nesterov_backtracking", "newton", "lbfgs"]
+    assert [name for name, _ in ran] == ["nesterov", "newton", "lbfgs"]
     assert [h.to for h in run.handovers] == ["newton", "lbfgs"]
 
 
 @pytest.mark.parametrize("plain_first", [True, False])
 def test_in_rounds_lbfgs_also_begins_at_the_start_if_it_has_not_yet(monkeypatch, plain_first):
     """What came before may have led into a corner that the start does not know."""
-    ran = recorded(monkeypatch, HandOver, most=8 + plain_first)
-
-    def down(run, here):
-        raise HandOver("down there", run.evaluate(0 * here.x))
-
-    _, status = ended(made(), [PLAIN] * plain_first + [Stage("down", down)])
+    ran = recorded(monkeypatch, Reason.TURN, most=8 + plain_first)
+    down = Given("down", lambda run, here: Outcome(Reason.TURN, run.evaluate(0 * here.x)))
+    _, status = ended(made(), [Lbfgs()] * plain_first + [down])
     assert status is Status.CALLBACK
-    turns = [("nesterov_backtracking", 0.0), ("newton", 0.0), ("lbfgs", 1.0), ("lbfgs", 0.0)]
+    turns = [("nesterov", 0.0), ("newton", 0.0), ("lbfgs", 1.0), ("lbfgs", 0.0)]
     if plain_first:
         del turns[2]
         assert ran == [("lbfgs", 1.0), *turns, *turns, *turns][:9]

@@ -17,7 +17,7 @@ from ode2opt import (
     solve,
 )
 from ode2opt.problems.curvature import curvature_along
-from ode2opt.solvers.line_search import Trial, search
+from ode2opt.solvers.stages.line_search import Trial, search
 
 
 class LogWall(LinearModel):

@@ -45,7 +45,9 @@ class Remembered(Background):
         method = memory.method()
         assert method.start is not None
         self._metric = method.metric
-        if options.start == "learned" or 2 * sum(about.starts) > len(about.starts):
+        if options.start == "learned" or 2 * sum(about.mean_was_better) > len(
+            about.mean_was_better
+        ):
             self.starts = [method.start] * (self.folds + 1)
         self.solved = [
             [SolvedProblem(one, self.start(one, self.folds), method.start) for one in problems]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from ode2opt.learning.flow.smoothness import scatter
 from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers import Method, Progress, Relay, Result, solve
-from ode2opt.solvers.eigac import Eigac
-from ode2opt.solvers.run import Run
+from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.session import Session
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made, family_of, learned_method, six_digits
 from ode2opt.study.reproduction.plan import EARLY, FOLLOWED, ITERATIONS, SEED, TOL, Effort, Item
@@ -117,11 +119,11 @@ def _unwatched(problem: Problem, start: Start, schedule: Schedule, every: int) -
 class _NotedRelay(Relay):
     """A relay that remembers what it took over, and so what that went on with."""
 
-    noted: list[Eigac] = field(default_factory=list)
+    noted: list[EigacIteration] = field(default_factory=list)
 
-    def take_over(self, run: Run, eigac: Eigac, reason: str) -> None:
+    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
         self.noted.append(eigac)
-        super().take_over(run, eigac, reason)
+        super().take_over(session, eigac, outcome)
 
 
 def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made:

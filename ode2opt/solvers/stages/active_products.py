@@ -9,7 +9,6 @@ scores, as for Hessians that are formed (docs/mathematics.md, section 14).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -17,38 +16,37 @@ from ode2opt.problems._arrays import Array, is_sparse
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers.run import HandOver, Run
+from ode2opt.solvers.outcome import Reason
+from ode2opt.solvers.session import Session
+from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 
 COPIED = 0.5  # of the rows: where no more are active, they are copied
 FORCING = 0.1  # the largest residual of a step, in gradient norms
 ENOUGH = 0.3  # of the tolerance: a smaller residual is wasted
 CG_STEPS = 250  # of one Newton step
 MOST_CALLS = 5_000  # of all steps: then another method goes on
-TOO_MANY = "Newton's method took too many products"
-
-Product = Callable[[np.ndarray], np.ndarray]
 
 
 class ConjugateSteps:
     """The direction of each Newton step; the residual asked for falls with the gradient norm."""
 
-    def __init__(self, run: Run, problem: LinearModel) -> None:
-        self.run, self.problem = run, problem
+    def __init__(self, session: Session, problem: LinearModel) -> None:
+        self.session, self.problem = session, problem
         self.first: float | None = None
-        self.end = run.calls + MOST_CALLS
+        self.end = session.calls + MOST_CALLS
 
-    def __call__(self, point: Point, g: Array) -> Array:
-        """Return about -H^-1 g at a point."""
-        if self.run.calls > self.end:
-            raise HandOver(TOO_MANY, self.run.look(point.x))
+    def __call__(self, point: Point, g: Array) -> Array | Reason:
+        """Return about -H^-1 g at a point, or why no further step is made."""
+        if self.session.calls > self.end:
+            return Reason.MANY_PRODUCTS
         size = norm(g)
         self.first = max(size, self.first or 0.0)
         share = min(FORCING, math.sqrt(size / self.first))
-        goal = max(share * size, ENOUGH * self.run.tol)
+        goal = max(share * size, ENOUGH * self.session.tol)
         active = ActiveRows(self.problem, self.problem.bends_at(point))
-        self.run.charge(active.share)  # the diagonal
-        d, products = solve_by_cg(active.product, active.scaling(), -g, goal)
-        self.run.charge(products * active.share)
+        self.session.charge(active.share)  # the diagonal
+        d, products = solve_by_cg(active.product, active.scaling(), -g, goal, CG_STEPS)
+        self.session.charge(products * active.share)
         return d
 
 
@@ -84,33 +82,3 @@ class ActiveRows:
         if problem.intercept:
             diagonal = np.append(diagonal, np.sum(self.bends) + problem.intercept_l2)
         return 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-
-
-def solve_by_cg(
-    product: Product, weights: np.ndarray, b: np.ndarray, goal: float
-) -> tuple[np.ndarray, int]:
-    """Return about H^-1 b and how many products it took: a residual of at most ``goal``.
-
-    Args:
-        product: v -> H v.
-        weights: the diagonal of a preconditioner.
-        b: the right-hand side.
-        goal: the norm of the residual to reach.
-    """
-    d, r = np.zeros_like(b), b
-    p = weights * r
-    square = float(r @ p)
-    for count in range(1, CG_STEPS + 1):
-        Hp = product(p)
-        bend = float(p @ Hp)
-        if not bend > 0:
-            return (d if count > 1 else p), count
-        length = square / bend
-        d = d + length * p
-        r = r - length * Hp
-        if not norm(r) > goal:
-            break
-        z = weights * r
-        square, old = float(r @ z), square
-        p = z + (square / old) * p
-    return d, count

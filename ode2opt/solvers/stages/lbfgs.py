@@ -1,7 +1,7 @@
-"""L-BFGS in any metric, stopped on the Euclidean gradient norm like every other method.
+"""L-BFGS with any preconditioner, stopped on the Euclidean gradient norm like every other method.
 
-With H_0 = s M, M the metric, and the last corrections as the rows of S and Y, the direction is
--H g in the compact form of Byrd, Nocedal and Schnabel (docs/mathematics.md, section 11): four
+With H_0 = s M, M the preconditioner, and the last corrections as the rows of S and Y, the direction
+is -H g in the compact form of Byrd, Nocedal and Schnabel (docs/mathematics.md, section 11): four
 products of a 2m x n matrix with a vector a step, nothing that grows, and one product with M.
 """
 
@@ -13,53 +13,104 @@ from functools import cache
 
 import numpy as np
 
-from ode2opt.solvers.line_search import Standstill, Trial, search
-from ode2opt.solvers.run import Exhausted, Here, Run
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session, Watch
+from ode2opt.solvers.stages.line_search import Standstill, Trial, search
+from ode2opt.solvers.stages.stage import Stage
 
 CORRECTIONS = 10
 TINY = 1e-300
 Product = Callable[[np.ndarray], np.ndarray]
-NO_DECREASE = "the line search found no further decrease"
+
+
+class Lbfgs(Stage):
+    """L-BFGS without a preconditioner.
+
+    Args:
+        watch: ends the stage before the solve is over; by default only where it makes no progress.
+    """
+
+    name = "lbfgs"
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        super().__init__(watch)
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        session.log("L-BFGS")
+        return lbfgs(session, point)
+
+
+class PreconditionedLbfgs(Stage):
+    """L-BFGS with a given preconditioner.
+
+    Args:
+        description: what the preconditioner is, as in "L-BFGS in the metric of ...".
+        product: g -> M g.
+        watch: ends the stage where another one would be cheaper.
+        first: the first trial along -M g.
+    """
+
+    name = "metric-lbfgs"
+
+    def __init__(
+        self, description: str, product: Product, watch: Watch | None, first: float = 1.0
+    ) -> None:
+        super().__init__(watch)
+        self.description, self.product, self.first = description, product, first
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        session.log(self.description)
+        return lbfgs(session, point, self.product, self.first)
 
 
 def lbfgs(
-    run: Run,
-    here: Here,
-    metric: Product | None = None,
-    first: float | None = None,
-    memory: Corrections | None = None,
-) -> None:
-    """Minimise from an evaluated point; leaves by Stop, or by Exhausted where no step helps.
+    session: Session, here: Evaluated, metric: Product | None = None, first: float | None = None
+) -> Outcome:
+    """Minimise from an evaluated point until a watch ends the stage or no step helps.
 
     Args:
-        run: the solve; every evaluation of value and gradient is one of its iterations.
+        session: the solve; every evaluation of value and gradient is one of its iterations.
         here: where to start.
         metric: g -> M g; the identity by default.
-        first: the first trial along -M g; by default one in a metric, else of length one in x.
-        memory: the corrections of an earlier run that ended at ``here``; none by default.
+        first: the first trial along -M g; by default one with a preconditioner, else of length
+            one in x.
+
+    Returns:
+        The outcome of the stage; a solve that is over leaves by Stop.
     """
-    memory = memory or Corrections(run.problem.n)
-    standstill = Standstill()
+    corrections, standstill = Corrections(session.problem.n), Standstill()
     scaled = here.g if metric is None else metric(here.g)
     if first is None and metric is not None:
         first = 1.0
     while True:
-        direction = memory.direction(here.g, scaled)
-        alone = 1.0 / max(here.norm, TINY) if first is None else first
-        found = step(run, here, direction, alone if memory.empty else 1.0)
-        if found is None and not memory.empty:
-            memory.clear()
+        direction = corrections.direction(here.g, scaled)
+        longest = 1.0 / max(here.norm, TINY) if first is None else first
+        found = step(session, here, direction, longest if corrections.empty else 1.0)
+        if found is None and not corrections.empty:
+            corrections.clear()
             continue
         if found is None or standstill(found.value, found.norm):
-            raise Exhausted(NO_DECREASE, here)
+            return Outcome(Reason.NO_STEP, here)
         new_scaled = found.g if metric is None else metric(found.g)
-        memory.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
+        corrections.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
         here, scaled = found, new_scaled
-        run.judge(here)
+        if (outcome := session.judge(here)) is not None:
+            return outcome
 
 
-def step(run: Run, here: Here, direction: np.ndarray, first: float) -> Here | None:
-    """Return the evaluated point of an accepted step along a direction, None if there is none."""
+def step(
+    session: Session, here: Evaluated, direction: np.ndarray, first: float
+) -> Evaluated | None:
+    """Return the evaluated point of an accepted step along a direction, None if there is none.
+
+    Args:
+        session: the solve.
+        here: where the step begins.
+        direction: along which it goes; one that does not descend is refused.
+        first: the length to try first.
+    """
     slope = float(direction @ here.g)
     if not -math.inf < slope < 0:  # rounding has spoilt the direction
         return None
@@ -67,10 +118,10 @@ def step(run: Run, here: Here, direction: np.ndarray, first: float) -> Here | No
 
     def at(length: float) -> Trial:
         nonlocal tried
-        tried = run.evaluate(here.x + length * direction)
+        tried = session.evaluate(here.x + length * direction)
         return Trial(length, tried.value, float(tried.g @ direction))
 
-    found = search(Trial(0.0, here.value, slope), first, at, run.rounding)
+    found = search(Trial(0.0, here.value, slope), first, at, session.rounding)
     return None if found is None else tried
 
 
@@ -83,7 +134,7 @@ def _rings(most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 class Corrections:
-    """The last steps s and changes z = M y of the metric's gradient, in a ring of rows.
+    """The last steps s and changes z = M y of the preconditioned gradient, in a ring of rows.
 
     s_i . y_j (of which i <= j counts) and z_i . y_j are kept in order of age.
     """

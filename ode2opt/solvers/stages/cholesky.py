@@ -1,4 +1,4 @@
-"""A Hessian as a metric: g -> H^-1 g by Cholesky, damped where H is singular."""
+"""A Hessian as a preconditioner: g -> H^-1 g by Cholesky, damped where H is singular."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ MORE = 100.0
 MOST = 1e6
 
 
-class Factor:
+class CholeskyFactor:
     """The inverse of H + damping diag(H), the smallest damping that a factorisation allows.
 
     Measured in diagonals, it does not depend on how large the columns are. A direction that H does
     not know at all is given the largest curvature.
+
+    Args:
+        H: a symmetric matrix; its lower half is read.
+        damping: the first one that is tried; it grows where the factorisation fails.
     """
 
     def __init__(self, H: np.ndarray, damping: float = DAMPING) -> None:
@@ -36,7 +40,7 @@ class Factor:
             self.damping *= MORE
 
     def inverse(self) -> np.ndarray:
-        """Return H^-1 as a matrix: for a metric that is used many times."""
+        """Return H^-1 as a matrix: for a preconditioner that is used many times."""
         from scipy.linalg.lapack import dpotri
 
         upper = np.triu(dpotri(self._factor)[0])

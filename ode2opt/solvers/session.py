@@ -1,8 +1,8 @@
 """One solve under way: it counts, keeps the best point, and says when to stop.
 
-A method asks ``run.at(x)`` for the gradient at its next iterate and goes on for ever; the run
-raises :class:`Stop` when the solve is over and :class:`HandOver` when the guard or the relay
-wants another method to take over.
+A method asks ``session.at(x)`` or ``session.evaluate(x)`` for its next iterate and goes on for
+ever: the session raises :class:`Stop` when the solve is over. After each step a method asks
+``session.judge()`` whether another one should go on, and returns the outcome if so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import Bound
 from ode2opt.solvers.concavity import Concave
+from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 from ode2opt.solvers.start_point import unfit_start
 
@@ -33,27 +34,6 @@ class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
     def __init__(self, status: Status) -> None:
         super().__init__(status.value)
         self.status = status
-
-
-class Here(NamedTuple):
-    """A point that was evaluated: where a line search starts from."""
-
-    x: np.ndarray
-    value: float
-    g: np.ndarray
-    norm: float
-
-
-class HandOver(Exception):  # noqa: N818
-    """Another method should take over, from ``here`` where the last one says so."""
-
-    def __init__(self, reason: str, here: Here | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.here = reason, here
-
-
-class Exhausted(HandOver):
-    """The method has found no step that helps, at this precision."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +50,11 @@ class Progress:
 Callback = Callable[[Progress], object]
 
 
-Watch = Callable[["Run"], "str | None"]
-"""Says why to hand over now, or None."""
+Watch = Callable[["Session"], "Outcome | None"]
+"""Says why another method should go on now, or None."""
 
 
-class Run:
+class Session:
     """The state that all methods share.
 
     Attributes:
@@ -84,9 +64,9 @@ class Run:
             vector is ``run.best_x``, nobody may overwrite it.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         best_value: f there, where it is known.
-        words: what was done, for the result.
+        description: what was done, step by step, for the result.
         rounding: the relative difference below which values may be equal.
-        watch: returns a reason to hand over, or None; no watch means none.
+        watch: returns the outcome of a stage that should end now, or None; no watch means none.
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
         bound: what the method itself has proved of f(best_x); None, unless it says so.
@@ -102,15 +82,16 @@ class Run:
         stop_at_tol: bool = True,
         history: bool = False,
         callback: Callback | None = None,
+        options: AutoOptions | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem, self.options = problem, options or AutoOptions()
         self.tol, self.max_iter, self.max_seconds = tol, max_iter, max_seconds
         self.stop_at_tol, self.callback = stop_at_tol, callback
         self.history = History() if history else None
         self.watch: Watch | None = None
         self.accept_non_finite = False
         self.handovers: list[Handover] = []
-        self.words: list[str] = []
+        self.description: list[str] = []
         self.reached: Milestone | None = None
         self.concave: Concave | None = None
         self.bound: Bound | None = None
@@ -136,109 +117,114 @@ class Run:
         self.calls += oracle_calls
         self._began -= seconds
 
-    def tell(self, words: str) -> None:
-        """Take note of what was done, in words."""
-        self.words.append(words)
-
-    def gradient(self, x: Array) -> Array:
-        """Return the gradient at a point that is to be observed; counted."""
-        self.calls += 1
-        return self.problem.gradient(x)
-
-    def aside(self, x: Array) -> Array:
-        """Return the gradient at a point that is no iterate but may be the best; may raise Stop."""
-        g = self.gradient(x)
-        self._glance(x, g, norm(g), None)
-        return g
+    def log(self, text: str) -> None:
+        """Take note of what is done next, for the result's description."""
+        self.description.append(text)
 
     def value(self, x: Array) -> float:
         """Return f at a point; counted."""
         self.calls += 1
         return float(self.problem.value(x))
 
-    def at(self, x: Array) -> Array:
-        """Return the gradient at the next iterate ``x``; may raise Stop or HandOver."""
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient at a point that is to be observed; counted."""
+        self.calls += 1
+        return self.problem.gradient(x)
+
+    def at(self, x: Array, iterate: bool = True) -> Array:
+        """Return the gradient at the next iterate; may raise Stop.
+
+        Args:
+            x: the point, on the problem's kind of arrays.
+            iterate: False for a point between iterates, which may still be the best one.
+        """
         g = self.gradient(x)
-        self.observe(x, g)
+        if iterate:
+            self.observe(x, g)
+            self.judge()
+        else:
+            self._consider(x, g, norm(g), None)
         return g
 
-    def begin(self, x: np.ndarray) -> Here:
+    def begin(self, x: np.ndarray) -> Evaluated:
         """Evaluate the start point; from here on trials may lead to what is no number."""
         self.accept_non_finite = True
-        here = self.evaluate(x)
-        if not math.isfinite(here.value):
-            raise unfit_start(self.problem, self.there(x), "function", here.value)
-        return here
+        start = self.evaluate(x)
+        if not math.isfinite(start.value):
+            raise unfit_start(self.problem, self.to_problem(x), "function", start.value)
+        return start
 
-    def attempt(self, x: np.ndarray) -> Here | None:
-        """Evaluate a start point that may be unfit; None where it is, and then it is no iterate."""
-        here = self._look(self.there(x))
-        if not (math.isfinite(here.value) and math.isfinite(here.norm)):
+    def begin_if_finite(self, x: np.ndarray) -> Evaluated | None:
+        """Evaluate a start that may be unfit; None where it is, and then it is no iterate."""
+        value, g = self._value_and_gradient(self.to_problem(x))
+        size = norm(g)
+        if not (math.isfinite(value) and math.isfinite(size)):
             return None
         self.accept_non_finite = True
-        self.observe(self.there(x), self.there(here.g), here.value)
-        return here
+        self.observe(self.to_problem(x), g, value)
+        return Evaluated(x, value, self.to_numpy(g), size)
 
-    def evaluate(self, x: np.ndarray) -> Here:
-        """Evaluate the next iterate ``x``; may raise Stop or HandOver."""
-        point = self.there(x)
+    def evaluate(self, x: Array, iterate: bool = True) -> Evaluated:
+        """Return value and gradient at a point; may raise Stop.
+
+        Args:
+            x: the point, on NumPy or the problem's kind of arrays.
+            iterate: False for a point between iterates, which may still be the best one.
+        """
+        point = self.to_problem(x)
+        value, g = self._value_and_gradient(point)
+        if iterate:
+            self.observe(point, g, value)
+            size = self.norm
+        else:
+            size = norm(g)
+            self._consider(point, g, size, value)
+        return Evaluated(self.to_numpy(x), value, self.to_numpy(g), size)
+
+    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
         value, g = self.problem.value_and_gradient(point)
         self.calls += 1
-        self.observe(point, g, float(value))
-        g = g if self._host else np.asarray(g, dtype=np.float64)
-        return Here(x, float(value), g, self.norm)
-
-    def look(self, x: Array) -> Here:
-        """Evaluate a point that is no iterate but may be the best; may raise Stop."""
-        here = self._look(x)
-        self._glance(x, self.there(here.g), here.norm, here.value)
-        return here
-
-    def _look(self, x: Array) -> Here:
-        value, g = self.problem.value_and_gradient(x)
-        self.calls += 1
-        size = norm(g)
-        x, g = (np.asarray(v).astype(np.float64) for v in (x, g))
-        return Here(x, float(value), g, size)
+        return float(value), g
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian at ``x``; counted as gradients of as many operations."""
         problem = self.problem
         self.calls += problem.hessian_flops() / problem.gradient_flops()
-        return np.asarray(problem.hessian(self.there(x)), dtype=np.float64)
+        return np.asarray(problem.hessian(self.to_problem(x)), dtype=np.float64)
 
     def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
         """Return the diagonal of the Hessian at ``x``; counted as one gradient."""
         self.calls += 1
-        return np.asarray(self.problem.hessian_diagonal(self.there(x)), dtype=np.float64)
+        return np.asarray(self.problem.hessian_diagonal(self.to_problem(x)), dtype=np.float64)
 
     def products(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return v -> H(x) v; each product is counted."""
-        there = self.there(x)
+        point = self.to_problem(x)
 
         def product(v: np.ndarray) -> np.ndarray:
             self.calls += 1
-            return np.asarray(self.problem.hvp(there, self.there(v)), dtype=np.float64)
+            return self.to_numpy(self.problem.hvp(point, self.to_problem(v)))
 
         return product
 
-    def hosted(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a product on the problem's kind of arrays as one on NumPy's."""
-        if self._host:
-            return product
-        return lambda g: np.asarray(product(self.there(g)), dtype=np.float64)
-
-    def there(self, x: np.ndarray) -> Array:
+    def to_problem(self, x: np.ndarray) -> Array:
         """Return a vector on the problem's kind of arrays."""
         return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
 
-    def observe(self, x: Array, g: Array, value: float | None = None) -> None:
-        """Take note of iterate ``x`` with gradient ``g``; may raise Stop or HandOver.
+    def to_numpy(self, x: Array) -> np.ndarray:
+        """Return a vector of the problem's as one of NumPy's, in double precision."""
+        return x if self._host else np.asarray(x, dtype=np.float64)
 
-        With a value it is a trial of a line search, and these are not judged one by one.
-        """
+    def on_numpy(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a product on the problem's kind of arrays as one on NumPy's."""
+        if self._host:
+            return product
+        return lambda g: self.to_numpy(product(self.to_problem(g)))
+
+    def observe(self, x: Array, g: Array, value: float | None = None) -> None:
+        """Take note of an iterate, its gradient and its value, if known; may raise Stop."""
         self.k += 1
-        self.previous_norm, self.norm = self.norm, self._note(x, norm(g), value)
+        self.previous_norm, self.norm = self.norm, self._keep_if_best(x, norm(g), value)
         if self.k == 0 and self.best_x is None:
             self.unfit = x
             raise Stop(Status.NON_FINITE)
@@ -247,18 +233,14 @@ class Run:
             self.history.oracle_calls.append(self.calls)
             self.history.seconds.append(self.seconds)
         self._stop_if_over(x)
-        if value is None:
-            self.judge()
-            if not math.isfinite(self.norm) and not self.accept_non_finite:
-                raise Stop(Status.NON_FINITE)
 
-    def _glance(self, x: Array, g: Array, found: float, value: float | None) -> None:
+    def _consider(self, x: Array, g: Array, found: float, value: float | None) -> None:
         """Take note of a point that is no iterate; one that ends the solve is the last iterate."""
         if found <= self.tol and self.stop_at_tol and not self.undefined(value):
             self.observe(x, g, value)
-        self._note(x, found, value)
+        self._keep_if_best(x, found, value)
 
-    def _note(self, x: Array, found: float, value: float | None) -> float:
+    def _keep_if_best(self, x: Array, found: float, value: float | None) -> float:
         """Keep a point that is better than all before; returns its norm.
 
         That is infinity where x or its value is not finite: a gradient may well be zero at
@@ -281,10 +263,21 @@ class Run:
             return False
         return self._double
 
-    def judge(self, here: Here | None = None) -> None:
-        """Ask the watch about the iterate just made; may raise HandOver."""
-        if self.watch is not None and (reason := self.watch(self)) is not None:
-            raise HandOver(reason, here)
+    def judge(self, point: Evaluated | None = None) -> Outcome | None:
+        """Ask the watch about the step just made, which led to ``point``.
+
+        Returns:
+            The outcome of the stage, where it should end now.
+
+        Raises:
+            Stop: the gradient is not finite, and neither the watch nor the method minds.
+        """
+        outcome = None if self.watch is None else self.watch(self)
+        if outcome is not None:
+            return outcome._replace(point=point)
+        if not (math.isfinite(self.norm) or self.accept_non_finite):
+            raise Stop(Status.NON_FINITE)
+        return None
 
     def _keep(self, x: Array, found: float, value: float | None) -> None:
         if self.best_x is None:
@@ -314,9 +307,9 @@ class Run:
         if self.reached is not None and self.stop_at_tol:
             raise Stop(Status.CONVERGED)
 
-    def hand_over(self, reason: str, to: str) -> None:
-        """Record that method ``to`` takes over from here."""
-        self.handovers.append(Handover(self.k, reason, to, self.norm))
+    def hand_over(self, outcome: Outcome, to: str) -> None:
+        """Record that method ``to`` goes on after a stage with this outcome."""
+        self.handovers.append(Handover(self.k, str(outcome), to, self.norm))
 
 
 def _is_finite(x: Array) -> bool:

@@ -1,0 +1,232 @@
+"""One solve with a memory: what it takes from there, and what it leaves behind.
+
+What is learned must be earned back: where solves with the memory have cost more than those without,
+it is left aside (and tried again after 8, 16, 32, ... solves). A Hessian is formed at solves 1, 2,
+4, 8, ... and when solves get slower, and only where as many solves as were made already would save
+its price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from statistics import fmean, median
+
+import numpy as np
+
+from ode2opt.errors import many
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
+from ode2opt.solvers.memory import Memory
+from ode2opt.solvers.memory_state import MemoryState
+from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.plan import plan
+from ode2opt.solvers.session import Session
+from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.supervisor import first_alone, supervise
+from ode2opt.solvers.watches import SwitchIfCheaper
+
+AFTER = 2.0  # calls with another preconditioner, about
+FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
+Update = Callable[[MemoryState], MemoryState]
+"""How a Hessian changes what is known."""
+
+
+class MemorySession:
+    """A solve that begins with what a memory knows, and ends with what it has learned.
+
+    Args:
+        memory: what is known.
+        session: the solve.
+        first_only: whether nobody goes on where the first stage gives up.
+        from_mean: whether the solve may start at the memory's mean solution. Not where problems
+            share rows: a solution must not know rows of another problem.
+    """
+
+    def __init__(
+        self, memory: Memory, session: Session, first_only: bool = False, from_mean: bool = True
+    ) -> None:
+        self.memory, self.session = memory, session
+        self.first_only, self.from_mean = first_only, from_mean
+        with memory.lock:
+            self.known = memory.about(session.problem)
+        known = self.known
+        retry = known.solves >= known.options.retry_after and _power_of_two(known.solves)
+        self.without_memory = not known.solves or not (known.helps or retry)
+        self.mean_was_better: bool | None = None
+
+    def minimise(self, x: Array, given: bool) -> None:
+        """Minimise from a start, or from the mean solution; leaves by Stop.
+
+        Args:
+            x: the start point.
+            given: whether it came from the user; then it is always evaluated.
+        """
+        start = self._start(np.asarray(x).astype(np.float64), given)
+        go = first_alone if self.first_only else supervise
+        go(self.session, start, self._stages())
+
+    def _start(self, x: np.ndarray, given: bool) -> Evaluated:
+        """Return the better of two starts, evaluated; one of them alone where that is known."""
+        session, known, most = self.session, self.known, self.known.options.start_trials
+        wins, trials = sum(known.mean_was_better), len(known.mean_was_better)
+        hopeless = trials >= most and not wins
+        if not self.from_mean or known.mean is None or self.without_memory or hopeless:
+            return session.begin(x)
+        other = session.begin(x) if given else None
+        mean = session.begin_if_finite(known.mean.copy())
+        trusted = other is None and trials >= most and wins == trials
+        if mean is None or not trusted or self._above_zero(mean, x):
+            other = other or session.begin(x)
+            self.mean_was_better = (
+                mean is not None and mean.norm < other.norm and mean.value <= other.value
+            )
+            if mean is None or not self.mean_was_better:
+                return other
+        session.log(f"from the mean of {many(known.solutions, 'solution')}")
+        return mean
+
+    def _above_zero(self, mean: Evaluated, x: np.ndarray) -> bool:
+        """Whether a linear model's value at zero, which takes no product with its rows, is lower.
+
+        Then problems have changed so much that the mean solution is no longer to be trusted.
+        """
+        problem = self.session.problem
+        if not isinstance(problem, RowModel) or np.any(x):
+            return False
+        return mean.value > problem.value_at_zero()
+
+    def _stages(self) -> list[Stage]:
+        session, known, product = self.session, self.known, self._preconditioner()
+        costs = Costs(session.problem, count_calls=True)
+        stages = plan(session.problem, costs, session.options, product is not None)
+        if product is None:
+            return stages
+        usual = min(
+            median(calls)
+            for calls in (known.calls_with_memory, known.calls_without_memory)
+            if calls
+        )
+        watch = SwitchIfCheaper(max(costs.hessian(), usual) + AFTER, math.ceil(usual))
+        description = f"L-BFGS in the metric of {many(known.hessians, 'solved problem')}"
+        return [PreconditionedLbfgs(description, product, watch), *stages]
+
+    def _preconditioner(self) -> Product | None:
+        """Return the product with the memory's preconditioner, if there is one to be used."""
+        known, session = self.known, self.session
+        if self.without_memory:
+            return None
+        if known.inverse is not None:
+            return partial(np.matmul, known.inverse)
+        return None if known.metric is None else session.on_numpy(known.metric.on(session.problem))
+
+    def learn(self) -> None:
+        """Give the memory what this solve has found; what that costs is on the solve's account."""
+        session = self.session
+        if session.reached is None:
+            return
+        calls = session.reached.oracle_calls
+        x = np.asarray(session.best_x).astype(np.float64)
+        found = self._counted(calls, x)
+        update = self._curvature(x) if self._worth_a_hessian(found, calls) else None
+        with self.memory.lock:
+            # Another thread may have learned in between: what it knows now is what is added to.
+            self.known = self.memory.about(session.problem)
+            found = self._counted(calls, x)
+            self.memory.known = found if update is None else update(found).with_inverse()
+
+    def _counted(self, calls: float, x: np.ndarray) -> MemoryState:
+        """Return what is known with this solve counted and its solution in the mean."""
+        known, options = self.known, self.known.options
+        usual = options.slow_factor * known.usual_calls + options.slow_calls
+        slow = bool(known.calls_with_memory) and not self.without_memory and calls > usual
+        slow_in_a_row = known.slow_in_a_row + 1 if slow else 0
+        changed = slow_in_a_row > 1
+        solutions = 0 if changed else known.solutions
+        weight = 1 / min(solutions + 1, options.mean_of)
+        mean = x if not solutions else known.mean + weight * (x - known.mean)
+        better = known.mean_was_better
+        if self.mean_was_better is not None:
+            better = (*better, self.mean_was_better)[-options.start_trials :]
+        found = replace(
+            known,
+            tol=self.session.tol,
+            solves=known.solves + 1,
+            slow_in_a_row=slow_in_a_row,
+            solutions=solutions + 1,
+            mean=mean,
+            mean_was_better=better,
+        )
+        return self._with_calls(found.forgotten() if changed else found, calls)
+
+    def _with_calls(self, found: MemoryState, calls: float) -> MemoryState:
+        """Return what is known with the cost of this solve."""
+        options, before = self.known.options, self.known.calls_without_memory
+        if self.without_memory:
+            without = (*found.calls_without_memory, calls)[-options.recent :]
+            return replace(found, calls_without_memory=without)
+        if not self.known.helps and calls <= options.clearly * fmean(before):
+            return replace(found, calls_with_memory=(calls,) * options.judged_after)
+        with_memory = (*found.calls_with_memory, calls)[-options.recent :]
+        return replace(found, calls_with_memory=with_memory)
+
+    def _worth_a_hessian(self, found: MemoryState, calls: float) -> bool:
+        """Whether to form a Hessian: at powers of two, or when problems have changed."""
+        if not self.session.problem.has_hvp:
+            return False
+        missing = found.hessians == 0
+        if not (missing or found.helps):
+            return False
+        options = found.options
+        saved = found.solves * (max(calls, found.usual_calls) - options.fewest_calls)
+        # No solve may cost far more than others.
+        most = min(saved, (options.slow_factor - 1) * calls + options.slow_calls)
+        return (_power_of_two(found.solves) or missing) and self._hessian_calls() <= most
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.session.problem.n > self.known.options.largest_matrix
+
+    def _hessian_calls(self) -> float:
+        """Return what the Hessian, or a low rank of it, costs in calls."""
+        problem = self.session.problem
+        if self._is_wide:
+            return RANK + EXTRA + 1
+        return problem.hessian_flops() / problem.gradient_flops()
+
+    def _curvature(self, x: np.ndarray) -> Update | None:
+        """Form the Hessian at a solution; returns how what is known changes by it."""
+        session = self.session
+        if self._is_wide:
+            diagonal = session.hessian_diagonal(x)
+            metric = lowrank_metric(diagonal, self._floor(x, diagonal), session.products(x))
+            return lambda known: replace(known, metric=metric, hessians=1)
+        H = session.hessian(x)
+        if not np.all(np.isfinite(H)):
+            return None
+        return partial(_with_hessian, H, self._floor(x, H.diagonal()))
+
+    def _floor(self, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+        """Return the curvature that one more row could add, by variable."""
+        problem = self.session.problem
+        if isinstance(problem, RowModel):
+            return problem.unseen_curvature(self.session.to_problem(x))
+        return np.full(problem.n, FLOOR * (float(diagonal.max()) or 1.0))
+
+
+def _power_of_two(count: int) -> bool:
+    return count & (count - 1) == 0
+
+
+def _with_hessian(H: np.ndarray, floor: np.ndarray, known: MemoryState) -> MemoryState:
+    """Return what is known with a Hessian in the mean; all of it where problems have changed."""
+    weight = 1 / min(known.hessians + 1, known.options.hessians_of)
+    if known.hessian is not None and known.floor is not None:
+        H = known.hessian + weight * (H - known.hessian)
+        floor = known.floor + weight * (floor - known.floor)
+    return replace(known, hessian=H, floor=floor, hessians=known.hessians + 1)

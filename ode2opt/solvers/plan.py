@@ -1,0 +1,115 @@
+"""``auto``, the default method: it plans from the problem (docs/mathematics.md, section 14).
+
+A plan is a list of stages. Each goes on where the one before gave up, and after all of them come
+the methods that always converge (:mod:`ode2opt.solvers.supervisor`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
+from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.options import DEFAULTS, AutoOptions
+from ode2opt.solvers.stages.active_rows import (
+    ActiveProductsNewton,
+    ActiveRowsNewton,
+    has_active_rows,
+)
+from ode2opt.solvers.stages.classes import ClasswiseLbfgs
+from ode2opt.solvers.stages.diagonal import DiagonalLbfgs, is_strongly_penalised
+from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.newton import Newton
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.subsample import FullHessianLbfgs, SubsampledLbfgs
+from ode2opt.solvers.watches import SwitchIfCheaper
+
+ENOUGH_ROWS = 16  # a column, for a subsample that serves without having been solved
+NEWTON_STEPS = 7  # on all rows, about
+DIGITS = 1e6  # by which the gradient norm is to fall, about
+
+
+def plan(
+    problem: Problem,
+    costs: Costs,
+    options: AutoOptions = DEFAULTS,
+    skip_subsample: bool = False,
+) -> list[Stage]:
+    """Return the stages of a solve.
+
+    Args:
+        problem: what is to be minimised.
+        costs: what work on it costs.
+        options: what the user has set.
+        skip_subsample: whether the start is too near the solution for subsamples to come nearer.
+    """
+    stages: list[Stage] = []
+    if isinstance(problem, RowModel):
+        if is_strongly_penalised(problem):
+            stages.append(DiagonalLbfgs())
+        if problem.width > 1 and problem.columns < LARGEST_DENSE_HESSIAN:
+            stages.append(ClasswiseLbfgs(costs))
+            skip_subsample = True
+        elif has_active_rows(problem):
+            affordable = ActiveRowsNewton.affordable(problem, costs)
+            stages.append(
+                ActiveRowsNewton(costs, skip_subsample) if affordable else ActiveProductsNewton()
+            )
+            skip_subsample = True
+        stages += row_stages(problem, costs, options, skip_subsample)
+    elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():
+        stages.append(Newton.within_budget(problem))
+    return [*stages, Lbfgs()]
+
+
+def row_stages(
+    problem: RowModel, costs: Costs, options: AutoOptions, skip_subsample: bool
+) -> list[Stage]:
+    """Return the stages of a linear model: with its Hessian if it can be formed, else by products.
+
+    Args:
+        problem: the linear model.
+        costs: what work on it costs.
+        options: what the user has set.
+        skip_subsample: whether to go without solutions on some rows.
+    """
+    if problem.n > LARGEST_DENSE_HESSIAN or problem.N <= problem.n:
+        return [Newton.within_budget(problem)]
+    hessian, sizes = costs.hessian(), subsample_sizes(problem, options)
+    newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
+    if (problem.quadratic or hessian <= options.cheap_hessian) and newton <= _subsampled_price(
+        costs, sizes
+    ):
+        return [Newton.within_budget(problem)]
+    full = FullHessianLbfgs(costs)
+    if skip_subsample:
+        subsampled = SubsampledLbfgs(problem, costs, sizes, options, skip_subsample)
+        return [subsampled, full] if sizes[-1:] >= [ENOUGH_ROWS * problem.n] else [full]
+    if sizes and costs.hessian(sizes[-1]) <= options.affordable_hessian:
+        return [SubsampledLbfgs(problem, costs, sizes, options), full]
+    return [Lbfgs(SwitchIfCheaper(options.clearly * (hessian + NEWTON_STEPS), hessian)), full]
+
+
+def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
+    """Return what a solve by subsamples costs, in evaluations.
+
+    Preconditioned by k n rows the spectrum is about that of Marchenko and Pastur, so that the error
+    falls by the root of k a step.
+    """
+    if not sizes:
+        return math.inf
+    rate = max(1.5, 0.8 * math.sqrt(sizes[-1] / costs.n))
+    return costs.subsamples(sizes) + 1 + math.log(DIGITS) / math.log(rate)
+
+
+def subsample_sizes(problem: RowModel, options: AutoOptions = DEFAULTS) -> list[int]:
+    """Return the rows of the subsamples: so many a column, where the problem has far more.
+
+    Args:
+        problem: the linear model.
+        options: what the user has set.
+    """
+    sizes = [count * problem.n for count in options.rows_per_column]
+    return [size for size in sizes if size <= problem.largest_sample()]

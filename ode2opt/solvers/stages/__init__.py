@@ -1,0 +1,1 @@
+"""The methods that a plan is made of, one file each."""

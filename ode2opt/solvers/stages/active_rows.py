@@ -1,0 +1,194 @@
+"""Newton's method for a loss with kinks: rows beyond the margin have no curvature and cost nothing.
+
+A squared hinge is a quadratic wherever no row crosses its margin, so that few steps are enough. A
+step takes the Hessian of the rows that have curvature; how far to go is found on the scores,
+without the matrix. At 0 all rows have curvature: solutions on some rows come first
+(docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import TypeGuard
+
+import numpy as np
+
+from ode2opt.problems._arrays import Array
+from ode2opt.problems._numbers import norm
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
+from ode2opt.problems.gram import extent
+from ode2opt.problems.line import Line
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.active_products import ConjugateSteps
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.subsample import Subsamples
+
+FEWEST = 16  # rows of the first level, in columns
+GROWTH = 16  # of the rows, from level to level
+DEAR = 2.0  # evaluations: where a Hessian costs more, L-BFGS in the metric of some rows costs less
+FLAT = 0.1  # of the slope where a line begins: then it has been followed far enough
+FURTHER = 4.0  # times as far, where a line has no bend
+MOST_TRIALS = 30
+MOST_STEPS = 40
+MOST_CONJUGATE_STEPS = 100
+AFFORDABLE = 8.0  # evaluations: a first Hessian of all rows that costs no more is formed
+
+Direction = Callable[[Point, Array], "Array | Reason"]
+"""The step d at a point with its gradient, or why there is none."""
+
+
+def has_active_rows(problem: Problem) -> TypeGuard[LinearModel]:
+    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here."""
+    if not isinstance(problem, LinearModel):
+        return False
+    return problem.kinked and isinstance(problem.b, np.ndarray)
+
+
+class ActiveRowsNewton(Stage):
+    """Newton's method with the Hessian of the rows that have curvature.
+
+    Args:
+        costs: what work on the problem costs.
+        skip_subsample: begin with all rows, for a start that is near the solution.
+    """
+
+    name = "newton"
+
+    def __init__(self, costs: Costs, skip_subsample: bool = False) -> None:
+        super().__init__()
+        self.costs, self.skip_subsample = costs, skip_subsample
+
+    @staticmethod
+    def affordable(problem: LinearModel, costs: Costs) -> bool:
+        """Whether the first Hessian is cheap enough to be formed."""
+        if problem.n > LARGEST_DENSE_HESSIAN:
+            return False
+        return bool(_sizes(problem)) or costs.hessian() <= AFFORDABLE
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point, after solutions on some rows."""
+        problem = session.problem
+        assert isinstance(problem, LinearModel)
+        sizes = [] if self.skip_subsample else _sizes(problem)
+        session.log("Newton's method by the rows with curvature")
+        first = 0 if sizes else 1  # a Hessian of all rows, where these are few
+        return _newton(session, _solved(session, problem, point, sizes), self.costs, first)
+
+
+class ActiveProductsNewton(Stage):
+    """Newton's method by conjugate gradients, for a Hessian that is not to be formed."""
+
+    name = "newton"
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        problem = session.problem
+        assert isinstance(problem, LinearModel)
+        session.log("Newton's method by products with the rows with curvature")
+        direction = ConjugateSteps(session, problem)
+        return _steps(session, problem, point, direction, MOST_CONJUGATE_STEPS)
+
+
+def _sizes(problem: LinearModel) -> list[int]:
+    """Return the rows of the levels, from few to what may be copied."""
+    sizes, m = [], FEWEST * problem.n
+    while m <= problem.largest_sample():
+        sizes.append(m)
+        m *= GROWTH
+    return sizes
+
+
+def _solved(session: Session, problem: LinearModel, here: Evaluated, sizes: list[int]) -> Evaluated:
+    """Return the solution on some rows, or where it began if that is lower."""
+    if not sizes:
+        return here
+    x = here.x
+    for part in Subsamples(session, problem).of(sizes):
+        left = session.max_seconds - session.seconds
+        inner = Session(part, tol=session.tol, max_iter=MOST_STEPS, max_seconds=left)
+        with suppress(Stop):
+            _newton(inner, inner.begin(x), Costs(part), MOST_STEPS)
+        session.charge(inner.calls * part.N / problem.N)
+        session.check_time()
+        x = x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
+    found = session.evaluate(x)
+    return found if found.value <= here.value else here
+
+
+def _newton(session: Session, here: Evaluated, costs: Costs, at_any_price: int) -> Outcome:
+    """Minimise by Hessians of the active rows.
+
+    Hessians are asked what they cost only after the first few, ``at_any_price``.
+    """
+    problem, formed = session.problem, count()
+    assert isinstance(problem, LinearModel)
+
+    def direction(point: Point, g: Array) -> Array | Reason:
+        bends = problem.bends_at(point)
+        rows = extent(problem.A, bends)
+        if next(formed) >= at_any_price and costs.hessian_of(rows) > DEAR:
+            return Reason.TOO_DEAR
+        session.charge(rows.flops() / problem.gradient_flops())
+        factor = CholeskyFactor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
+        return session.to_problem(-factor(np.asarray(g, dtype=np.float64)))
+
+    return _steps(session, problem, here, direction, MOST_STEPS)
+
+
+def _steps(
+    session: Session, problem: LinearModel, here: Evaluated, direction: Direction, most: int
+) -> Outcome:
+    """Take Newton steps from an evaluated point."""
+    point, g = problem.at(session.to_problem(here.x)), session.to_problem(here.g)
+    reason = Reason.MANY_STEPS
+    for _ in range(most):
+        session.check_time()
+        d = direction(point, g)
+        if isinstance(d, Reason):
+            reason = d
+            break
+        line = Line(problem, point, d)
+        found = _along(line, float(g @ d))
+        session.charge(line.flops() / problem.gradient_flops())
+        if found is None:
+            reason = Reason.NO_STEP
+            break
+        point, g = found, _gradient(session, problem, found)
+    return Outcome(reason, session.evaluate(point.x, iterate=False))
+
+
+def _gradient(session: Session, problem: LinearModel, point: Point) -> np.ndarray:
+    """Return the gradient at the next iterate; one that is small enough is taken anew from x."""
+    g = problem.gradient_at(point)
+    if norm(g) <= session.tol:
+        found = session.evaluate(np.asarray(point.x, dtype=np.float64))
+        return session.to_problem(found.g)
+    session.charge(1)
+    session.observe(point.x, g)
+    return g
+
+
+def _along(line: Line, slope: float) -> Point | None:
+    """Return the minimum along a line, about, by Newton's method on its slope; None if nowhere."""
+    low, high, t = 0.0, math.inf, 1.0
+    if not -math.inf < slope < 0:
+        return None
+    for _ in range(MOST_TRIALS):
+        found = line.at(t)
+        now = line.slope(t, found)
+        if abs(now) <= -FLAT * slope:
+            return found
+        low, high = (low, t) if not now < 0 else (t, high)
+        bend = line.bend(found)
+        aim = t - now / bend if bend > 0 else math.inf
+        if not low < aim < high:
+            aim = 0.5 * (low + high) if high < math.inf else FURTHER * t
+        t = aim
+    return line.at(low) if low > 0 else None

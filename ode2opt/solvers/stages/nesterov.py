@@ -1,0 +1,147 @@
+"""Nesterov's method with backtracking and adaptive restart: needs no constant, always converges.
+
+A step of 1/L from y to x+ is accepted when <g(x+) - g(y), x+ - y> <= L/2 |x+ - y|^2. For a convex
+f this implies f(x+) <= f(y) + <g(y), x+ - y> + L/2 |x+ - y|^2, the descent inequality of the
+O(1/k^2) proof. It holds as soon as L is twice the local Lipschitz constant; unlike a comparison of
+function values it stays meaningful down to the rounding of the gradient. L may fall as well as
+rise: the momentum then follows t' = (1 + sqrt(1 + 4 (L'/L) t^2))/2. A restart goes to the lowest
+point since the last one (docs/mathematics.md, section 11, has the theorem and its proof).
+
+Nothing here depends on units: f(c x) and c f give the same run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ode2opt.problems._arrays import epsilon
+from ode2opt.problems._numbers import norm, usable
+from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.session import Session, Stop, Watch
+from ode2opt.solvers.stages.line_search import Standstill
+from ode2opt.solvers.stages.stage import Stage
+
+RELAX = 0.95  # how much L is lowered before each step
+GROW, MOST_GROWTH = 2.0, 100.0
+MAX_TRIALS = 100
+PROBE = 1e-3  # in lengths of x: where the first L is found
+
+
+class MomentumStep(NamedTuple):
+    """An accepted step from y to ``new``, and the L and t that it was made with."""
+
+    y: Evaluated
+    new: Evaluated
+    L: float
+    t: float
+
+
+class Nesterov(Stage):
+    """Nesterov's method with backtracking; it converges for every convex function.
+
+    Args:
+        watch: ends the stage where another one would be cheaper.
+    """
+
+    name = "nesterov"
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        super().__init__(watch)
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point; each gradient is an iteration of the solve."""
+        session.log("Nesterov's method with backtracking")
+        if point.norm == 0:
+            return Outcome(Reason.ROUNDING, point)
+        L, standstill = _probe(session, point), Standstill()
+        while True:
+            point, L, outcome = until_restart(session, point, L)
+            if outcome is not None:
+                return outcome
+            if standstill(point.value, point.norm):
+                return Outcome(Reason.ROUNDING, point)
+
+
+def until_restart(
+    session: Session, x: Evaluated, L: float
+) -> tuple[Evaluated, float, Outcome | None]:
+    """Go on from ``x`` until the momentum points uphill.
+
+    Args:
+        session: the solve.
+        x: where to begin.
+        L: the curvature to begin with.
+
+    Returns:
+        The lowest point, L, and the outcome where the stage should end. Where values differ by
+        rounding only, the later point is the lower one.
+    """
+    previous, t = x, 0.0  # so that the first t is 1, and the first step one of gradient descent
+    lowest, least = x, x.value
+    while True:
+        step = _step(session, x, previous, t, L)
+        if step is None:
+            return lowest, L, Outcome(Reason.ROUNDING, lowest)
+        uphill = t > 1 and float(step.y.g @ (step.new.x - x.x)) > 0
+        previous, x, L, t = x, step.new, step.L, step.t
+        if x.value <= least + session.rounding * abs(least):
+            lowest, least = x, min(x.value, least)
+        if (outcome := session.judge(lowest)) is not None or uphill:
+            return lowest, L, outcome
+
+
+def _step(
+    session: Session, x: Evaluated, previous: Evaluated, t: float, L: float
+) -> MomentumStep | None:
+    """Make one accepted step, with the momentum of the L that is accepted; None by rounding."""
+    problem = session.problem
+    trial, rounding = RELAX * L, epsilon(problem.xp, problem.dtype)
+    for _ in range(MAX_TRIALS):
+        t_new = next_t(t, trial / L)
+        momentum = (t - 1) / t_new
+        y = session.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
+        if session.undefined(y.value):  # beyond a wall: less momentum
+            trial *= MOST_GROWTH
+            continue
+        moved = -y.g / trial
+        if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
+            return None
+        new = session.evaluate(y.x + moved)
+        needed = math.nan if session.undefined(new.value) else _curvature(y, new)
+        if needed < 0 and (found := concave_between(session, y, new)) is not None:
+            session.concave = found
+            raise Stop(Status.NON_CONVEX)
+        if 2 * needed <= trial:
+            return MomentumStep(y, new, trial, t_new)
+        most = MOST_GROWTH * trial
+        trial = min(max(GROW * trial, 2 * needed), most) if math.isfinite(needed) else most
+    return None
+
+
+def _curvature(y: Evaluated, new: Evaluated) -> float:
+    """Return <g(x+) - g(y), x+ - y> / |x+ - y|^2; NaN where one of these is no number."""
+    moved = new.x - y.x
+    length = norm(moved)
+    if not 0 < length < math.inf:
+        return math.nan
+    return float((new.g - y.g) @ (moved / length)) / length
+
+
+def next_t(t: float, ratio: float) -> float:
+    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L."""
+    return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
+
+
+def _probe(session: Session, here: Evaluated) -> float:
+    """Return the curvature along the gradient, from one more gradient close by.
+
+    How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
+    """
+    length = PROBE * (norm(here.x) or abs(here.value) / here.norm or 1.0)
+    near = session.evaluate(here.x - (length / here.norm) * here.g, iterate=False)
+    return usable(norm(near.g - here.g) / length)

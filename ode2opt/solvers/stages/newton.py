@@ -1,0 +1,119 @@
+"""Newton's method with a line search: by Cholesky where the Hessian is formed, else by CG.
+
+Where the Hessian is singular it is damped, and where the infimum is not attained (separable data
+without l2) the gradient still goes to zero along finite points (docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.problems.base import Problem
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session, Watch
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
+from ode2opt.solvers.stages.lbfgs import step
+from ode2opt.solvers.stages.line_search import Standstill
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.watches import within
+
+CG_STEPS = 200
+MOST_CALLS, FEWEST_STEPS = 900, 3  # the budget, and after how many steps it is judged
+MOST_HESSIANS = 12
+CG_TOLERANCE = 0.5  # of the residual, in the root of how far the gradient has come
+
+
+class Newton(Stage):
+    """Newton's method: by Cholesky where the whole Hessian is cheaper than products, else by CG.
+
+    Args:
+        watch: ends the stage where another one would be cheaper.
+    """
+
+    name = "newton"
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        super().__init__(watch)
+
+    @classmethod
+    def within_budget(cls, problem: Problem) -> Newton:
+        """Return the stage with a budget: a step may cost many calls."""
+        if Costs(problem).newton_by_cholesky():
+            hessian = problem.hessian_flops() / problem.gradient_flops()
+            return cls(within(max(MOST_CALLS, MOST_HESSIANS * hessian), MOST_HESSIANS + 1))
+        return cls(within(MOST_CALLS, FEWEST_STEPS + 1))
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point; a problem without second derivatives is refused."""
+        problem = session.problem
+        if not problem.has_hvp:
+            raise InputError(
+                "newton needs second derivatives: give the function's hvp, or use lbfgs."
+            )
+        if Costs(problem).newton_by_cholesky():
+            session.log("Newton's method by Cholesky")
+            return newton_steps(session, point, partial(_by_cholesky, session))
+        session.log("Newton's method by conjugate gradients")
+        return newton_steps(session, point, ConjugateDirections(session))
+
+
+def _by_cholesky(session: Session, here: Evaluated) -> np.ndarray:
+    """Return the step with the whole Hessian, of which no second copy is kept."""
+    return -CholeskyFactor(session.hessian(here.x))(here.g)
+
+
+def newton_steps(
+    session: Session, here: Evaluated, direction: Callable[[Evaluated], np.ndarray]
+) -> Outcome:
+    """Take steps with a line search along directions until no step helps.
+
+    Args:
+        session: the solve.
+        here: where to begin.
+        direction: the step at a point.
+    """
+    standstill = Standstill()
+    while True:
+        session.check_time()
+        found = step(session, here, direction(here), 1.0)
+        if found is None or standstill(found.value, found.norm):
+            return Outcome(Reason.NO_STEP, here)
+        here = found
+        if (outcome := session.judge(here)) is not None:
+            return outcome
+
+
+class ConjugateDirections:
+    """Newton directions by conjugate gradients: each product with the Hessian counts one.
+
+    From the second step on, where the Hessian's diagonal is cheap, its root scales the variables:
+    half-way to Jacobi's scaling, which does too much for columns that are rarely seen.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.weights: np.ndarray | float | None = None
+
+    def __call__(self, here: Evaluated) -> np.ndarray:
+        """Return about -H^-1 g, the more exact the smaller the gradient is."""
+        first = max(self.session.first_norm, here.norm)
+        goal = here.norm * min(CG_TOLERANCE, math.sqrt(here.norm / first))
+        most = min(CG_STEPS, 2 * len(here.x))
+        product, weights = self.session.products(here.x), self._weights(here)
+        return solve_by_cg(product, weights, -here.g, goal, most)[0]
+
+    def _weights(self, here: Evaluated) -> np.ndarray | float:
+        """Return the scaling of a step: none for the first, which may be all, then one for all."""
+        if self.weights is None:
+            self.weights = 1.0
+        elif self.session.problem.cheap_diagonal and isinstance(self.weights, float):
+            diagonal = np.sqrt(self.session.hessian_diagonal(here.x))
+            self.weights = 1 / np.where(diagonal > 0, diagonal, diagonal.max(initial=0.0) or 1.0)
+        return self.weights

@@ -1,0 +1,41 @@
+"""What a stage of a solve is: one method that goes on from a point until it is done or gives up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.session import Session, Watch
+
+PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
+
+
+class Stage(ABC):
+    """One method in the plan of a solve.
+
+    A new one is a subclass with a ``name`` and a method ``run``, and a line in
+    :func:`ode2opt.solvers.plan.plan`.
+
+    Attributes:
+        name: in a handover, such as "lbfgs".
+        watch: ends the stage before the solve is over; None for one that only has to progress.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self.watch = watch
+
+    @abstractmethod
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Go on from an evaluated point.
+
+        Args:
+            session: the solve; evaluations go through it, and it raises Stop when the solve is
+                over.
+            point: where to begin.
+
+        Returns:
+            Why the stage ended, and its lowest point.
+        """

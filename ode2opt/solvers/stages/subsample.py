@@ -1,0 +1,197 @@
+"""L-BFGS preconditioned by the problem's own Hessian: of some of its rows, or of all.
+
+The problem is solved on some rows by L-BFGS; the Hessian of these rows at that solution is the
+preconditioner with which L-BFGS goes on with all rows. Where that is slow, the Hessian of all rows
+at the point reached takes its place, again and again (docs/mathematics.md, section 14).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.options import DEFAULTS, AutoOptions
+from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.lbfgs import lbfgs
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.watches import SwitchIfCheaper
+
+NOISE = 0.3  # of the sampling error of a subsample's gradient: more exact is wasted
+MOST_STEPS = 40  # on a subsample
+DRAWS = 5  # until a subsample has labels of both kinds
+AFTER = 4.0  # calls with a new preconditioner, about; doubled each time that this was wrong
+MOST_HESSIANS = 12
+
+
+class SubsampledLbfgs(Stage):
+    """L-BFGS preconditioned by the Hessian of a subsample.
+
+    Args:
+        problem: the linear model.
+        costs: what work on it costs.
+        sizes: rows of the subsamples that are solved one after the other; the last one's Hessian
+            is the preconditioner.
+        options: how rows are drawn and damped.
+        skip_subsample: take the Hessian at the start point instead of solving subsamples first.
+    """
+
+    name = "metric-lbfgs"
+
+    def __init__(
+        self,
+        problem: RowModel,
+        costs: Costs,
+        sizes: list[int],
+        options: AutoOptions,
+        skip_subsample: bool = False,
+    ) -> None:
+        super().__init__(SwitchIfCheaper.than(costs.hessian(), AFTER))
+        self.problem, self.sizes, self.options = problem, sizes, options
+        self.skip_subsample = skip_subsample
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        subsamples = Subsamples(session, self.problem, self.options)
+        rows = f"{self.sizes[-1]:,} of {self.problem.N:,} rows"
+        if self.skip_subsample:
+            session.log(f"L-BFGS in the metric of {rows}")
+            factor = subsamples.hessian(self.sizes[-1], point.x)
+            return lbfgs(session, point, factor)
+        x, factor = self._solved(session, subsamples, point.x)
+        session.log(f"{rows} solved")
+        session.log("L-BFGS in their metric")
+        found = session.evaluate(x)
+        return lbfgs(session, found if found.value <= point.value else point, factor)
+
+    def _solved(
+        self, session: Session, subsamples: Subsamples, x: np.ndarray
+    ) -> tuple[np.ndarray, CholeskyFactor]:
+        """Return the solution on the last subsample, and its Hessian there."""
+        factor = None
+        for part in subsamples.of(self.sizes):
+            x = subsamples.solved(part, x, factor)
+            session.check_time()
+            factor = subsamples.factor(part, x)
+        assert factor is not None
+        return x, factor
+
+
+class FullHessianLbfgs(Stage):
+    """L-BFGS preconditioned by the Hessian of all rows at the point reached.
+
+    Where that becomes slow, the Hessian is taken anew.
+
+    Args:
+        costs: what work on the problem costs.
+    """
+
+    name = "metric-lbfgs"
+
+    def __init__(self, costs: Costs) -> None:
+        super().__init__()
+        self.costs = costs
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        session.log(f"L-BFGS in metrics of all {session.problem.rows:,} rows")
+        after = AFTER
+        for _ in range(MOST_HESSIANS):
+            session.watch = SwitchIfCheaper.than(self.costs.hessian(), after)
+            outcome = lbfgs(session, point, CholeskyFactor(session.hessian(point.x)))
+            if outcome.exhausted:
+                break
+            assert outcome.point is not None
+            point, after = outcome.point, 2 * after
+        return outcome
+
+
+class Subsamples:
+    """Problems on some rows of another one, drawn at random from a fixed seed.
+
+    Args:
+        session: the solve; work on m of N rows is charged to it as m/N.
+        problem: the problem of all rows.
+        options: how rows are drawn and damped.
+    """
+
+    def __init__(
+        self, session: Session, problem: RowModel, options: AutoOptions = DEFAULTS
+    ) -> None:
+        self.session, self.problem, self.options = session, problem, options
+        self.rng = np.random.default_rng(options.seed)
+
+    def of(self, sizes: list[int]) -> list[RowModel]:
+        """Return problems of so many rows, each with those of the one before.
+
+        A smaller one is taken from the next larger, so that the problem is asked once.
+
+        Args:
+            sizes: numbers of rows, in growing order.
+        """
+        index, last = self._draw(sizes[-1])
+        found: list[RowModel] = [last]
+        for size in reversed(sizes[:-1]):
+            rows = np.sort(index[: found[-1].N])
+            found.append(found[-1].subset(np.searchsorted(rows, np.sort(index[:size]))))
+        return found[::-1]
+
+    def hessian(self, m: int, x: np.ndarray) -> CholeskyFactor:
+        """Return the Hessian of m rows at a point, factorised.
+
+        Args:
+            m: the number of rows; all of them are not drawn.
+            x: the point.
+        """
+        if m == self.problem.N:
+            return CholeskyFactor(self.session.hessian(x))
+        return self.factor(self.of([m])[0], x)
+
+    def factor(self, part: RowModel, x: np.ndarray) -> CholeskyFactor:
+        """Return the Hessian of a subsample with what a row more could add to it, factorised."""
+        share = part.N / self.problem.N
+        self.session.charge(part.hessian_flops() / part.gradient_flops() * share)
+        point = _as(part, x)
+        H = np.asarray(part.hessian(point), dtype=np.float64)
+        if part.N < self.problem.N:
+            H[np.diag_indices(part.n)] += self.options.damping_rows * part.unseen_curvature(point)
+        return CholeskyFactor(H)
+
+    def solved(
+        self, part: RowModel, x: np.ndarray, factor: CholeskyFactor | None = None
+    ) -> np.ndarray:
+        """Return the solution on some rows, as exact as they are worth.
+
+        Args:
+            part: the problem of these rows.
+            x: where to begin.
+            factor: a preconditioner.
+        """
+        session, share = self.session, part.N / self.problem.N
+        session.charge(share)
+        error = NOISE * part.gradient_error(_as(part, x))
+        left = session.max_seconds - session.seconds
+        inner = Session(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)
+        with suppress(Stop):
+            here = inner.begin_if_finite(x)
+            if here is not None:  # what fits fewer rows may overflow on these
+                lbfgs(inner, here, factor)
+        session.charge(inner.calls * share)
+        return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
+
+    def _draw(self, m: int) -> tuple[np.ndarray, RowModel]:
+        """Return m rows at random; with labels of more than one kind, if these can be had."""
+        for _ in range(DRAWS):
+            index = self.rng.choice(self.problem.N, m, replace=False)
+            found = self.problem.subset(np.sort(index))
+            if np.any(found.b != found.b[0]):
+                break
+        return index, found
+
+
+def _as(part: RowModel, x: np.ndarray) -> np.ndarray:
+    return part.xp.asarray(x, dtype=part.dtype)
