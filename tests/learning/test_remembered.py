@@ -87,7 +87,7 @@ def test_it_is_about_as_good_as_the_instant_method_from_scratch(made):
     ],
 )
 def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, starts, option, taken):
-    method = learn(family(), memory=changed(memory, starts=starts), start=option, **OPTIONS)
+    method = learn(family(), memory=changed(memory, mean_was_better=starts), start=option, **OPTIONS)
     assert (method.start is not None) == taken
     if taken:
         np.testing.assert_array_equal(method.start, memory.known.mean)
@@ -109,7 +109,7 @@ def test_a_table_is_learned_in_that_metric(memory):
 
 
 def test_a_memory_without_metric_gives_a_method_without(memory):
-    bare = changed(memory, looks=0, hessian=None, floor=None, inverse=None)
+    bare = changed(memory, hessians=0, hessian=None, floor=None, inverse=None)
     method = learn(family(), memory=bare, **OPTIONS)
     assert method.metric is None
     options = make_options({"target": "sequence", **OPTIONS, "steps": 3})
