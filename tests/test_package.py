@@ -18,11 +18,8 @@ from ode2opt.solvers.metric import Metric
 TABLE = Schedule(np.linspace(2, 0.5, 300), np.full(300, 0.25), np.linspace(1, 0.125, 300))
 # Names that still stand twice. The aim is none: strike names off, never add one.
 STILL_TWICE = [
-    "Eigac",
     "Look",
-    "Product",
     "Watch",
-    "_Header",
 ]
 BASIS, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, 5), 2))
 

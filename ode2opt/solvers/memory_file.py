@@ -31,10 +31,10 @@ WAIT = 30.0  # seconds: others have the file for the time that it takes to read 
 def write(path: str | Path, known: MemoryState | None) -> None:
     """Write what a memory knows; a crash or a full disk leaves what was there."""
     arrays: dict[str, np.ndarray] = {}
-    header: _Empty | _Header = _Empty(VERSION, known is None)
+    header: _Empty | _MemoryHeader = _Empty(VERSION, known is None)
     if known is not None:
         arrays = {k: getattr(known, k) for k in ARRAYS if getattr(known, k) is not None}
-        header = _Header(
+        header = _MemoryHeader(
             **vars(header),
             metric=save_metric(known.metric, arrays),
             **{name: getattr(known, field) for name, field in _FIELDS.items()},
@@ -50,7 +50,7 @@ def read(path: str | Path) -> MemoryState | None:
             read_fields(_Empty, about)
             expect(arrays, lambda name: False)
             return None
-        return _known(arrays, read_fields(_Header, about))
+        return _known(arrays, read_fields(_MemoryHeader, about))
     except InputError as error:
         raise InputError(f"{path} is no valid memory: {error}") from None
 
@@ -144,7 +144,7 @@ class _Empty:
 
 
 @dataclass(frozen=True)
-class _Header(_Empty):
+class _MemoryHeader(_Empty):
     """The description in the file of a memory that has learned; its arrays are beside it."""
 
     kind: str
@@ -167,7 +167,7 @@ class _Header(_Empty):
             as_positive(number, "one of its numbers")
 
 
-def _known(arrays: dict[str, np.ndarray], header: _Header) -> MemoryState:
+def _known(arrays: dict[str, np.ndarray], header: _MemoryHeader) -> MemoryState:
     n, parts = header.n, metric_names(header.metric)
     expect(arrays, lambda name: name in (*ARRAYS, *parts))
     shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
@@ -184,7 +184,9 @@ def _known(arrays: dict[str, np.ndarray], header: _Header) -> MemoryState:
     return known
 
 
-def _check_whole(header: _Header, found: dict[str, np.ndarray], metric: Metric | None) -> None:
+def _check_whole(
+    header: _MemoryHeader, found: dict[str, np.ndarray], metric: Metric | None
+) -> None:
     """Refuse parts that do not belong together."""
     if header.solves and not (
         "mean" in found and header.solved and (header.recent or header.alone)

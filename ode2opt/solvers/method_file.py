@@ -242,7 +242,7 @@ class Method(Displayed):
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
         if self.start is not None:
             arrays[_START] = self.start
-        header = _Header(
+        header = _MethodHeader(
             version=VERSION,
             horizon=self.horizon,
             metric=save_metric(self.metric, arrays),
@@ -263,12 +263,12 @@ class Method(Displayed):
         """Read a file written by :meth:`save`."""
         arrays, about = load_tensors(path, METHOD, VERSION, "method")
         try:
-            return cls._from(arrays, read(_Header, about))
+            return cls._from(arrays, read(_MethodHeader, about))
         except InputError as error:
             raise InputError(f"{path} is no valid method: {error}") from None
 
     @classmethod
-    def _from(cls, arrays: dict[str, np.ndarray], header: _Header) -> Method:
+    def _from(cls, arrays: dict[str, np.ndarray], header: _MethodHeader) -> Method:
         expect(arrays, header.reads)
         schedule = None
         if header.horizon:
@@ -303,7 +303,7 @@ class _FormulaHeader:
 
 
 @dataclass(frozen=True)
-class _Header:
+class _MethodHeader:
     """The description in a method file; its arrays are beside it."""
 
     version: int

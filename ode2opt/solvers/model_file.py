@@ -66,7 +66,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class _Header:
+class _ModelHeader:
     """The description in a model file; its arrays are beside it."""
 
     version: int
@@ -86,7 +86,7 @@ def write(path: str | Path, model: Any) -> None:
         arrays[_SCALING] = model.scaling
     arrays[_TABLE] = as_document(model.encoding.to_json())
     form, classes = (None, None) if model.classes is None else stored(model.classes)
-    header = _Header(
+    header = _ModelHeader(
         version=VERSION,
         options=dict(model.options),
         classes=None if classes is None else tuple(classes),
@@ -106,7 +106,7 @@ def read(path: str | Path, make: Callable[..., Made]) -> Made:
         )
     arrays, about = load_tensors(path, MODEL, VERSION, "model", documents=[_TABLE])
     try:
-        return make(**_fields(arrays, read_fields(_Header, about)))
+        return make(**_fields(arrays, read_fields(_ModelHeader, about)))
     except InputError as error:
         raise InputError(f"{path} is no valid model: {error}") from None
 
@@ -120,7 +120,7 @@ def _is_archive(path: Path) -> bool:
         return False  # which is told where the file is read
 
 
-def _fields(arrays: dict[str, np.ndarray], header: _Header) -> dict[str, Any]:
+def _fields(arrays: dict[str, np.ndarray], header: _ModelHeader) -> dict[str, Any]:
     expect(arrays, lambda name: name in (_COEF, _INTERCEPT, _SCALING, _TABLE))
     classes = header.classes
     found = {

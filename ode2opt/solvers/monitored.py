@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 
 from ode2opt.problems._arrays import Array
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.session import Session
 
 RHO = 1 / 16
@@ -46,7 +46,7 @@ def nag_monitored(session: Session, x: Array, L: float) -> None:
     while True:
         best = _until_violated(session, best, L)
         L *= 2
-        session.hand_over(Outcome(Reason.NOT_SMOOTH), f"steps of 1/{L:.3g}")
+        session.log(f"restarted with steps of 1/{L:.3g}")
 
 
 def _until_violated(session: Session, here: Evaluated, L: float) -> Evaluated:

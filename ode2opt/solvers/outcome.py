@@ -34,7 +34,6 @@ class Reason(Enum):
     BLOWUP = "the gradient norm exceeds {:g} times its starting value"
     ENVELOPE = "the gradient norm is far above that of all held-out problems"
     PATIENCE = "no progress for {:.0f} iterations"
-    NOT_SMOOTH = "the function is not as smooth as the steps suppose"
     ROSE = "the gradient norm rose after the tolerance was reached"
 
 

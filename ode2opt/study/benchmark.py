@@ -36,7 +36,7 @@ SMALLEST_NORM = 1e-300  # what a gradient of zero is taken for: it still has a l
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InstanceOutcome:
     """One method on one instance.
 
     Attributes:
@@ -90,7 +90,7 @@ class Clock:
         self.add(Clock(time.perf_counter() - wall, time.thread_time() - processor))
 
 
-Measured = tuple[dict[str, Outcome], Clock]
+Measured = tuple[dict[str, InstanceOutcome], Clock]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Benchmark:
     """
 
     settings: Settings
-    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    outcomes: dict[str, list[InstanceOutcome]] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
     @property
@@ -271,7 +271,7 @@ def run_benchmark(
     return benchmark
 
 
-def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
+def _stream(family: Family, settings: Settings, clock: Clock) -> list[InstanceOutcome]:
     """Solve the instances in order with one memory, before others share the processor."""
     memory, found = Memory(), []
     with one_thread():
@@ -290,7 +290,7 @@ def _stream(family: Family, settings: Settings, clock: Clock) -> list[Outcome]:
             _raise_interrupt(result)
             reached = result.reached
             found.append(
-                Outcome(
+                InstanceOutcome(
                     measure=_log(max(result.grad_norm, rounding)),
                     at_rounding=result.grad_norm < rounding,
                     complexity=reached.iteration if reached else settings.max_iter,
@@ -353,7 +353,7 @@ def _warm_up(methods: tuple[str, ...]) -> None:
 
 def _outcome(
     problem: Any, method: str | Method, settings: Settings, handover: str, rounding: float
-) -> Outcome:
+) -> InstanceOutcome:
     own_start = isinstance(method, Method) and method.start is not None
     result = solve(
         problem,
@@ -372,7 +372,7 @@ def _outcome(
         last = result.grad_norm  # at the limit of precision the last point seen is a mere trial
     diverged = not math.isfinite(last) or last > first
     reached = result.reached
-    return Outcome(
+    return InstanceOutcome(
         measure=_log(max(last, rounding)),
         at_rounding=last < rounding,
         complexity=reached.iteration if reached else settings.max_iter,
@@ -386,7 +386,7 @@ def _outcome(
     )
 
 
-def _statistics(found: Sequence[Outcome]) -> dict[str, Any]:
+def _statistics(found: Sequence[InstanceOutcome]) -> dict[str, Any]:
     measure = np.array([o.measure for o in found])
     complexity = np.array([o.complexity for o in found], dtype=float)
     return {

@@ -87,7 +87,9 @@ def test_it_is_about_as_good_as_the_instant_method_from_scratch(made):
     ],
 )
 def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, starts, option, taken):
-    method = learn(family(), memory=changed(memory, mean_was_better=starts), start=option, **OPTIONS)
+    method = learn(
+        family(), memory=changed(memory, mean_was_better=starts), start=option, **OPTIONS
+    )
     assert (method.start is not None) == taken
     if taken:
         np.testing.assert_array_equal(method.start, memory.known.mean)

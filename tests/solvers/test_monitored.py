@@ -55,7 +55,7 @@ def test_it_finds_the_smoothness_wherever_it_begins(rho, monkeypatch):
     problem = Quadratic(np.diag(np.logspace(0, -2, 20)), np.ones(20))
     result = solve(problem, method="nag-monitored", tol=1e-6)
     assert result.success
-    assert len(result.handovers) <= max(0, -np.log2(rho))
+    assert result.method.count("restarted") <= max(0, -np.log2(rho))
     assert result.iterations < 3 * solve(problem, method="nag", tol=1e-6).iterations
 
 

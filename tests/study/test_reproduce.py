@@ -448,10 +448,10 @@ class Given:
     identity: ClassVar = {"ode2opt": "", "code": "", "packages": {}}
 
     def __init__(self, outcomes):
-        from ode2opt.study.benchmark import Benchmark, Outcome
+        from ode2opt.study.benchmark import Benchmark, InstanceOutcome
 
         settings = Settings(("gd",))
-        listed = {key: [Outcome(**one) for one in found] for key, found in outcomes.items()}
+        listed = {key: [InstanceOutcome(**one) for one in found] for key, found in outcomes.items()}
         self.made = {
             "statistics": Benchmark(settings, listed).statistics(),
             "outcomes": outcomes,
