@@ -37,6 +37,7 @@ from ode2opt.solvers import (
 if TYPE_CHECKING:
     from ode2opt.learning import learn
     from ode2opt.study.certify import certify
+    from ode2opt.study.prove import prove
     from ode2opt.study.trajectories import trajectories
 
 __version__ = _version("ode2opt")
@@ -70,14 +71,16 @@ __all__ = [
     "certify",
     "learn",
     "load_dataset",
+    "prove",
     "solve",
     "trajectories",
 ]
 
 
-_LAZY = {  # these need JAX
+_LAZY = {  # all but prove need JAX
     "certify": "ode2opt.study.certify",
     "learn": "ode2opt.learning",
+    "prove": "ode2opt.study.prove",
     "trajectories": "ode2opt.study.trajectories",
 }
 

@@ -28,7 +28,7 @@ from ode2opt.errors import InputError, Ode2OptError
 
 GRID = 1 << 48
 """Multipliers are rounded to multiples of 1/GRID."""
-MARGINS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
+MARGINS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 """How far inside the matrix inequalities multipliers are looked for, one after another."""
 ENOUGH = 1e-6
 """By how much, relatively, an exact bound may exceed the one in floating point."""

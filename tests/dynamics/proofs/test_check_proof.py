@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tampering import tampered
 
-from ode2opt.dynamics.proofs import check_proof
+from ode2opt.dynamics.proofs import chain, check_proof
 from ode2opt.dynamics.proofs.chain import worst_case
 from ode2opt.dynamics.proofs.exact import classical_proof, exact_proof, monitored_proof
 from ode2opt.dynamics.proofs.theorem import classical_rows
@@ -97,6 +97,15 @@ def test_exact_bounds_are_those_of_the_chain(proofs):
         best, own = chain_value(proved.proof), float(proved.tau)
         assert best * (1 - 1e-6) <= own
         assert own <= best * (1 + 1e-3) or "no minimiser is needed" in proved.words
+
+
+def test_a_solver_that_almost_solves_costs_sharpness_and_no_truth(monkeypatch):
+    """The exact proof decides what multipliers of three digits are worth."""
+    rows = near_rows(8)
+    best = exact_proof(rows, tail="ogm").tau
+    monkeypatch.setattr(chain, "TOLERANCE", 1e-3)
+    crude = exact_proof(rows, tail="ogm").tau
+    assert best * Fraction(999999, 1000000) <= crude <= 2 * best
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(2000, marks=pytest.mark.exhaustive)])
