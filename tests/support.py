@@ -27,6 +27,11 @@ def git(folder, *arguments):
     subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True)
 
 
+def one_sentence(text):
+    """Whether an error is told in one line, without a traceback."""
+    return text.startswith("Error: ") and "Traceback" not in text and text.count("\n") == 1
+
+
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sklearn.datasets
 from sklearn.linear_model import LogisticRegression
+from support import one_sentence
 
 from ode2opt import Memory
 from ode2opt.problems import DATASETS
@@ -19,10 +20,6 @@ FIELDS = {
     "measure_mean", "measure_std", "complexity_mean", "complexity_std", "complexity_max",
     "oracle_calls_mean", "seconds_mean", "reached", "diverged", "statistical",
 }  # fmt: skip
-
-
-def one_sentence(text):
-    return text.startswith("Error: ") and "Traceback" not in text and text.count("\n") == 1
 
 
 def test_bench_prints_one_json_document(run_cli):

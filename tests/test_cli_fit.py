@@ -8,6 +8,7 @@ import pytest
 from sklearn import metrics
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
+from support import one_sentence
 
 from ode2opt import Model
 
@@ -16,10 +17,6 @@ CONTRACT = {
     "status", "success", "fun", "grad_norm", "iterations", "oracle_calls", "seconds", "handovers",
     "bound", "bound_from",
 }  # fmt: skip
-
-
-def one_sentence(text):
-    return text.startswith("Error: ") and "Traceback" not in text and text.count("\n") == 1
 
 
 @pytest.fixture
