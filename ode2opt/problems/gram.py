@@ -21,7 +21,8 @@ SPARSE_TIME = 2.0  # times as long as a dense product may a sparse one take: it 
 def weighted_gram(A: Array, weights: Array) -> Array:
     """Return the dense matrix A^T diag(weights) A.
 
-    Beside it, memory for one block of rows is enough. Rows without a weight cost nothing.
+    Beside it, memory for one block of rows is enough. Rows without a weight are left out where
+    these are many.
 
     Args:
         A: N x n matrix, dense or sparse, of any array library.

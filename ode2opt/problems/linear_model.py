@@ -319,7 +319,9 @@ class LinearModel(RowModel):
         return self._as_shares(self.bend(point.scores))
 
     def hessian_of(self, bends: Array) -> Array:
-        """Return the Hessian A^T diag(bends) A + l2 I; rows whose bend is 0 cost nothing.
+        """Return the Hessian A^T diag(bends) A + l2 I, with the intercept's row and column.
+
+        Rows whose bend is 0 are left out where these are many.
 
         Args:
             bends: N numbers, from :meth:`bends_at`.

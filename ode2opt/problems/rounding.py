@@ -37,11 +37,16 @@ def matrix_norm(A: Array, squares: float | None) -> float:
 
 
 def of_linear_model(model: LinearModel, x: Array, value: float | None) -> float:
-    """Return a bound of |computed gradient - gradient| at ``x``, f(x) being ``value``.
+    """Return a bound of |computed gradient - gradient|.
 
     With F the norm of the rows, weights and ones included, B the largest second derivative of the
     loss, and s the slopes: scores are off by at most n u F |x|, slopes by B times that, and the sum
     over rows by N u F |s| / N.
+
+    Args:
+        model: the problem.
+        x: the point, n numbers.
+        value: f(x), where it is known: it saves an evaluation.
     """
     u = epsilon(model.xp, model.dtype)
     heaviest = 1.0 if model.weights is None else float(model.xp.max(model.weights))
@@ -57,7 +62,12 @@ def of_linear_model(model: LinearModel, x: Array, value: float | None) -> float:
 
 
 def of_quadratic(problem: Quadratic, x: Array) -> float:
-    """Return a bound of |computed gradient - gradient| at ``x``; Q may not be quite symmetric."""
+    """Return a bound of |computed gradient - gradient|; Q may not be quite symmetric.
+
+    Args:
+        problem: the problem.
+        x: the point, n numbers.
+    """
     u, size = epsilon(problem.xp, problem.dtype), norm(x)
     products = (problem.n * problem.largest_entry + problem.l2) * size + norm(problem.b)
     return u * (problem.n + 4) * products + problem.n * problem.asymmetry * size

@@ -18,7 +18,7 @@ SECONDS = 60.0  # for one linear program
 FEASIBLE = 1e-9  # how far HiGHS may miss an inequality
 ACTIVE = 1e-6  # margins below are meant to be zero
 CLEAR = 1e-5  # of margins: from there a row is clearly on its side
-ROUNDING = 1e-9  # of margins that are zero
+MARGIN_ROUNDING = 1e-9  # a margin this close to zero is zero
 
 
 def one_signed_column(sides: Array, fixed: Array) -> int | None:
@@ -43,7 +43,11 @@ def _range_of_columns(G: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_dense(G: Array) -> np.ndarray:
-    """Return a matrix as a NumPy array, whichever it was."""
+    """Return a matrix as a NumPy array.
+
+    Args:
+        G: a dense or sparse matrix.
+    """
     return np.asarray(G.toarray() if is_sparse(G) else G)
 
 
@@ -58,7 +62,7 @@ def falling_direction(sides: np.ndarray, fixed: np.ndarray) -> bool | None:
     G, E = G[: len(sides)], G[len(sides) :]
     if len(E):
         G = G @ _null_space(E)
-    if not np.any(np.abs(G) > ROUNDING):
+    if not np.any(np.abs(G) > MARGIN_ROUNDING):
         return False
     chosen = _first_rows(G)
     for _ in range(ROUNDS):
@@ -72,7 +76,7 @@ def falling_direction(sides: np.ndarray, fixed: np.ndarray) -> bool | None:
         else:
             d = _with_exact_zeros(G[chosen], d)
             margins = G @ d
-            missed = margins < -ROUNDING
+            missed = margins < -MARGIN_ROUNDING
             if not missed.any():
                 return True if margins.max() > CLEAR else None
         if not (more := _worst(G @ d, missed, chosen)).size:
@@ -94,11 +98,11 @@ def separating_plane(sides: np.ndarray) -> bool | None:
         if d is None:
             return None
         margins = G @ d
-        if margins.min() > ROUNDING:
+        if margins.min() > MARGIN_ROUNDING:
             return True
         if margins[chosen].min() <= ACTIVE:  # the best for these rows
             return False
-        more = _worst(margins, margins <= ROUNDING, chosen)
+        more = _worst(margins, margins <= MARGIN_ROUNDING, chosen)
         chosen = np.concatenate([chosen, more])
     return None
 

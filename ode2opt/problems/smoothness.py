@@ -80,7 +80,11 @@ def smoothness_bound(problem: Problem, metric: Preconditioner | None) -> float:
 
 
 def no_bound(problem: Problem) -> InputError:
-    """Return the error for a problem whose curvature has no known limit."""
+    """Return the error for a problem whose curvature has no known limit.
+
+    Args:
+        problem: the problem.
+    """
     return InputError(
         f"{problem.kind} has no known smoothness constant, because its second derivatives have no "
         f"known upper limit: use a method that needs none, such as 'auto', or give your own loss a "
