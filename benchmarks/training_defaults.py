@@ -22,7 +22,7 @@ from recording import RECORD, Table, record
 from ode2opt import Family, Method, learn
 from ode2opt.learning.sequence import restarts
 from ode2opt.learning.sequence.handing_over import mean_calls
-from ode2opt.learning.sequence.solved_beforehand import PROBLEMS, SolvedBeforehand
+from ode2opt.learning.sequence.solved_beforehand import PROBLEMS_PER_FOLD, SolvedBeforehand
 from ode2opt.learning.validation import solve_one
 from ode2opt.problems import load_dataset
 
@@ -36,7 +36,7 @@ class Setting:
     """Options of ``learn``, and the two numbers beside them that a user does not choose."""
 
     options: dict[str, Any] = field(default_factory=dict)
-    problems: int = PROBLEMS
+    problems: int = PROBLEMS_PER_FOLD
     warm_up: float = restarts.WARM_UP
 
     def learned(self, family: Family) -> Method:

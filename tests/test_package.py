@@ -1,10 +1,12 @@
 """What a user sees first: the names of the package, and things as the prompt shows them."""
 
+import ast
 import subprocess
 import sys
 from collections import defaultdict
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import ode2opt
 from ode2opt import Guard, Method, Schedule
 from ode2opt.solvers.metric import Metric
 
+ROOT = Path(__file__).parents[1]
 TABLE = Schedule(np.linspace(2, 0.5, 300), np.full(300, 0.25), np.linspace(1, 0.125, 300))
 # Names that still stand twice. The aim is none: strike names off, never add one.
 STILL_TWICE = [
@@ -82,6 +85,26 @@ def test_type_checkers_are_told_that_the_package_is_typed():
 )
 def test_a_prompt_shows_them_in_a_line(shown, words):
     assert repr(shown) == words
+
+
+def imported():
+    """What scripts beside the package take from it: file, module, name."""
+    for folder in ("benchmarks", "docs", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ode2opt"):
+                    yield from ((path.name, node.module, name.name) for name in node.names)
+
+
+def is_there(module, name):
+    found = import_module(module)
+    if hasattr(found, name):
+        return True
+    return hasattr(found, "__path__") and find_spec(f"{module}.{name}") is not None
+
+
+def test_scripts_import_what_the_package_has():
+    assert [each for each in imported() if not is_there(*each[1:])] == []
 
 
 def test_no_class_name_stands_twice():
