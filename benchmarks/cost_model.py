@@ -30,10 +30,11 @@ from consensus import Found, by_lbfgs, by_newton, consensus
 from dask_rounds import L2, TOL, Made
 
 from ode2opt import Logistic, Parts, solve
-from ode2opt.integrations.dask import Cluster, opened
-from ode2opt.integrations.dask.rounds import FEW
+from ode2opt.executor import LocalExecutor
+from ode2opt.integrations.dask import DaskExecutor, open_executor
+from ode2opt.integrations.dask.workers import FEW
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
-from ode2opt.problems.parts import Block, Threads
+from ode2opt.problems.parts import Block
 from ode2opt.problems.parts.problem import LARGEST_SAMPLE
 
 KEPT = Path(__file__).with_suffix(".json")
@@ -122,14 +123,14 @@ def late(delay: float) -> type[Logistic]:
 
 @contextmanager
 def cluster(workers: int) -> Iterator[Any]:
-    with opened("local", workers) as engine:
-        yield engine.client
+    with open_executor("local", workers) as executor:
+        yield executor.client
 
 
 def a_round(client: Any, size: Size) -> list[float]:
     """Return the seconds of some rounds of value and gradient, after the first two."""
     kind = late(size.latency) if size.latency else Logistic
-    problem = Parts(kind, size.sources(), engine=Cluster(client), l2=L2)
+    problem = Parts(kind, size.sources(), executor=DaskExecutor(client), l2=L2)
     x, found = np.full(problem.n, 0.01), []
     for _ in range(TIMES + 2):
         began = time.perf_counter()
@@ -260,14 +261,14 @@ def rounds_of(kind: Kind) -> dict[str, Any]:
     """
     sources = kind.small.sources()
     read = [source.read() for source in sources]
-    problem = Parts(Logistic, [(one.A, one.b) for one in read], engine=Threads(), l2=L2)
+    problem = Parts(Logistic, [(one.A, one.b) for one in read], executor=LocalExecutor(), l2=L2)
     found: dict[str, Any] = {}
     for name, method in (("auto", "auto"), ("L-BFGS", "lbfgs")):
-        before = problem.engine.passes
+        before = problem.passes
         result = solve(problem, method=method, tol=TOL)
         assert result.success, name
         found[name] = {
-            "rounds": problem.engine.passes - before,
+            "rounds": problem.passes - before,
             "gradients": result.oracle_calls,
             "how": result.method,
         }

@@ -35,8 +35,9 @@ from dask import delayed
 from distributed import Client, wait
 
 from ode2opt import Logistic, Parts, solve
-from ode2opt.integrations.dask import Cluster, opened
-from ode2opt.problems.parts import Block, Engine, Threads, files_in_parts
+from ode2opt.executor import Executor, LocalExecutor
+from ode2opt.integrations.dask import DaskExecutor, open_executor
+from ode2opt.problems.parts import Block, files_in_parts
 
 L2, TOL = 1e-4, 1e-6
 ROUNDS = 15
@@ -77,8 +78,8 @@ def made(rows: int, columns: int, parts: int) -> list[Made]:
 @contextmanager
 def started(options: argparse.Namespace, limit: int | None = None) -> Iterator[Client]:
     """Give the client of a cluster of processes of its own."""
-    with opened("local", options.workers, limit) as engine:
-        yield engine.client
+    with open_executor("local", options.workers, limit) as executor:
+        yield executor.client
 
 
 def seconds(work: Callable[[], Any], times: int = ROUNDS) -> float:
@@ -92,16 +93,19 @@ def seconds(work: Callable[[], Any], times: int = ROUNDS) -> float:
     return median(found)
 
 
-def a_gradient(sources: list[Made], engine: Engine) -> float:
+def a_gradient(sources: list[Made], executor: Executor) -> float:
     """Return the seconds of a gradient."""
-    problem, x = Parts(Logistic, sources, engine=engine, l2=L2), np.full(sources[0].columns, 0.01)
+    problem, x = (
+        Parts(Logistic, sources, executor=executor, l2=L2),
+        np.full(sources[0].columns, 0.01),
+    )
     return seconds(lambda: problem.gradient(x))
 
 
 def overhead(client: Client, options: argparse.Namespace) -> None:
     sources = made(int(options.rows), options.columns, 4 * options.workers)
-    through = a_gradient(sources, Cluster(client))
-    own = a_gradient(sources, Threads(threads=options.workers))
+    through = a_gradient(sources, DaskExecutor(client))
+    own = a_gradient(sources, LocalExecutor(threads=options.workers))
     print(
         f"overhead: {options.rows:,.0f} x {options.columns} in {len(sources)} parts: "
         f"{1e3 * through:.1f} ms by Dask, {1e3 * own:.1f} ms by threads, ratio {through / own:.2f}"
@@ -110,7 +114,9 @@ def overhead(client: Client, options: argparse.Namespace) -> None:
 
 def small(client: Client, options: argparse.Namespace) -> None:
     sources = made(SMALL_PARTS * SMALL_ROWS, options.columns, SMALL_PARTS)
-    through, own = (a_gradient(sources, engine) for engine in (Cluster(client), Threads(threads=1)))
+    through, own = (
+        a_gradient(sources, one) for one in (DaskExecutor(client), LocalExecutor(threads=1))
+    )
     print(
         f"small: {SMALL_PARTS} parts of {SMALL_ROWS:,} rows: {1e3 * through:.1f} ms a round, "
         f"{1e3 * own:.1f} ms on one thread"
@@ -128,7 +134,7 @@ class Apart(Made):
 def tasks(client: Client, options: argparse.Namespace) -> None:
     """Fit the seconds of a round to a + b times its groups, each held by a task of Dask's."""
     found = {
-        count: a_gradient([Apart(i, 2, 2) for i in range(count)], Cluster(client))
+        count: a_gradient([Apart(i, 2, 2) for i in range(count)], DaskExecutor(client))
         for count in TASKS
     }
     b, a = np.polyfit(list(found), list(found.values()), 1)
@@ -139,7 +145,7 @@ def tasks(client: Client, options: argparse.Namespace) -> None:
 def peers(client: Client, options: argparse.Namespace) -> None:
     """Have others solve; then solve to the gradient norm that each of them has reached."""
     sources = made(int(options.rows), options.columns, 4 * options.workers)
-    problem = Parts(Logistic, sources, engine=Cluster(client), l2=L2)
+    problem = Parts(Logistic, sources, executor=DaskExecutor(client), l2=L2)
     X, y = (client.persist(array) for array in _arrays(sources))
     wait([X, y])
     problem.gradient(np.zeros(problem.n))  # workers have loaded what they need
@@ -198,22 +204,22 @@ def _timed(client: Client, work: Callable[[], np.ndarray]) -> tuple[np.ndarray, 
 
 
 def _by_scipy(problem: Parts) -> tuple[np.ndarray, float, int]:
-    before, began = problem.engine.passes, time.perf_counter()
+    before, began = problem.passes, time.perf_counter()
     exact = {"gtol": TOL / np.sqrt(problem.n), "ftol": 0.0, "maxiter": 10_000, "maxfun": 10_000}
     found = scipy.optimize.minimize(
         problem.value_and_gradient, np.zeros(problem.n), jac=True, method="L-BFGS-B", options=exact
     )
-    return found.x, time.perf_counter() - began, problem.engine.passes - before
+    return found.x, time.perf_counter() - began, problem.passes - before
 
 
 def _tell(name: str, problem: Parts, x: np.ndarray, theirs: float, rounds: int) -> None:
     norm = float(np.linalg.norm(problem.gradient(x)))
-    before, began = problem.engine.passes, time.perf_counter()
+    before, began = problem.passes, time.perf_counter()
     ours = solve(problem, tol=norm)
     took = time.perf_counter() - began
     print(
         f"peers: {problem.N:,} x {problem.n}: {name} {theirs:.2f} s in {rounds} rounds, to norm "
-        f"{norm:.1e}; auto {took:.2f} s in {problem.engine.passes - before} rounds "
+        f"{norm:.1e}; auto {took:.2f} s in {problem.passes - before} rounds "
         f"({ours.method}); ratio {took / theirs:.2f}"
     )
 
@@ -225,15 +231,15 @@ def outofcore(client: Client, options: argparse.Namespace) -> None:
         count = _write_files(client, folder, options)
         files = files_in_parts(folder, label="y")
         once = seconds(lambda: client.gather(client.map(_read_only, files, pure=False)), times=1)
-        problem = Parts(Logistic, files, engine=Cluster(client), labels=True, l2=L2)
+        problem = Parts(Logistic, files, executor=DaskExecutor(client), labels=True, l2=L2)
         began = time.perf_counter()
         result = solve(problem, tol=TOL)
-        each = (time.perf_counter() - began) / problem.engine.passes
+        each = (time.perf_counter() - began) / problem.passes
     peak = sum(client.run(_peak).values())
     print(
         f"outofcore: {options.gigabytes:g} GB in {count} files, workers limited to "
         f"{options.memory_limit / 1e9:g} GB: {result.status.name.lower()} after "
-        f"{problem.engine.passes} passes of {each:.2f} s, reading once takes {once:.2f} s, ratio "
+        f"{problem.passes} passes of {each:.2f} s, reading once takes {once:.2f} s, ratio "
         f"{each / once:.2f}; peak memory of all workers {peak / 1e9:.2f} GB"
     )
 
@@ -275,11 +281,13 @@ def faults(client: Client, options: argparse.Namespace) -> None:
     """Kill a worker at a random time of a solve, again and again."""
     sources, goal = made(40_000, 20, 16), {"method": "newton", "tol": 1e-9}
     due = solve(Parts(Logistic, sources, l2=L2), **goal)
-    undisturbed = solve(Parts(Logistic, sources, engine=Cluster(client), l2=L2), **goal).seconds
+    undisturbed = solve(
+        Parts(Logistic, sources, executor=DaskExecutor(client), l2=L2), **goal
+    ).seconds
     rng, right, slowest = np.random.default_rng(0), 0, 0.0
     for _ in range(options.kills):
         with started(options) as own:
-            problem = Parts(Logistic, sources, engine=Cluster(own), l2=L2)
+            problem = Parts(Logistic, sources, executor=DaskExecutor(own), l2=L2)
             victim = int(rng.choice(list(own.run(os.getpid).values())))
             timer = threading.Timer(rng.random() * undisturbed, os.kill, (victim, signal.SIGKILL))
             timer.start()

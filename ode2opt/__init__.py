@@ -85,6 +85,16 @@ _LAZY = {  # all but prove need JAX
 }
 
 
+def _from_dask(kind: type[LinearModel], *args: Any, **options: Any) -> Parts:
+    """Return the problem of Dask's rows; Dask is loaded here, as it need not be installed."""
+    from ode2opt.integrations.dask import from_dask
+
+    return from_dask(kind, *args, **options)
+
+
+LinearModel.makers["dask"] = _from_dask
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         with needing("learn"):

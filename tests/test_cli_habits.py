@@ -12,7 +12,7 @@ import typer
 
 from ode2opt import __version__, progress
 from ode2opt.cli.app import app
-from ode2opt.problems.parts import Threads
+from ode2opt.executor import LocalExecutor
 
 ROWS = "1,2,0\n3,1,1\n2,2,0\n4,1,1\n1,1,1\n2,3,0\n"
 SOLVE = ("--problem", "logistic", "--l2", "0.1")
@@ -120,14 +120,14 @@ def test_a_short_command_is_quiet_in_a_pipe(clock, capsys):
 def test_parts_that_are_read_are_told_in_a_pipe(run_cli, clock, tmp_path, monkeypatch, quiet):
     for i in range(4):
         (tmp_path / f"{i}.csv").write_text(ROWS)
-    counted = Threads._watched
+    counted = LocalExecutor._watched
 
     def slow(self, looked, total):
         for one in counted(self, looked, total):
             clock.now += 40
             yield one
 
-    monkeypatch.setattr(Threads, "_watched", slow)
+    monkeypatch.setattr(LocalExecutor, "_watched", slow)
     code, out, err = run_cli("solve", tmp_path, *SOLVE, "--json", "-", *quiet)
     assert code == 0
     assert out.startswith("{")

@@ -160,7 +160,8 @@ def test_a_long_text_is_cut():
         ),
         (
             Parts(Logistic, [(A[:10], B[:10]), (A[10:], B[10:])], l2=0.5),
-            "Parts(Logistic, size = 60 rows x 4 columns, l2 = 0.5, parts = 2, held by = Threads)",
+            "Parts(Logistic, size = 60 rows x 4 columns, l2 = 0.5, parts = 2, "
+            "held by = LocalExecutor)",
         ),
         (
             Problem.from_function(math.dist, np.sin, n=2, hvp=np.hypot),

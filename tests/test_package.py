@@ -19,10 +19,6 @@ from ode2opt.solvers.metric import Metric
 
 ROOT = Path(__file__).parents[1]
 TABLE = Schedule(np.linspace(2, 0.5, 300), np.full(300, 0.25), np.linspace(1, 0.125, 300))
-# Names that still stand twice. The aim is none: strike names off, never add one.
-STILL_TWICE = [
-    "Watch",
-]
 BASIS, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, 5), 2))
 
 
@@ -107,10 +103,8 @@ def test_scripts_import_what_the_package_has():
 
 
 def test_no_class_name_stands_twice():
-    """A name has one meaning; what is listed waits for a name of its own."""
+    """A name has one meaning in the whole package."""
     homes = defaultdict(set)
     for name, path in type_names():
         homes[name].add(path)
-    twice = {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1}
-    assert {name: twice[name] for name in twice if name not in STILL_TWICE} == {}
-    assert [name for name in STILL_TWICE if name not in twice] == [], "strike these off the list"
+    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1} == {}

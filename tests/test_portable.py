@@ -154,8 +154,8 @@ def test_parts_are_worked_on_where_the_system_has_no_affinity():
         "for name in ('sched_getaffinity', 'sched_setaffinity'):\n"
         "    if hasattr(os, name):\n"
         "        delattr(os, name)\n"
-        "from ode2opt.problems.parts.engines import Threads\n"
-        "print(Threads().threads >= 1)"
+        "from ode2opt.executor import LocalExecutor\n"
+        "print(LocalExecutor().threads >= 1)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

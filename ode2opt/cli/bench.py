@@ -23,12 +23,11 @@ from ode2opt.cli.options import (
     SplitOption,
     WorkClusterOption,
     WorkProcessesOption,
-    client_of,
+    executor_of,
     load_family,
     load_method,
     method_files,
     model_options,
-    pool_of,
     say_notes,
 )
 from ode2opt.cli.outputs import (
@@ -109,10 +108,10 @@ def bench(
     model = model_options(problem, p, l2, intercept)
     family = load_family(problem, dataset, split, size, model, reading)
     with (
-        client_of(cluster, workers) as client,
+        executor_of(cluster, workers) as executor,
         bar(f"{problem} {dataset}", instances) as advance,
     ):
-        benchmark = run_benchmark(family, settings, advance, pool_of(client))
+        benchmark = run_benchmark(family, settings, advance, executor)
     document = {
         "problem": problem,
         "dataset": dataset,

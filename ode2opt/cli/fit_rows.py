@@ -81,8 +81,9 @@ class FitRows:
                 "with --test FILE."
             )
         model = self._in_parts(kind, options, stack)
-        engine = model.engine
-        return model, lambda: ", ".join(filter(None, (f"pass {engine.passes}", engine.words())))
+        return model, lambda: ", ".join(
+            filter(None, (f"pass {model.passes}", model.held.description()))
+        )
 
     def read_test(self, file: Path) -> None:
         """Read rows that are not fitted to, and check that their labels are known.
@@ -162,21 +163,21 @@ class FitRows:
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
         import numpy as np
 
-        from ode2opt.problems.parts import Parts, Threads, files_in_parts
+        from ode2opt.executor import LocalExecutor
+        from ode2opt.problems.parts import Parts, files_in_parts
         from ode2opt.problems.preparing import label_words
 
         files = files_in_parts(self.where, self.reading)
         if self.cluster is None:
-            engine: Any = Threads(self.memory, self.workers)
-            engine.watcher = self.watcher
+            executor: Any = LocalExecutor(1, self.workers, self.memory, self.watcher)
         else:
-            from ode2opt.integrations.dask import opened
+            from ode2opt.integrations.dask import open_executor
 
-            engine = stack.enter_context(
-                opened(self.cluster, self.workers, self.memory, tell=mention)
+            executor = stack.enter_context(
+                open_executor(self.cluster, self.workers, self.memory, tell=mention)
             )
         labels = kind.binary or kind.counted
-        model = Parts(kind, files, engine=engine, labels=labels, scale=self.scale, **options)
+        model = Parts(kind, files, executor=executor, labels=labels, scale=self.scale, **options)
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
         self.categories, self.encoding, self.notes = model.words, model.encoding, model.notes
         if labels:

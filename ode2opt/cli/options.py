@@ -151,10 +151,10 @@ HandoverOption = Annotated[
 
 
 @contextmanager
-def client_of(
+def executor_of(
     cluster: str | None, workers: int | None, same: Sequence[str] = ()
 ) -> Iterator[Any | None]:
-    """Give the client of a Dask cluster, None where none is asked for; a local one is closed.
+    """Give the executor of a Dask cluster, None where none is asked for; a local one is closed.
 
     Args:
         cluster: "local", an address, or None.
@@ -169,19 +169,10 @@ def client_of(
             raise InputError("--workers is for --cluster local.")
         yield None
         return
-    from ode2opt.integrations.dask import joined
+    from ode2opt.integrations.dask import open_executor
 
-    with joined(cluster, workers, same=same, tell=mention) as client:
-        yield client
-
-
-def pool_of(client: Any | None) -> Any | None:
-    """Return the workers of a client as those who work through a study; None where none is."""
-    if client is None:
-        return None
-    from ode2opt.integrations.dask.pool import WorkerPool
-
-    return WorkerPool(client)
+    with open_executor(cluster, workers, same=same, tell=mention) as executor:
+        yield executor
 
 
 def as_bytes(amount: str | None) -> int | None:

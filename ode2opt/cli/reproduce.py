@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.cli.app import app
-from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, client_of, named, pool_of
+from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, executor_of, named
 from ode2opt.cli.outputs import check_folder
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.problems._arrays import as_count
@@ -62,13 +62,12 @@ def reproduce(
     kept = f"{out_dir} keeps what is done, and the same command goes on."
     try:
         with (
-            client_of(cluster, workers) as client,
+            executor_of(cluster, workers) as executor,
             bar_or_lines("reproduce", study.cost) as advance,
         ):
-            pool = pool_of(client)
-            if pool is not None:
-                pool.check_sees(study.folder)
-            study.run(jobs, advance, pool)
+            if executor is not None:
+                executor.check_folder(study.folder)
+            study.run(jobs, advance, executor)
         files = study.write()
     except KeyboardInterrupt:
         fail(f"Interrupted: {kept}", 1)

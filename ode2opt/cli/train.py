@@ -22,7 +22,7 @@ from ode2opt.cli.options import (
     SplitOption,
     WorkClusterOption,
     WorkProcessesOption,
-    client_of,
+    executor_of,
     load_family,
     model_options,
     named,
@@ -153,6 +153,7 @@ def train(
     bit.
     """
     from ode2opt import Memory
+    from ode2opt.executor import THIS_PROCESS
 
     with needing("learn"):
         from ode2opt.learning import comparison
@@ -170,12 +171,13 @@ def train(
     where = problem, dataset, rest["split"], rest["size"]
     family = load_family(*where, model, reading_of(rest))
     with (
-        client_of(cluster, workers, SAME_VERSIONS) as client,
+        executor_of(cluster, workers, SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
         try:
-            helpers = _helpers(client)
-            training = start_run(family, options, folder, resume, note, known, helpers)
+            training = start_run(
+                family, options, folder, resume, note, known, executor or THIS_PROCESS
+            )
         except (KeyboardInterrupt, WorkersLostError) as error:
             kept = "the run is as it was" if resume else "nothing is kept"
             fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
@@ -192,17 +194,6 @@ def train(
         say(comparison.comparison_sentence(method.statistics["fresh"]))
     found = comparison.without_curves(method.statistics)
     write_json({"run": str(folder), "horizon": method.horizon} | found, json_file)
-
-
-def _helpers(client: Any | None) -> Any:
-    """Return who helps with training: the workers of a client, or nobody."""
-    from ode2opt.learning.helpers import ALONE
-
-    if client is None:
-        return ALONE
-    from ode2opt.integrations.dask.helping import Workers
-
-    return Workers(client)
 
 
 def _broken_off(error: BaseException) -> str:

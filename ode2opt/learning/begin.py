@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import InputError
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.flow.given import with_named_coefficients
 from ode2opt.learning.flow.target import flow_plan
-from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
 from ode2opt.learning.run import LearningRun, Log, TrainingCallback
@@ -33,7 +33,7 @@ def learn(
     out: str | Path | None = None,
     resume: bool = False,
     callback: TrainingCallback | None = None,
-    helpers: Helpers = ALONE,
+    executor: Executor = THIS_PROCESS,
     **options: Any,
 ) -> Method:
     """Learn a method for a family of problems.
@@ -47,8 +47,9 @@ def learn(
         resume: go on with the run in ``out`` with the options that it has; bit for bit on the
             machine that began it.
         callback: called with a :class:`TrainingStep` after every step; a true answer ends training.
-        helpers: who else works on it, such as :class:`ode2opt.integrations.dask.helping.Workers`;
-            the method is, bit for bit, the one without them if all have processors of one kind.
+        executor: who does the work: by default this process, or the workers of a cluster with
+            ``ode2opt.integrations.dask.DaskExecutor``. Both learn the same method, bit for bit, on
+            processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
             ``coefficients`` of a flow may also be a class of :mod:`ode2opt.dynamics` as ``Spline``,
@@ -71,7 +72,7 @@ def learn(
             f"Family.from_dataset and Family.from_arrays."
         )
     made = options_for(options, memory is not None, out if resume else None)
-    return start_run(family, made, out, resume, memory=memory, helpers=helpers).run(callback)
+    return start_run(family, made, out, resume, memory=memory, executor=executor).run(callback)
 
 
 def options_for(
@@ -113,7 +114,7 @@ def start_run(
     resume: bool,
     log: Log = lambda text: None,
     memory: Memory | None = None,
-    helpers: Helpers = ALONE,
+    executor: Executor = THIS_PROCESS,
 ) -> LearningRun[Any]:
     """Return a run that is set up and ready: call its ``run``.
 
@@ -126,7 +127,7 @@ def start_run(
         resume: whether to go on with the run that is in ``out``.
         log: called with one line of text about each step of the set-up that takes long.
         memory: what earlier solves have learned, for the target "sequence" only; None by default.
-        helpers: runs the independent tasks of training; by default this process does.
+        executor: runs the independent tasks of training; by default this process does.
 
     Returns:
         A :class:`~ode2opt.learning.run.LearningRun`.
@@ -139,5 +140,5 @@ def start_run(
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
     if isinstance(options, SequenceOptions) and not options.steps:
-        return InstantRun(family, options, out, resume, log, memory, helpers)
-    return Training(family, options, out, resume, log, memory, helpers, PLANS[options.target])
+        return InstantRun(family, options, out, resume, log, memory, executor)
+    return Training(family, options, out, resume, log, memory, executor, PLANS[options.target])

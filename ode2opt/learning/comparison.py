@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ode2opt.confidence import expectation
-from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.validation import solve_one
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
@@ -66,14 +66,16 @@ class ProblemSet(NamedTuple):
 
 
 def solve_all_by(
-    methods: Mapping[str, Sequence[str | Method]], subjects: ProblemSet, helpers: Helpers = ALONE
+    methods: Mapping[str, Sequence[str | Method]],
+    subjects: ProblemSet,
+    executor: Executor = THIS_PROCESS,
 ) -> dict[str, list[Result]]:
     """Solve each problem by all methods in turn, on one thread, so that seconds can be compared.
 
     Args:
         methods: for each name the method to take for each problem, in the order of the problems.
         subjects: the problems.
-        helpers: runs the independent solves; by default this process does.
+        executor: runs the independent solves; by default this process does.
 
     Returns:
         For each name the results in the order of the problems. One solve of the first problem goes
@@ -85,7 +87,7 @@ def solve_all_by(
     ]
     with one_thread():
         subjects._replace(times=1).solve_all(asked[0])  # what is loaded or made once is not timed
-        found = helpers.map(ProblemSet.solve_all, subjects, asked)
+        found = list(executor.map(ProblemSet.solve_all, subjects, asked))
     return {name: [each[name] for each in found] for name in methods}
 
 

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning import comparison
-from ode2opt.learning.helpers import ALONE, Helpers
 from ode2opt.learning.options import Options
 from ode2opt.learning.run_directory import LAYOUT, Position, RunDirectory
 from ode2opt.learning.validation import Validation, statistics
@@ -69,7 +69,7 @@ class LearningRun(ABC, Generic[OptionsT]):
         resume: whether to go on with the run that is in ``out``.
         log: called with one line of text about each step of the set-up that takes long.
         memory: what earlier solves have learned; None by default.
-        helpers: runs independent tasks; by default this process does.
+        executor: runs independent tasks; by default this process does.
     """
 
     position: Position
@@ -83,13 +83,13 @@ class LearningRun(ABC, Generic[OptionsT]):
         resume: bool,
         log: Log = lambda text: None,
         memory: Memory | None = None,
-        helpers: Helpers = ALONE,
+        executor: Executor = THIS_PROCESS,
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
         self._began = time.perf_counter()  # earlier, for a run that is resumed
         self.family, self.options, self.log = family, options, log
-        self.helpers = helpers
+        self.executor = executor
         self.directory = None if out is None else RunDirectory(out)
         self.config = configuration(family, options, memory)
         self.resuming = False  # from a checkpoint
@@ -153,7 +153,7 @@ class LearningRun(ABC, Generic[OptionsT]):
         every = {"method": method, **baselines}
         methods = {name: [each] * len(problems) for name, each in every.items()}
         subjects = comparison.ProblemSet(problems, starts, self.options.tol, REPEATS)
-        found = comparison.solve_all_by(methods, subjects, self.helpers)
+        found = comparison.solve_all_by(methods, subjects, self.executor)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(
             statistics=dict(method.statistics)

@@ -4,31 +4,47 @@ from __future__ import annotations
 
 from typing import Generic
 
-from ode2opt.learning.helpers import Helpers
+from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
-from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.protocol import TRAINING, VALIDATION, InstanceT, Target, Tree
 from ode2opt.learning.stopm import Batch, StoPM, TrainingState
+from ode2opt.learning.tasks import ProblemTasks
 from ode2opt.learning.validation import Validator
 
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 
 
 class TrainingStage(Generic[Tree, InstanceT]):
-    """Steps on the problems of a target; ``options.steps`` is how many there will be."""
+    """Makes steps on the problems of a target.
 
-    def __init__(self, target: Target[Tree, InstanceT], options: Options, helpers: Helpers) -> None:
-        self.target, self.options, self.helpers = target, options, helpers
+    Args:
+        target: what is learned.
+        options: of training; ``steps`` is how many steps the stage will have.
+        executor: who computes the slopes and validates.
+    """
+
+    def __init__(
+        self, target: Target[Tree, InstanceT], options: Options, executor: Executor
+    ) -> None:
+        self.target, self.options, self.executor = target, options, executor
         self.stopm = StoPM(target.start, target.learnable, options, target.rules)
-        self.pieces = Pieces(target, self.stopm)
-        self.validator = Validator(self.pieces, VALIDATION, options.validation, CAUTION, helpers)
+        self.tasks = ProblemTasks(target, self.stopm)
+        self.validator = Validator(self.tasks, VALIDATION, options.validation, CAUTION, executor)
 
     def numbers(self, k: int) -> range:
-        """Return the numbers of the training problems of step k."""
+        """Return the numbers of the training problems of step k, counted from 0."""
         return range(k * self.options.batch, (k + 1) * self.options.batch)
 
     def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch]:
-        """Update the parameters once, by the slopes of step k's problems."""
+        """Update the parameters once, by the slopes of step k's problems.
+
+        Args:
+            state: parameters, moments and penalty before the step.
+            k: the number of the step, counted from 0.
+
+        Returns:
+            The state after the step, and what was seen on the problems.
+        """
         asked = [(state._replace(memory=None), (TRAINING, i)) for i in self.numbers(k)]
-        slopes = self.helpers.map(Pieces.slope, self.pieces, asked, compiled=True)
+        slopes = list(self.executor.map(ProblemTasks.slope, self.tasks, asked, threads=True))
         return self.stopm.updated(state, slopes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError, WorkersLostError
-from ode2opt.learning.helpers import Helpers
+from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
 from ode2opt.learning.prefetch import Prefetch
 from ode2opt.learning.protocol import TEST, InstanceT, TrainingPlan, Tree
@@ -39,7 +39,7 @@ REJECT_RATIO = 1.2  # times the best complexity: beyond it training goes back to
 NOT_CONVEX = -1e-4  # a cosine below this cannot be rounding
 LARGEST_PENALTY = 1e6
 
-Planner = Callable[[Family, Any, Memory | None, Log, Helpers], TrainingPlan[Tree, InstanceT]]
+Planner = Callable[[Family, Any, Memory | None, Log, Executor], TrainingPlan[Tree, InstanceT]]
 
 
 class Training(LearningRun[Options], Generic[Tree, InstanceT]):
@@ -56,7 +56,7 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         resume: whether to go on with the run that is in ``out``.
         log: called with one line of text about what takes long.
         memory: what earlier solves have learned, None for none.
-        helpers: runs independent tasks.
+        executor: runs independent tasks.
         planner: makes the plan of the target: how training begins.
     """
 
@@ -68,17 +68,17 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         resume: bool,
         log: Log,
         memory: Memory | None,
-        helpers: Helpers,
+        executor: Executor,
         planner: Planner[Tree, InstanceT],
     ) -> None:
         self._planner = planner
         self._prefetched: dict[int, Prefetch] = {}
         self.warned = False
-        super().__init__(family, options, out, resume, log, memory, helpers)
+        super().__init__(family, options, out, resume, log, memory, executor)
 
     @double
     def _set_up(self, memory: Memory | None) -> None:
-        self.plan = self._planner(self.family, self.options, memory, self.log, self.helpers)
+        self.plan = self._planner(self.family, self.options, memory, self.log, self.executor)
         self.steps = self.plan.beginning + self.options.steps
         if self.resuming:
             assert self.directory is not None
@@ -118,11 +118,11 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
     @double
     def _stage(self, number: int, steps: int) -> TrainingStage[Tree, InstanceT]:
         options = replace(self.options, steps=steps)
-        return TrainingStage(self.plan.target(number), options, self.helpers)
+        return TrainingStage(self.plan.target(number), options, self.executor)
 
     def _prefetch_restarts(self, number: int) -> None:
         """On a cluster, start the restarts after this one in the background."""
-        later = range(number + 1, len(self.plan.restarts)) if self.helpers.elsewhere else ()
+        later = range(number + 1, len(self.plan.restarts)) if self.executor.remote else ()
         for one in later:
             if one not in self._prefetched:
                 self._prefetched[one] = Prefetch(self._restarted(one))
@@ -310,7 +310,7 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         learned = self.stopm.learned(best)
         method = self.target.finalized(learned, self._best_method())
         certificate = self.target.certificate(learned, method, *held_out.drawn(CERTIFIED_PROBLEMS))
-        fresh = Validator(self.stage.pieces, TEST, TEST_PROBLEMS, helpers=self.helpers)
+        fresh = Validator(self.stage.tasks, TEST, TEST_PROBLEMS, executor=self.executor)
         problems, instances = fresh.drawn()
         starts = [np.asarray(one.x0) for one in instances]
         violations = NO_VIOLATIONS if method.instant else fresh.follow(best)

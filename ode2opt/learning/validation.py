@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from ode2opt.learning.helpers import ALONE, Helpers
-from ode2opt.learning.pieces import Number, Pieces
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.protocol import InstanceT, StoppingTime, Tree
+from ode2opt.learning.tasks import Number, ProblemTasks
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
@@ -66,22 +66,22 @@ class Validator(Generic[Tree, InstanceT]):
     """Solves the held-out problems of a stream, and measures the violations on them.
 
     Args:
-        pieces: answers questions about single problems.
+        tasks: answers questions about single problems.
         stream: which problems: ``VALIDATION`` or ``TEST``.
         count: how many of them.
         safety: the factor on the curvature that P is measured with; 1 by default.
-        helpers: runs the independent solves; by default this process does.
+        executor: runs the independent solves; by default this process does.
     """
 
     def __init__(
         self,
-        pieces: Pieces[Tree, InstanceT],
+        tasks: ProblemTasks[Tree, InstanceT],
         stream: int,
         count: int,
         safety: float = 1.0,
-        helpers: Helpers = ALONE,
+        executor: Executor = THIS_PROCESS,
     ) -> None:
-        self.pieces, self.safety, self.helpers = pieces, safety, helpers
+        self.tasks, self.safety, self.executor = tasks, safety, executor
         self.numbers: list[Number] = [(stream, i) for i in range(count)]
         self.drawn()
 
@@ -91,13 +91,13 @@ class Validator(Generic[Tree, InstanceT]):
         Args:
             count: how many of the first; None (the default) for all.
         """
-        found = [self.pieces.drawn(number) for number in self.numbers[:count]]
+        found = [self.tasks.drawn(number) for number in self.numbers[:count]]
         return [problem for problem, _ in found], [one for _, one in found]
 
     def __call__(self, state: TrainingState) -> Validation:
         """Return what the sequence of a state needs, and its violations."""
-        results = self.solved(self.pieces.stopm.learned(state))
-        strict = self.pieces.target.strict
+        results = self.solved(self.tasks.stopm.learned(state))
+        strict = self.tasks.target.strict
         return Validation(**counts_of(results), **self.follow(state), strict=strict)
 
     def solved(self, learned: Tree) -> list[Result]:
@@ -109,9 +109,8 @@ class Validator(Generic[Tree, InstanceT]):
         Returns:
             The results in the order of the problems.
         """
-        return self.helpers.map(
-            Pieces.solve, self.pieces, [(learned, number) for number in self.numbers]
-        )
+        asked = [(learned, number) for number in self.numbers]
+        return list(self.executor.map(ProblemTasks.solve, self.tasks, asked))
 
     def follow(self, state: TrainingState) -> dict[str, Any]:
         """Measure the stopping time of each problem.
@@ -123,7 +122,7 @@ class Validator(Generic[Tree, InstanceT]):
             ``flows``, how many reached the tolerance, and the largest ``P`` and ``Q``.
         """
         asked = [(state, self.safety, number) for number in self.numbers]
-        flows = self.helpers.map(Pieces.measure, self.pieces, asked)
+        flows = list(self.executor.map(ProblemTasks.measure, self.tasks, asked))
         return {
             "flows": sum(bool(flow.reached) for flow in flows),
             "P": _largest(flows, "P"),

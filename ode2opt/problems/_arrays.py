@@ -20,9 +20,14 @@ def is_sparse(A: Array) -> bool:
     return hasattr(A, "tocsr") and hasattr(A, "nnz")
 
 
+def library_of(values: Any) -> str:
+    """Return the name of the package that the type of an object comes from."""
+    return type(values).__module__.partition(".")[0]
+
+
 def is_dask(values: Any) -> bool:
     """Whether this is a Dask array, Series or DataFrame (asked without importing dask)."""
-    return type(values).__module__.split(".")[0] == "dask"
+    return library_of(values) == "dask"
 
 
 def as_matrix(A: Array, name: str = "A") -> Array:

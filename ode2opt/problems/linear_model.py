@@ -21,8 +21,8 @@ from ode2opt.problems._arrays import (
     as_vector,
     as_weights,
     detached,
-    is_dask,
     is_sparse,
+    library_of,
     measured_matrix,
     namespace,
 )
@@ -53,8 +53,9 @@ class LinearModel(RowModel):
 
     Args:
         A: N x n matrix, dense or sparse. A sparse matrix stays sparse. Words in a pandas DataFrame
-            become columns of 0 and 1, after those of numbers. A Dask array or DataFrame makes a
-            problem in parts, see ``ode2opt.integrations.dask``.
+            become columns of 0 and 1, after those of numbers. Of a Dask array or DataFrame
+            ``ode2opt.integrations.dask.from_dask`` makes the problem, which is a
+            :class:`ode2opt.Parts` then and no instance of this class.
         b: N targets, or the name of a DataFrame's column. Losses of classes take words.
         l2: weight of l2/2 |x|^2, not negative; 0 by default.
         weights: of the rows in the mean, none negative, or the name of a DataFrame's column; one
@@ -83,16 +84,16 @@ class LinearModel(RowModel):
     """What scores predict."""
     matrix_squares: float | None = None
     """The sum of squares of the matrix's entries, where it is known."""
+    makers: ClassVar[dict[str, Callable[..., RowModel]]] = {}
+    """Functions that make the problem of rows which another library holds, by its name. They are
+    called with the class and its arguments. ``ode2opt`` enters that of Dask."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
     def __new__(cls, A: Array = None, *args: Any, **options: Any) -> Any:
-        """Return a problem in parts where the rows are a Dask array's or DataFrame's."""
-        if not is_dask(A):
-            return super().__new__(cls)
-        from ode2opt.integrations.dask import problem_of
-
-        return problem_of(cls, A, *args, **options)
+        """Return what the maker of the rows' library returns, where there is one."""
+        maker = LinearModel.makers.get(library_of(A))
+        return super().__new__(cls) if maker is None else maker(cls, A, *args, **options)
 
     def __init__(
         self,

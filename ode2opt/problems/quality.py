@@ -13,7 +13,6 @@ import numpy as np
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.parts.blocks import Part
 from ode2opt.problems.parts.problem import Parts
 from ode2opt.problems.predicting import COUNT, Prediction
 
@@ -192,10 +191,9 @@ def quality_of_fit(problem: LinearModel | Parts, x: Array) -> Quality:
         x: the point, n numbers.
     """
     ask = partial(_of_part, np.asarray(x))
-    found = problem.ask_each(ask) if isinstance(problem, Parts) else [ask(Part(problem, 1.0))]
+    found = problem.ask_each(ask) if isinstance(problem, Parts) else [ask(problem, 1.0)]
     return merged(found).quality()
 
 
-def _of_part(x: np.ndarray, part: Part) -> Tally:
-    model = part.model
+def _of_part(x: np.ndarray, model: LinearModel, _: float) -> Tally:
     return tally(model.prediction, np.asarray(model.scores(x)), model.b, model.weights)

@@ -20,13 +20,13 @@ import numpy as np
 
 from ode2opt.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.errors import InputError, unknown_name
+from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.problems._arrays import as_count, as_positive, epsilon
 from ode2opt.problems._numbers import norm
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
-from ode2opt.study.pool import Pool, Processes
 from ode2opt.threads import one_thread
 
 MEMORY = "memory"
@@ -232,7 +232,7 @@ def run_benchmark(
     family: Family,
     settings: Settings,
     advance: Callable[[], None] = lambda: None,
-    pool: Pool | None = None,
+    executor: Executor | None = None,
 ) -> Benchmark:
     """Run every method on every instance.
 
@@ -242,8 +242,8 @@ def run_benchmark(
         family: where the instances are drawn from, from its test rows.
         settings: methods, instances and limits.
         advance: called after each instance.
-        pool: solves the instances; by default ``settings.jobs`` processes. Only seconds depend on
-            it.
+        executor: solves the instances; by default ``settings.jobs`` processes. Only seconds depend
+            on it.
 
     Returns:
         The outcomes.
@@ -257,7 +257,8 @@ def run_benchmark(
     remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []
     try:
         numbers = range(settings.instances)
-        found = (pool or Processes(settings.jobs)).each(_measure, (family, settings), numbers)
+        executor = executor or LocalExecutor(as_count(settings.jobs, "jobs"))
+        found = executor.map(_measure, (family, settings), numbers)
         for i, (outcomes, clock) in enumerate(found):
             benchmark.clock.add(clock)
             for name, outcome in outcomes.items():

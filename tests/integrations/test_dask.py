@@ -33,13 +33,14 @@ from ode2opt import (
     solve,
 )
 from ode2opt.errors import WorkersLostError
+from ode2opt.executor import LocalExecutor
+from ode2opt.executor.local import MEMORY_SHARE
 from ode2opt.integrations import sklearn
-from ode2opt.integrations.dask import Cluster, opened, problem_of
+from ode2opt.integrations.dask import DaskExecutor, from_dask, open_executor
 from ode2opt.integrations.dask.clusters import check_versions
-from ode2opt.integrations.dask.rounds import teams
-from ode2opt.integrations.dask.workers import group_size
-from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
-from ode2opt.problems.parts.held import HELD
+from ode2opt.integrations.dask.groups import group_size
+from ode2opt.integrations.dask.workers import teams
+from ode2opt.problems.parts import Block, Parts, files_in_parts
 from ode2opt.solvers.result import Status
 
 N, n = 240, 5
@@ -91,7 +92,7 @@ def test_every_kind_has_the_derivatives_and_the_solution_of_one_matrix(client, d
     own = {} if kind is Softmax else {"weights": np.linspace(0, 2, N)}
     own |= {"offset": 0.1 * np.sin(z)} if kind is Poisson else {}
     parts = pieces(sp.csr_array(A) if kind is Huber else A, b, **own)
-    mine = Parts(kind, parts, engine=Cluster(client), **options)
+    mine = Parts(kind, parts, executor=DaskExecutor(client), **options)
     x = np.linspace(-0.3, 0.3, mine.n)
     whole = kind(A, b, **own, **options)
     for found, due in zip(mine.value_and_gradient(x), whole.value_and_gradient(x), strict=True):
@@ -105,14 +106,16 @@ def test_every_kind_has_the_derivatives_and_the_solution_of_one_matrix(client, d
 def test_any_number_of_parts_has_the_sums_of_threads(client, data, count):
     A, z, _ = data
     parts = list(zip(np.array_split(A, count), np.array_split(z, count), strict=True))
-    mine, due = (Parts(Huber, parts, engine=engine) for engine in (Cluster(client), Threads()))
+    mine, due = (
+        Parts(Huber, parts, executor=one) for one in (DaskExecutor(client), LocalExecutor())
+    )
     x = np.ones(n)
     np.testing.assert_allclose(mine.gradient(x), due.gradient(x), rtol=1e-12, atol=1e-14)
 
 
 def test_every_question_has_the_answer_of_one_matrix(client, data):
     A, _, b = data
-    whole, mine = Logistic(A, b), Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    whole, mine = Logistic(A, b), Parts(Logistic, pieces(A, b), executor=DaskExecutor(client))
     x, v = np.full(n, 0.2), np.arange(n) / n
     np.testing.assert_allclose(mine.hvp(x, v), whole.hvp(x, v), rtol=1e-11)
     np.testing.assert_allclose(mine.hessian_diagonal(x), whole.hessian_diagonal(x), rtol=1e-11)
@@ -120,24 +123,36 @@ def test_every_question_has_the_answer_of_one_matrix(client, data):
     np.testing.assert_allclose(mine.unseen_curvature(x), whole.unseen_curvature(x), rtol=1e-11)
     index = np.array([0, 29, 30, 31, 99, 150, N - 1])
     np.testing.assert_array_equal(mine.subset(index).A, A[index])
-    assert mine.engine.passes == 6
+    assert mine.passes == 6
+
+
+def test_one_executor_serves_several_problems(client, data):
+    A, z, b = data
+    x, executors = np.full(n, 0.2), [DaskExecutor(client), LocalExecutor(threads=2)]
+    for executor in executors:
+        first = Parts(Logistic, pieces(A, b), executor=executor)
+        second = Parts(LeastSquares, pieces(A[:, :3], z), executor=executor)
+        np.testing.assert_allclose(first.gradient(x), Logistic(A, b).gradient(x), rtol=1e-11)
+        due = LeastSquares(A[:, :3], z).gradient(x[:3])
+        np.testing.assert_allclose(second.gradient(x[:3]), due, rtol=1e-11)
+        np.testing.assert_array_equal(list(executor.map(max, 2, [1, 3])), [2, 3])
 
 
 def test_solvers_and_memories_find_the_point_of_one_matrix(client, data):
     A, _, b = data
     due = solve(Logistic(A, b, l2=0.01), tol=1e-10)
-    mine, memory = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01), Memory()
+    mine, memory = Parts(Logistic, pieces(A, b), executor=DaskExecutor(client), l2=0.01), Memory()
     for options in ({"method": "lbfgs"}, {"memory": memory}, {"memory": memory}):
         found = solve(mine, tol=1e-10, **options)
         assert np.linalg.norm(found.x - due.x) <= 1e-8 * np.linalg.norm(due.x)
-    assert "2 workers" in mine.engine.words()
+    assert "2 workers" in mine.held.description()
 
 
 def test_a_large_point_goes_to_each_worker_once(client, data):
     A = random_sparse(np.random.default_rng(0), (60, 20_000), 0.01)
     b = np.arange(60.0)
     parts = [Piece("a", Block(A[:20], b[:20])), Piece("b", Block(A[20:], b[20:]))]
-    mine = Parts(LeastSquares, parts, engine=Cluster(client))
+    mine = Parts(LeastSquares, parts, executor=DaskExecutor(client))
     x = np.linspace(0, 1, 20_000)
     np.testing.assert_allclose(mine.gradient(x), LeastSquares(A, b).gradient(x), atol=1e-12)
 
@@ -148,7 +163,8 @@ def test_dask_arrays_make_a_problem_in_parts(client, data):
     weights = np.linspace(1, 2, N)
     mine = Logistic(X, y, l2=0.01, weights=weights)
     assert isinstance(mine, Parts)
-    assert isinstance(mine.engine, Cluster)
+    assert (isinstance(mine, Logistic), mine.kind) == (False, "Logistic")
+    assert isinstance(mine.executor, DaskExecutor)
     due = solve(Logistic(A, b, l2=0.01, weights=weights), tol=1e-10)
     np.testing.assert_allclose(solve(mine, tol=1e-10).x, due.x, rtol=1e-8)
 
@@ -229,7 +245,7 @@ def test_estimators_that_cannot_say_so(estimator, words):
 
 def test_without_a_client_threads_work_on_dask_arrays(data):
     A, z, _ = data
-    mine = problem_of(LeastSquares, da.from_array(A, chunks=(70, n)), z, engine=Threads())
+    mine = from_dask(LeastSquares, da.from_array(A, chunks=(70, n)), z, executor=LocalExecutor())
     np.testing.assert_allclose(mine.gradient(np.ones(n)), LeastSquares(A, z).gradient(np.ones(n)))
 
 
@@ -285,10 +301,13 @@ def test_a_bad_row_is_named_and_the_workers_go_on(client, data, tmp_path):
         (tmp_path / "b.csv").write_text(f"p,y\n1,0\n{damage},1\n")
         with pytest.raises(InputError, match=words):
             Parts(
-                Logistic, files_in_parts(tmp_path, label="y"), labels=True, engine=Cluster(client)
+                Logistic,
+                files_in_parts(tmp_path, label="y"),
+                labels=True,
+                executor=DaskExecutor(client),
             )
     A, _, b = data
-    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    mine = Parts(Logistic, pieces(A, b), executor=DaskExecutor(client))
     assert np.isfinite(mine.value(np.zeros(n)))
 
 
@@ -298,7 +317,7 @@ def test_a_killed_worker_changes_nothing(client, cluster, data, monkeypatch, ask
     monkeypatch.setattr("ode2opt.integrations.dask.workers.teams", partial(teams, most=asked))
     A, _, b = data
     client.wait_for_workers(2, timeout=60)
-    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
+    mine = Parts(Logistic, pieces(A, b), executor=DaskExecutor(client), l2=0.01)
     due = solve(Logistic(A, b, l2=0.01), method="lbfgs", tol=1e-10)
 
     def kill(progress):
@@ -314,7 +333,7 @@ def test_workers_pass_a_question_on(client, data, monkeypatch):
     A, _, b = data
     x = np.full(n, 0.3)
     client.wait_for_workers(2, timeout=60)
-    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client))
+    mine = Parts(Logistic, pieces(A, b), executor=DaskExecutor(client))
     due = mine.gradient(x)
     monkeypatch.setattr("ode2opt.integrations.dask.workers.teams", partial(teams, most=1))
     np.testing.assert_array_equal(mine.gradient(x), due)
@@ -335,9 +354,9 @@ def test_everybody_is_in_one_team_and_nobody_asks_more_than_a_few(count):
 
 def hold(share):
     """On a worker: how much of its memory it may hold."""
-    from ode2opt.integrations.dask import workers
+    from ode2opt.integrations.dask import groups
 
-    workers.HELD = share
+    groups.MEMORY_SHARE = share
 
 
 def test_what_workers_may_not_hold_is_read_in_each_pass(client, data, tmp_path):
@@ -346,14 +365,14 @@ def test_what_workers_may_not_hold_is_read_in_each_pass(client, data, tmp_path):
         np.savez(tmp_path / f"{i}.npz", A=A[start:end], b=z[start:end])
     client.run(hold, -1.0)
     try:
-        mine = Parts(LeastSquares, files_in_parts(tmp_path), engine=Cluster(client))
+        mine = Parts(LeastSquares, files_in_parts(tmp_path), executor=DaskExecutor(client))
         x = np.ones(n)
         np.testing.assert_allclose(mine.gradient(x), LeastSquares(A, z).gradient(x), rtol=1e-11)
         (tmp_path / "1.npz").unlink()
         with pytest.raises(InputError, match=r"1\.npz"):
             mine.gradient(x)
     finally:
-        client.run(hold, HELD)
+        client.run(hold, MEMORY_SHARE)
 
 
 @pytest.mark.parametrize(
@@ -362,12 +381,15 @@ def test_what_workers_may_not_hold_is_read_in_each_pass(client, data, tmp_path):
 def test_groups_are_powers_of_two_and_some_for_each_worker(count, slots, size):
     assert group_size([1_000] * count, slots) == size
     assert group_size([1 << 30] * count, slots) == 1
-    assert group_size([1_000] * count, slots, room=16_000) == 1
+    assert group_size([1_000] * count, slots, memory=16_000) == 1
 
 
 def test_an_address_nobody_answers_at_is_told_in_seconds():
     began = time.monotonic()
-    with pytest.raises(InputError, match="No scheduler answers at"), opened("tcp://127.0.0.1:9"):
+    with (
+        pytest.raises(InputError, match="No scheduler answers at"),
+        open_executor("tcp://127.0.0.1:9"),
+    ):
         pass
     assert time.monotonic() - began < 30
 
@@ -384,7 +406,10 @@ def test_other_versions_on_a_worker_are_told():
 
 
 def test_options_of_a_local_cluster_do_not_go_with_an_address():
-    with pytest.raises(InputError, match="are for --cluster local"), opened("tcp://x:1", workers=2):
+    with (
+        pytest.raises(InputError, match="are for --cluster local"),
+        open_executor("tcp://x:1", workers=2),
+    ):
         pass
 
 
@@ -522,9 +547,9 @@ def test_a_worker_that_nobody_replaces_and_then_the_scheduler_are_gone(folder, t
     try:
         while not file.exists():
             time.sleep(0.2)
-        with opened(json.loads(file.read_text())["address"]) as engine:
-            engine.client.wait_for_workers(2, timeout=60)
-            mine = Parts(Logistic, files_in_parts(folder), engine=engine, labels=True, l2=0.01)
+        with open_executor(json.loads(file.read_text())["address"]) as executor:
+            executor.client.wait_for_workers(2, timeout=60)
+            mine = Parts(Logistic, files_in_parts(folder), executor=executor, labels=True, l2=0.01)
             found = solve(mine, method="lbfgs", tol=1e-10, callback=partial(killing, one))
             assert np.linalg.norm(found.x - due) <= 1e-8 * np.linalg.norm(due)
             began = time.monotonic()
@@ -540,9 +565,9 @@ def test_a_worker_that_nobody_replaces_and_then_the_scheduler_are_gone(folder, t
 
 def test_workers_that_are_gone_leave_the_best_point(client, cluster, data, monkeypatch):
     """The workers are sent away, and called back for other tests."""
-    monkeypatch.setattr("ode2opt.integrations.dask.lost.PATIENCE", 1.0)
+    monkeypatch.setattr("ode2opt.integrations.dask.workers.PATIENCE", 1.0)
     A, _, b = data
-    mine = Parts(Logistic, pieces(A, b), engine=Cluster(client), l2=0.01)
+    mine = Parts(Logistic, pieces(A, b), executor=DaskExecutor(client), l2=0.01)
 
     def dismiss(progress):
         if progress.iteration == 2:

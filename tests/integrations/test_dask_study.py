@@ -16,7 +16,8 @@ import pytest
 
 from ode2opt import Family, InputError
 from ode2opt.errors import WorkersLostError
-from ode2opt.integrations.dask.pool import WorkerPool
+from ode2opt.executor import THIS_PROCESS
+from ode2opt.integrations.dask import DaskExecutor
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction import plan, running
 from ode2opt.study.reproduction.cache import Store
@@ -56,7 +57,7 @@ def test_a_benchmark_has_the_numbers_of_one_process(client, cluster, family, kil
         if len(done) == killed:
             kill_one(cluster)
 
-    found = run_benchmark(family, SETTINGS, advance, WorkerPool(client))
+    found = run_benchmark(family, SETTINGS, advance, DaskExecutor(client))
     assert len(done) == SETTINGS.instances
     assert without_seconds(found.statistics()) == without_seconds(due.statistics())
 
@@ -65,26 +66,47 @@ def test_items_of_a_study_have_the_numbers_of_one_process(client, cluster, tmp_p
     """While they are made, a worker is killed."""
     items = [Item("classics", problem, "breast_cancer") for problem in plan.PROBLEMS]
     prints, found = {(item.problem, item.dataset): "x" for item in items}, []
-    for name, pool in (("alone", None), ("workers", WorkerPool(client))):
+    for name, executor in (("alone", THIS_PROCESS), ("workers", DaskExecutor(client))):
         store = Store(tmp_path / name, {}, prints)
         timer = threading.Timer(0.5, kill_one, (cluster,))
-        if pool is not None:
+        if executor.remote:
             timer.start()
-        assert running.run_items(store, TINY, items, pool) == []
+        assert running.run_items(store, TINY, items, executor) == []
         found.append([without_seconds(store.load(item)) for item in items])
     timer.join()
     assert found[0] == found[1]
 
 
-def test_a_single_core_is_enough(client, monkeypatch):
-    monkeypatch.setattr(client, "ncores", lambda: {"tcp://127.0.0.1:1": 1})
-    assert list(WorkerPool(client).each(max, 5, [3, 7])) == [5, 7]
+def test_more_items_than_are_under_way_come_in_order_or_as_they_are_done(client):
+    executor, items = DaskExecutor(client), range(20)
+    assert list(executor.map(max, 5, items)) == [max(5, i) for i in items]
+    assert sorted(executor.map(max, 5, items, ordered=False)) == [max(5, i) for i in items]
+
+
+def test_work_that_is_no_longer_wanted_is_given_up(client):
+    found = DaskExecutor(client).map(slowly, 0.01, range(400))
+    assert next(found) == 0
+    found.close()
+    ended = time.monotonic() + 20
+    while (left := client.run_on_scheduler(unfinished)) and time.monotonic() < ended:
+        time.sleep(0.1)
+    assert left == 0
+
+
+def slowly(seconds, item):
+    time.sleep(seconds)
+    return item
+
+
+def unfinished(dask_scheduler):
+    """On the scheduler: how many such tasks it has yet to finish."""
+    return sum(str(key).startswith("_done") for key in dask_scheduler.tasks)
 
 
 def test_a_folder_that_workers_do_not_see_is_told(client, tmp_path):
-    WorkerPool(client).check_sees(tmp_path)
+    DaskExecutor(client).check_folder(tmp_path)
     with pytest.raises(InputError, match=r"does not see .*missing"):
-        WorkerPool(client).check_sees(tmp_path / "missing")
+        DaskExecutor(client).check_folder(tmp_path / "missing")
 
 
 def test_what_fails_on_a_worker_is_told(client):
@@ -92,7 +114,7 @@ def test_what_fails_on_a_worker_is_told(client):
         raise InputError(f"Item {item} is spoiled.")
 
     with pytest.raises(InputError, match="Item 7 is spoiled"):
-        list(WorkerPool(client).each(spoiled, None, [7]))
+        list(DaskExecutor(client).map(spoiled, None, [7]))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +187,7 @@ def test_ctrl_c_ends_a_benchmark_and_leaves_no_process(tmp_path):
 
 
 def test_workers_that_are_gone_are_told(client, cluster, family, monkeypatch):
-    monkeypatch.setattr("ode2opt.integrations.dask.lost.PATIENCE", 1.0)
+    monkeypatch.setattr("ode2opt.integrations.dask.workers.PATIENCE", 1.0)
     settings = replace(SETTINGS, instances=60)
 
     def send_all_home():
@@ -177,7 +199,7 @@ def test_workers_that_are_gone_are_told(client, cluster, family, monkeypatch):
 
     try:
         with pytest.raises(WorkersLostError, match="no worker for 1 seconds"):
-            run_benchmark(family, settings, send_all_home, WorkerPool(client))
+            run_benchmark(family, settings, send_all_home, DaskExecutor(client))
     finally:
         cluster.scale(2)
         client.wait_for_workers(2, timeout=60)

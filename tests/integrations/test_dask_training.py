@@ -9,8 +9,8 @@ import pytest
 
 from ode2opt import Family, Method, learn
 from ode2opt.errors import InputError, WorkersLostError
-from ode2opt.integrations.dask.helping import Workers
-from ode2opt.learning.helpers import ALONE
+from ode2opt.executor import THIS_PROCESS
+from ode2opt.integrations.dask import DaskExecutor
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 
@@ -82,7 +82,7 @@ def alone(tmp_path_factory):
 
 @pytest.mark.parametrize("name", CASES)
 def test_workers_change_no_bit(client, alone, tmp_path, name):
-    found = learn(family(), out=tmp_path / "run", helpers=Workers(client), **CASES[name])
+    found = learn(family(), out=tmp_path / "run", executor=DaskExecutor(client), **CASES[name])
     assert_same(found, alone[1][name])
     assert_same(Method.load(tmp_path / "run" / "method.safetensors"), found)
     assert metrics(tmp_path / "run") == metrics(alone[0][name])
@@ -94,33 +94,33 @@ def test_a_killed_worker_changes_no_bit(client, cluster, alone, tmp_path):
         if step.done in (1, 5):  # in a restart, and in the last stage
             os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
 
-    helpers = Workers(client)
-    found = learn(family(), out=tmp_path / "run", callback=kill, helpers=helpers, **SEQUENCE)
+    executor = DaskExecutor(client)
+    found = learn(family(), out=tmp_path / "run", callback=kill, executor=executor, **SEQUENCE)
     assert_same(found, alone[1]["sequence"])
     assert metrics(tmp_path / "run") == metrics(alone[0]["sequence"])
 
 
 def test_begun_with_workers_it_is_gone_on_with_alone(client, alone, tmp_path):
-    helpers, folder = Workers(client), tmp_path / "run"
-    learn(family(), out=folder, callback=lambda step: step.done == 3, helpers=helpers, **SEQUENCE)
+    executor, folder = DaskExecutor(client), tmp_path / "run"
+    learn(family(), out=folder, callback=lambda step: step.done == 3, executor=executor, **SEQUENCE)
     assert_same(learn(family(), out=folder, resume=True), alone[1]["sequence"])
     assert metrics(folder) == metrics(alone[0]["sequence"])
 
 
 def test_where_all_are_gone_the_last_step_is_kept(alone, tmp_path):
     class Leaving:
-        """Helpers who leave after some questions."""
+        """An executor whose workers leave after some calls."""
 
-        elsewhere, left = False, 6
+        remote, left = False, 6
 
-        def map(self, work, shared, items, compiled=False):
+        def map(self, work, shared, items, threads=False):
             self.left -= 1
             if self.left < 0:
                 raise WorkersLostError("The cluster has had no worker for 20 seconds.")
-            return ALONE.map(work, shared, items)
+            return THIS_PROCESS.map(work, shared, items)
 
     with pytest.raises(WorkersLostError):
-        learn(family(), out=tmp_path / "run", helpers=Leaving(), **SEQUENCE)
+        learn(family(), out=tmp_path / "run", executor=Leaving(), **SEQUENCE)
     done = len(metrics(tmp_path / "run"))
     assert done > 0
     assert_same(learn(family(), out=tmp_path / "run", resume=True), alone[1]["sequence"])
@@ -132,5 +132,6 @@ def test_an_error_on_a_worker_is_told(client):
         raise InputError(f"Problem {item} is not to be had.")
 
     with pytest.raises(InputError, match="Problem 0 is not to be had"):
-        Workers(client).map(spoiled, None, [0, 1])
-    assert Workers(client).map(lambda shared, item: shared + item, 1, range(5)) == [1, 2, 3, 4, 5]
+        list(DaskExecutor(client).map(spoiled, None, [0, 1]))
+    found = DaskExecutor(client).map(lambda shared, item: shared + item, 1, range(5))
+    assert list(found) == [1, 2, 3, 4, 5]

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ode2opt.learning.pieces import Pieces
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stopm import TrainingState
+from ode2opt.learning.tasks import ProblemTasks
 from ode2opt.learning.training import LARGEST_PENALTY, REJECT_RATIO, Training
 from ode2opt.learning.validation import (
     FEASIBILITY_TOL,
@@ -98,8 +98,8 @@ class Following:
 
 
 def test_a_validator_solves_every_problem_and_keeps_the_largest_violations():
-    pieces = Pieces(Held(), Following((0.0, 0.25, 0.125), (0.0, 0.0, 3.0)))
-    found = Validator(pieces, 1, 3, safety=2.0)(None)
+    tasks = ProblemTasks(Held(), Following((0.0, 0.25, 0.125), (0.0, 0.0, 3.0)))
+    found = Validator(tasks, 1, 3, safety=2.0)(None)
     assert (found.P, found.Q, found.flows) == (0.5, 3.0, 2)
     assert (found.complexity, found.reached, found.handovers, found.total) == (30.0, 2, 1, 3)
     assert found.strict
@@ -111,7 +111,7 @@ def test_a_violation_that_is_no_number_is_no_feasible_one(bad):
         ("P", Following((0.0, bad, 0.0), (0.0,) * 3)),
         ("Q", Following((0.0,) * 3, (bad, 0.0, 0.0))),
     ):
-        found = Validator(Pieces(Held(), following), 1, 3)(None)
+        found = Validator(ProblemTasks(Held(), following), 1, 3)(None)
         assert getattr(found, name) == math.inf
 
 

@@ -18,10 +18,10 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
+from ode2opt.executor import LocalExecutor
 from ode2opt.problems import ScaledHuber
-from ode2opt.problems.parts import Block, Parts, Threads, files_in_parts
-from ode2opt.problems.parts.blocks import Given, Look
-from ode2opt.problems.parts.sums import Sums
+from ode2opt.problems.parts import Block, Parts, files_in_parts
+from ode2opt.problems.parts.blocks import FirstPass, RowsInMemory
 from ode2opt.solvers.result import Status
 
 N, n = 331, 6
@@ -71,7 +71,7 @@ def both(data, name, count, *, sparse=False, weighted=False, shifted=False, **op
         Block(form(A[rows]), b[rows], **{key: values[rows] for key, values in extra.items()})
         for rows in cut(count)
     ]
-    return whole, Parts(kind, blocks, engine=Threads(threads=3), **own, **options)
+    return whole, Parts(kind, blocks, executor=LocalExecutor(threads=3), **own, **options)
 
 
 CASES = [
@@ -180,36 +180,11 @@ def test_sums_depend_on_nothing_but_the_parts(data):
     b = targets["leastsquares"]
     blocks = [(A[rows], b[rows]) for rows in cut(11)]
     x = np.full(n, 0.7)
-    engines = [Threads(threads=1), Threads(threads=4), Threads(memory=0, threads=2)]
-    first, *others = (Parts(LeastSquares, blocks, engine=engine).gradient(x) for engine in engines)
+    options = [{"threads": 1}, {"threads": 4}, {"memory": 0, "threads": 2}]
+    executors = [LocalExecutor(**some) for some in options]
+    first, *others = (Parts(LeastSquares, blocks, executor=one).gradient(x) for one in executors)
     for other in others:
         np.testing.assert_array_equal(first, other)
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 13, 64])
-@pytest.mark.parametrize("hands", [1, 2, 3, 5])
-def test_a_sum_does_not_depend_on_who_adds_what_and_when(count, hands):
-    rng = np.random.default_rng(count)
-    numbers = rng.standard_normal(count) * 1e3
-    in_turn, joined = Sums(count), Sums(count)
-    for i, number in enumerate(numbers):
-        in_turn.add(number, i)
-    own = [Sums(count) for _ in range(hands)]
-    for i in rng.permutation(count):
-        own[rng.integers(hands)].add(numbers[i], i)
-    for one in own:
-        joined.take(one.found)
-    assert joined.total() == in_turn.total() == pytest.approx(numbers.sum(), abs=1e-9)
-
-
-def test_sums_know_which_answers_lack():
-    sums = Sums(7)
-    for i in (0, 1, 4, 6):
-        sums.add(None if i == 4 else 1.0, i)
-    assert sums.lacking() == {2, 3, 5}
-    for i in (5, 3, 2):
-        sums.add(1.0, i)
-    assert (sums.lacking(), sums.total()) == (set(), 6.0)
 
 
 def test_parts_that_do_not_fit_are_read_in_each_pass(data):
@@ -225,11 +200,11 @@ def test_parts_that_do_not_fit_are_read_in_each_pass(data):
             return Block(A[self.rows], targets["leastsquares"][self.rows])
 
     sources = [Counted(str(i), rows) for i, rows in enumerate(np.split(np.arange(N), [100, 200]))]
-    problem = Parts(LeastSquares, sources, engine=Threads(memory=A[:150].nbytes))
+    problem = Parts(LeastSquares, sources, executor=LocalExecutor(memory=A[:150].nbytes))
     assert sorted(reads) == ["0", "1", "2"]
     problem.gradient(np.zeros(n))
     assert sorted(reads) == ["0", "1", "1", "2", "2"]
-    assert problem.engine.words() == "2 of 3 parts read in each pass"
+    assert problem.held.description() == "2 of 3 parts read in each pass"
 
 
 def test_memory_mapped_parts_stay_in_their_files(tmp_path, data):
@@ -239,9 +214,9 @@ def test_memory_mapped_parts_stay_in_their_files(tmp_path, data):
         np.save(tmp_path / f"{i}.npy", A[rows])
         if len(A[rows]):
             blocks.append((np.load(tmp_path / f"{i}.npy", mmap_mode="r"), targets["huber"][rows]))
-    problem = Parts(Huber, blocks, l2=0.01, engine=Threads(memory=0))
+    problem = Parts(Huber, blocks, l2=0.01, executor=LocalExecutor(memory=0))
     assert problem.bytes == 0
-    assert problem.engine.words() == ""  # held: they take no memory
+    assert problem.held.description() == ""  # held: they take no memory
     due = solve(Huber(A, targets["huber"], l2=0.01), tol=1e-10)
     np.testing.assert_allclose(solve(problem, tol=1e-10).x, due.x, rtol=1e-7)
 
@@ -408,6 +383,6 @@ def test_rows_that_have_travelled_are_put_where_products_round_alike(data):
     A = data[0]
     travelled = np.frombuffer(b"." + A.tobytes(), np.float64, A.size, offset=1).reshape(A.shape)
     assert not travelled.flags.aligned
-    block, _ = Look().facts(Given("it", Block(travelled, data[1]["huber"])))
+    block = FirstPass().read(RowsInMemory("it", Block(travelled, data[1]["huber"]))).block
     assert block.A.flags.aligned
     np.testing.assert_array_equal(block.A, A)

@@ -11,9 +11,9 @@ import pytest
 from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, progress, solve
+from ode2opt.executor import LocalExecutor
 from ode2opt.locking import FolderLock
 from ode2opt.study.benchmark import Settings, run_benchmark
-from ode2opt.study.pool import Processes
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash
 from ode2opt.study.reproduction.figures import make_figures
@@ -228,7 +228,7 @@ def test_code_that_computes_nothing_is_no_part_of_the_key(tmp_path):
 
 
 HARMLESS = {f"ode2opt.{name}" for name in ("display", "errors", "schema", "storage", "locking")}
-HARMLESS |= {"ode2opt", "ode2opt.study", "ode2opt.study.reproduction.cache", "ode2opt.study.pool"}
+HARMLESS |= {"ode2opt", "ode2opt.study", "ode2opt.study.reproduction.cache"}
 DASK = "ode2opt.integrations.dask"  # loaded where rows are Dask's, which those of a study are not
 
 
@@ -338,8 +338,8 @@ def test_processes_do_not_change_the_numbers(tmp_path):
     for jobs in (1, 2):
         prints = {(item.problem, item.dataset): "x" for item in items}
         store, ticks = Store(tmp_path / str(jobs), {}, prints), []
-        pool = Processes(jobs)
-        assert running.run_items(store, TINY, items, pool, lambda: ticks.append(1)) == []  # noqa: B023
+        executor = LocalExecutor(jobs)
+        assert running.run_items(store, TINY, items, executor, lambda: ticks.append(1)) == []  # noqa: B023
         assert len(ticks) == running.cost_of(items, TINY)
         found.append([without_seconds(store.load(item)) for item in items])
     assert found[0] == found[1]

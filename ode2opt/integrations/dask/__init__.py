@@ -1,4 +1,4 @@
-"""Dask: problems whose parts live on the workers of a cluster."""
+"""Dask: problems of its arrays, and its workers as an executor."""
 
 from ode2opt.errors import needing
 
@@ -6,8 +6,8 @@ with needing("dask"):
     import dask.array  # noqa: F401
     import distributed  # noqa: F401
 
-from ode2opt.integrations.dask.arrays import problem_of
-from ode2opt.integrations.dask.clusters import joined, opened
-from ode2opt.integrations.dask.workers import Cluster
+from ode2opt.integrations.dask.arrays import from_dask
+from ode2opt.integrations.dask.clusters import open_executor
+from ode2opt.integrations.dask.executor import DaskExecutor
 
-__all__ = ["Cluster", "joined", "opened", "problem_of"]
+__all__ = ["DaskExecutor", "from_dask", "open_executor"]

@@ -13,54 +13,79 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from ode2opt.errors import InputError
+from ode2opt.executor import Executor
 from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.frames import frame_rows, has_words, taken_out
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.parts import Block, Engine, Parts
+from ode2opt.problems.parts import Block, Parts
 
 NUMBER = 8  # bytes
-UNKNOWN = 1 << 24  # bytes of a block whose rows nobody has counted, about
+UNKNOWN = 1 << 24  # bytes, about, of a block whose number of rows is not known
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a Dask array or DataFrame, not computed yet."""
+    """Rows of a Dask array or DataFrame that are not computed yet.
+
+    Args:
+        name: what errors call them.
+        block: computes a :class:`Block`.
+        bytes: about how large it will be.
+    """
 
     name: str
     block: Delayed
     bytes: int
 
     def read(self) -> Block:
+        """Compute the rows in this thread."""
         return self.block.compute(scheduler="synchronous")
 
 
-def problem_of(
+def from_dask(
     kind: type[LinearModel],
     X: Any,
     b: Any,
     *,
     weights: Any = None,
     offset: Any = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     **options: Any,
 ) -> Parts:
-    """Return the problem of a Dask array or DataFrame; ``kind(X, b, ...)`` comes here.
+    """Return the problem of a Dask array or DataFrame.
+
+    ``Logistic(X, b, ...)``, or another linear model, calls it where X is Dask's.
 
     Args:
-        kind: the class of the loss.
+        kind: the class of the loss, such as ``Logistic``.
         X: a Dask array of rows x columns, or a Dask DataFrame of numbers and words.
         b: targets: a Dask array or Series in the same blocks, an array, or the name of a column.
             Losses of classes take words, which are ``label_values`` then.
-        weights, offset: of the rows, like b.
-        engine: by default the workers of the Dask client at hand, else threads of this process.
+        weights: of the rows, like b; one each by default.
+        offset: added to the scores of the rows, like b; nothing by default.
+        executor: who holds the rows; by default the workers of the current Dask client, or threads
+            of this process where there is no client.
         options: of the loss.
+
+    Returns:
+        A :class:`ode2opt.Parts` with a part for each block of rows. It is no instance of ``kind``,
+        but has the same value, derivatives and ``kind`` (a word) as ``kind`` of one matrix.
+
+    Raises:
+        InputError: where arrays do not fit together, or labels do not suit the loss.
+
+    Examples:
+        >>> import dask.array as da
+        >>> problem = from_dask(Logistic, da.from_array(X, chunks=(20, -1)), y, l2=0.1)
+        >>> type(problem).__name__, problem.kind, problem.N
+        ('Parts', 'Logistic', 60)
     """
-    if engine is None:
-        engine = _at_hand()
+    if executor is None:
+        executor = _of_current_client()
     labels = _are_words(X[b] if isinstance(b, str) and b in _names(X) else b)
     if labels and not (kind.binary or kind.counted):
         raise InputError(f"{kind.__name__} needs numbers as targets, but the labels are words.")
-    return Parts(kind, chunks(X, b, weights, offset), engine=engine, labels=labels, **options)
+    return Parts(kind, chunks(X, b, weights, offset), executor=executor, labels=labels, **options)
 
 
 def _names(X: Any) -> list[Any]:
@@ -75,23 +100,35 @@ def _are_words(labels: Any) -> bool:
     return kind in "OSU"
 
 
-def _at_hand() -> Engine | None:
-    from ode2opt.integrations.dask.workers import Cluster
+def _of_current_client() -> Executor | None:
+    from ode2opt.integrations.dask.executor import DaskExecutor
 
     try:
-        return Cluster(distributed.get_client())
+        return DaskExecutor(distributed.get_client())
     except ValueError:  # there is none
         return None
 
 
 def chunks(X: Any, b: Any, weights: Any = None, offset: Any = None) -> list[Chunk]:
-    """Return the parts of an array or a DataFrame with what belongs to its rows.
+    """Return the blocks of an array or a DataFrame, each with its targets, weights and offsets.
 
     Columns of the DataFrame that are given by name are taken from each block where it is read.
+
+    Args:
+        X: the rows.
+        b: targets of the rows, or the name of a column of X.
+        weights: of the rows, or the name of a column.
+        offset: of the rows, or the name of a column.
+
+    Returns:
+        A source of rows for each block of X.
+
+    Raises:
+        InputError: where they do not fit together.
     """
     given = {"b": b, "weights": weights, "offset": offset}
     named = {name: values for name, values in given.items() if isinstance(values, str)}
-    taken_out(X, **named)  # which tells of names that there are not
+    taken_out(X, **named)  # an error where there is no such column
     blocks, sizes = _rows(X)
     beside = {
         name: _beside(values, X, name, len(blocks))
@@ -115,6 +152,9 @@ def partitions(frame: Any) -> Sequence[Delayed]:
 
     Dask makes fewer of a file's partitions where few of its columns are read: then these would not
     be those of other columns of the same file.
+
+    Args:
+        frame: the DataFrame or Series.
     """
     found = frame.to_delayed()
     return found if len(found) == frame.npartitions else frame.to_delayed(optimize_graph=False)

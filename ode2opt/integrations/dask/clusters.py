@@ -12,42 +12,40 @@ import dask
 from distributed import Client, LocalCluster
 
 from ode2opt.errors import InputError
-from ode2opt.integrations.dask.workers import Cluster
+from ode2opt.integrations.dask.executor import DaskExecutor
 
 LOCAL = "local"
-DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C is for the client
+IGNORE_INTERRUPTS = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C is for the client
+)
 ANSWER = 5.0  # seconds that a scheduler may take to answer
 SAME = ("dask", "distributed", "ode2opt")  # packages of which client and workers need one version
 
 
 @contextmanager
-def opened(
-    where: str,
-    workers: int | None = None,
-    memory: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Cluster]:
-    """Give the engine of a cluster; see :func:`joined`."""
-    with joined(where, workers, memory, tell=tell) as client:
-        yield Cluster(client)
-
-
-@contextmanager
-def joined(
+def open_executor(
     where: str,
     workers: int | None = None,
     memory: int | None = None,
     same: Sequence[str] = (),
     tell: Callable[[str], None] | None = None,
-) -> Iterator[Client]:
-    """Give the client of a cluster: "local" is started here and closed at the end.
+) -> Iterator[DaskExecutor]:
+    """Give the executor of a cluster's workers: "local" is started here and closed at the end.
 
     Args:
-        where: "local", or the address of a scheduler.
+        where: "local", or the address of a scheduler, which must run.
         workers: processes of a local cluster; one for each processor by default.
         memory: bytes that all of them may take together; what they hold beyond that is put on disk.
         same: packages of which the workers of a running scheduler must have our versions, too.
         tell: called with a sentence that has the address of the cluster's dashboard, if it has one.
+
+    Raises:
+        InputError: where no scheduler answers, or its workers have other versions of packages.
+
+    Examples:
+        >>> with open_executor("local", workers=1) as executor:
+        ...     Parts(Logistic, [(A[:30], b[:30]), (A[30:], b[30:])], executor=executor).N
+        60
     """
     tell = tell or (lambda sentence: None)
     if where != LOCAL:
@@ -56,11 +54,11 @@ def joined(
         with _answering(where) as client:
             check_versions(client.get_versions(packages=["ode2opt", *same]), same)
             _tell_dashboard(client, tell)
-            yield client
+            yield DaskExecutor(client)
         return
     workers = workers or dask.system.CPU_COUNT
     with (
-        dask.config.set({"distributed.worker.preload": [DEAF]}),
+        dask.config.set({"distributed.worker.preload": [IGNORE_INTERRUPTS]}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -72,7 +70,7 @@ def joined(
         Client(cluster) as client,
     ):
         _tell_dashboard(client, tell, here=True)
-        yield client
+        yield DaskExecutor(client)
 
 
 def _tell_dashboard(client: Client, tell: Callable[[str], None], here: bool = False) -> None:
@@ -98,7 +96,15 @@ def _answering(address: str) -> Iterator[Client]:
 
 
 def check_versions(found: dict[str, Any], same: Sequence[str] = ()) -> None:
-    """Refuse workers with other versions of what travels between them and the client."""
+    """Refuse workers with other versions of packages whose objects go between them and the client.
+
+    Args:
+        found: what ``Client.get_versions`` returns.
+        same: packages beside those in ``SAME``.
+
+    Raises:
+        InputError: naming a worker and the two versions.
+    """
     ours = found["client"]["packages"]
     for address, worker in found["workers"].items():
         for name in (*SAME, *same):

@@ -104,7 +104,7 @@ def flow_plan(
     options: FlowOptions,
     memory: object,
     log: Callable[[str], None],
-    helpers: object,
+    executor: object,
 ) -> TrainingPlan[Coefficients, FlowInstance]:
     """Return how training of a flow begins: at once, without restarts.
 
@@ -113,6 +113,6 @@ def flow_plan(
         options: of training.
         memory: not used: a flow takes none.
         log: not used: nothing takes long.
-        helpers: not used: nothing is solved beforehand.
+        executor: not used: nothing is solved beforehand.
     """
     return TrainingPlan(lambda number: FlowTarget(family, options))

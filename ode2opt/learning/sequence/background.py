@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.protocol import TEST
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import CurvaturePoints, Spectrum
@@ -85,15 +85,17 @@ class Background(ABC):
     Args:
         family: the problems.
         options: of training.
-        helpers: runs independent solves; by default this process does.
+        executor: runs independent solves; by default this process does.
     """
 
     solved: Sequence[Sequence[SolvedProblem]]
     starts: Sequence[np.ndarray] | None = None
     fixed_metric = False
 
-    def __init__(self, family: Family, options: SequenceOptions, helpers: Helpers = ALONE) -> None:
-        self.family, self.options, self.helpers = family, options, helpers
+    def __init__(
+        self, family: Family, options: SequenceOptions, executor: Executor = THIS_PROCESS
+    ) -> None:
+        self.family, self.options, self.executor = family, options, executor
         self.folds = _folds(family)
 
     @abstractmethod

@@ -35,7 +35,7 @@ class HeldOut:
         pairs = zip(self.problems, self.folds, strict=True)
         self.starts = [background.start(problem, fold) for problem, fold in pairs]
         self._subjects = ProblemSet(self.problems, self.starts, background.options.tol)
-        self._helpers = background.helpers
+        self._executor = background.executor
         self.baselines = self._solved(
             {name: [baseline] * len(numbers) for name, baseline in BASELINES.items()}
         )
@@ -52,7 +52,7 @@ class HeldOut:
         return self._solved({"": [method[fold] for fold in self.folds]})[""]
 
     def _solved(self, methods: Mapping[str, Sequence[str | Method]]) -> dict[str, list[Result]]:
-        return solve_all_by(methods, self._subjects, self._helpers)
+        return solve_all_by(methods, self._subjects, self._executor)
 
     def compared(self, found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
         """Return what solves needed, beside the baselines, as a method file stores it.

@@ -20,7 +20,7 @@ class InstantRun(LearningRun[SequenceOptions]):
 
     def _set_up(self, memory: Memory | None) -> None:
         self.position = Position()
-        self.background = background_of(self.family, self.options, memory, self.log, self.helpers)
+        self.background = background_of(self.family, self.options, memory, self.log, self.executor)
 
     def _run(self, callback: TrainingCallback | None) -> Method:
         """Make the method; there are no steps, so the callback is not called."""

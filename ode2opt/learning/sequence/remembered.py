@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 
 from ode2opt.errors import InputError
-from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, SolvedProblem
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import Spectrum, spectrum_of
@@ -28,7 +28,7 @@ class Remembered(Background):
         family: the problems.
         options: of training.
         memory: what earlier solves have learned.
-        helpers: runs independent solves; by default this process does.
+        executor: runs independent solves; by default this process does.
 
     Raises:
         InputError: if the memory is of problems of another kind or size.
@@ -37,9 +37,13 @@ class Remembered(Background):
     fixed_metric = True
 
     def __init__(
-        self, family: Family, options: SequenceOptions, memory: Memory, helpers: Helpers = ALONE
+        self,
+        family: Family,
+        options: SequenceOptions,
+        memory: Memory,
+        executor: Executor = THIS_PROCESS,
     ) -> None:
-        super().__init__(family, options, helpers)
+        super().__init__(family, options, executor)
         problems = [family.sample([options.seed, STREAM, i]) for i in range(SCALE_PROBLEMS)]
         *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
         method = memory.method()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
-from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.protocol import VALIDATION, Restart, TrainingPlan
 from ode2opt.learning.sequence.background import OVERHEAD, Background
 from ode2opt.learning.sequence.handing_over import mean_calls
@@ -25,7 +25,7 @@ def background_of(
     options: SequenceOptions,
     memory: Memory | None,
     log: Callable[[str], None],
-    helpers: Helpers = ALONE,
+    executor: Executor = THIS_PROCESS,
 ) -> Background:
     """Return what is known of a family before training.
 
@@ -34,12 +34,12 @@ def background_of(
         options: of training.
         memory: takes the place of solved problems; None solves some.
         log: told that problems are being solved, which takes a while.
-        helpers: runs the independent solves; by default this process does.
+        executor: runs the independent solves; by default this process does.
     """
     if memory is not None:
-        return Remembered(family, options, memory, helpers)
+        return Remembered(family, options, memory, executor)
     log("solving problems to learn from")
-    return SolvedBeforehand(family, options, helpers=helpers)
+    return SolvedBeforehand(family, options, executor=executor)
 
 
 def sequence_plan(
@@ -47,7 +47,7 @@ def sequence_plan(
     options: SequenceOptions,
     memory: Memory | None,
     log: Callable[[str], None],
-    helpers: Helpers = ALONE,
+    executor: Executor = THIS_PROCESS,
 ) -> TrainingPlan[Learned, SequenceInstance]:
     """Return how training of a sequence begins: a restart for each recipe of a preconditioner.
 
@@ -56,13 +56,13 @@ def sequence_plan(
         options: of training.
         memory: takes the place of solved problems; None solves some.
         log: told what takes long.
-        helpers: runs the independent solves; by default this process does.
+        executor: runs the independent solves; by default this process does.
 
     Returns:
         The plan. The cost of a restart is the mean number of calls on held-out problems, times what
         an iteration with its preconditioner costs in plain ones.
     """
-    background = background_of(family, options, memory, log, helpers)
+    background = background_of(family, options, memory, log, executor)
     recipes = background.recipes()
 
     @cache

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.learning.helpers import ALONE, Helpers
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.sequence.background import (
     OVERHEAD,
     STREAM,
@@ -54,7 +54,7 @@ class SolvedBeforehand(Background):
         family: the problems; all must have one number of variables.
         options: of training.
         problems: how many are solved for each fold, 6 by default.
-        helpers: runs the independent solves; by default this process does.
+        executor: runs the independent solves; by default this process does.
 
     Raises:
         InputError: for problems of several sizes, or ones that need no iteration.
@@ -65,9 +65,9 @@ class SolvedBeforehand(Background):
         family: Family,
         options: SequenceOptions,
         problems: int = PROBLEMS_PER_FOLD,
-        helpers: Helpers = ALONE,
+        executor: Executor = THIS_PROCESS,
     ) -> None:
-        super().__init__(family, options, helpers)
+        super().__init__(family, options, executor)
         self.solved = self._solved(problems)
         self._check()
         if options.start == "learned":
@@ -114,7 +114,7 @@ class SolvedBeforehand(Background):
         outside = _Outside(self.family, self.options, self.folds)
         numbers = [[(fold, i) for i in range(problems)] for fold in range(self.folds + 1)]
         asked = [number for fold in numbers for number in fold]
-        ends = dict(zip(asked, self.helpers.map(_Outside.ends, outside, asked), strict=True))
+        ends = dict(zip(asked, self.executor.map(_Outside.ends, outside, asked), strict=True))
         return [
             [SolvedProblem(outside.problem(*one), *ends[one]) for one in fold] for fold in numbers
         ]

@@ -1,4 +1,4 @@
-"""What parts must have in common; where one has it not, it is named."""
+"""What parts must have in common; an error names the part that differs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.data_table import with_fills, with_words
 from ode2opt.problems.files.missing import means
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.parts.blocks import Facts, Terms
+from ode2opt.problems.parts.blocks import Facts
+from ode2opt.problems.parts.part import Terms
 from ode2opt.problems.preparing import MORE_CLASSES
 
 FEW = 4  # notes that are said of single parts
@@ -22,7 +23,17 @@ FEW = 4  # notes that are said of single parts
 def agreed(
     kind: type[LinearModel], options: dict[str, Any], facts: Sequence[Facts], labels: bool
 ) -> Terms:
-    """Return what all parts agree on; those without rows only have columns."""
+    """Return what all parts agree on.
+
+    Args:
+        kind: the class of the loss.
+        options: of the loss.
+        facts: of each part; of one without rows only the columns count.
+        labels: whether labels of any values are counted from 0.
+
+    Raises:
+        InputError: where a part differs from the others; it names the part.
+    """
     full = [part for part in facts if part.rows]
     if not full:
         raise InputError(f"None of the {len(facts)} parts has a row: there is nothing to fit.")
@@ -60,7 +71,11 @@ def _first_index(part: Facts) -> str:
 
 
 def noted(facts: Sequence[Facts]) -> tuple[str, ...]:
-    """Return sentences about parts: one that is true of all once, else the first few."""
+    """Return sentences about parts: one that is true of all once, else the first few.
+
+    Args:
+        facts: of all parts, with their notes.
+    """
     notes = [note for part in facts for note in part.notes]
     common = [note for note in dict.fromkeys(notes) if notes.count(note) == len(facts)]
     own = [f"{part.name}: {note}" for part in facts for note in part.notes if note not in common]

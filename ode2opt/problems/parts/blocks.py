@@ -1,4 +1,4 @@
-"""The rows of a part: as they come, what is to be known of them, and as a problem."""
+"""The rows of a part as they come, and what is found out about them when they are read."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
-from ode2opt.problems.categories import Category, Words, one_hot, stays_dense, width
+from ode2opt.problems.categories import Category, Words
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.files.missing import Holes
 from ode2opt.problems.gram import extent
-from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.preparing import Place, check_finite, largest_entries, scaled
+from ode2opt.problems.preparing import Place, check_finite, largest_entries
 
-FEW = 5  # label values that are told, and one more
-NUMBER, INDEX = 8, 4  # bytes
+FEW = 5  # label values that an error lists
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows as they come: a matrix, targets (numbers, or words), weights and offsets of the rows.
+    """Rows as they come.
 
-    Attributes:
+    Args:
+        A: their matrix, dense, sparse or a ``np.memmap``.
+        b: targets: numbers, or words where labels are counted from 0.
+        weights: of the rows; one each by default.
+        offset: added to the scores of the rows; nothing by default.
         names: those of the columns, where they have some.
         grows: whether columns beyond the last are zeros that nobody wrote down, as in LIBSVM text.
         categories: columns of words, which are not in A; each word will be a column.
@@ -61,33 +63,40 @@ class Block:
 
 
 @runtime_checkable
-class Source(Protocol):
-    """Where a part comes from; it may be read again, and on another machine."""
+class RowSource(Protocol):
+    """Where the rows of a part come from. It may be read several times, on several machines."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name of the part in errors."""
 
     @property
     def bytes(self) -> int:
-        """About how large it is."""
+        """About how large the rows are."""
 
     def read(self) -> Block:
-        """Return its rows."""
+        """Return the rows."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """A part that is in memory already, or mapped into it."""
+class RowsInMemory:
+    """Rows that are in memory already, or mapped into it.
+
+    Args:
+        name: what errors call them.
+        block: the rows.
+    """
 
     name: str
     block: Block
 
     @property
     def bytes(self) -> int:
+        """The memory that the rows take."""
         return self.block.bytes()
 
     def read(self) -> Block:
+        """Return the rows."""
         return self.block
 
 
@@ -95,8 +104,27 @@ class Given:
 class Facts:
     """What has to be known of a part before its problem can be made.
 
-    Columns, sizes and entries are those of numbers; ``words`` come beside them. ``totals`` are the
-    sums of columns and how many cells are not missing, where means are to replace those that are.
+    Args:
+        name: what errors call it.
+        rows: how many it has.
+        columns: how many columns of numbers it has; those of words are in ``words``.
+        bytes: the memory that its matrix takes.
+        grows: whether columns beyond the last are zeros.
+        names: those of the columns of numbers, where they have some.
+        dtype: of the matrix.
+        pairs: the sum over rows of squared numbers of entries; None where the matrix is dense.
+        entries: stored numbers of the matrix.
+        weight: the sum of the weights.
+        weighted: whether rows have weights.
+        shifted: whether rows have offsets.
+        values: the labels, where they are counted from 0.
+        top: the largest target, else.
+        sizes: the largest entries of the columns, where columns will be scaled.
+        words: those in each column of words.
+        encoding: how the columns of a file became these.
+        notes: sentences about what was done to a file.
+        totals: the sums of the columns and how many of their cells are not missing, where means
+            will replace the missing cells.
     """
 
     name: str
@@ -121,53 +149,91 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is to be found out in the first pass.
+class LoadedRows:
+    """The rows of a part as they were read.
 
     Attributes:
-        labels: whether labels, of any values, are to be counted from 0.
+        source: where they come from.
+        facts: what is known of them.
+        block: the rows; None where they will be read again.
+    """
+
+    source: RowSource
+    facts: Facts
+    block: Block | None
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the rows take."""
+        return 0 if self.block is None else self.facts.bytes
+
+    def released(self) -> LoadedRows:
+        """Return the same without rows; rows that were in memory before stay."""
+        return self if isinstance(self.source, RowsInMemory) else replace(self, block=None)
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """What the first pass over all parts finds out.
+
+    Args:
+        labels: whether labels of any values will be counted from 0.
         many: whether there may be more than two of them.
-        scale: whether columns are to be divided by their largest entries.
+        scale: whether columns will be divided by their largest entries.
     """
 
     labels: bool = False
     many: bool = False
     scale: bool = False
 
-    def facts(self, source: Source) -> tuple[Block, Facts]:
-        """Return a part's rows, checked, and its facts."""
+    def read(self, source: RowSource) -> LoadedRows:
+        """Read a part and check its rows.
+
+        Args:
+            source: where the rows come from.
+
+        Returns:
+            The rows with their facts; a part without rows has a name and columns only.
+
+        Raises:
+            InputError: where the rows cannot be used; it names the part.
+        """
         with naming(source.name):
             block = source.read()
             names = None if block.names is None else tuple(block.names)
             shape: tuple[int, ...] = getattr(block.A, "shape", ())
             if len(shape) == 2 and shape[0] == 0:
-                return block, Facts(source.name, 0, int(shape[1]), 0, block.grows, names)
+                facts = Facts(source.name, 0, int(shape[1]), 0, block.grows, names)
+                return LoadedRows(source, facts, block)
             block = _checked(block, self.labels)
-            A, weights = block.A, block.weights
-            return block, Facts(
-                name=source.name,
-                rows=len(block),
-                columns=int(A.shape[1]),
-                bytes=block.bytes(),
-                grows=block.grows,
-                names=names,
-                dtype=A.dtype,
-                pairs=extent(A).pairs,
-                entries=int(A.nnz) if is_sparse(A) else A.shape[0] * A.shape[1],
-                weight=float(len(block) if weights is None else np.sum(weights)),
-                weighted=weights is not None,
-                shifted=block.offset is not None,
-                values=self._values(block.b) if self.labels else (),
-                top=0.0 if self.labels else float(np.max(block.b)),
-                sizes=largest_entries(A) if self.scale else None,
-                words={name: column.words for name, column in block.categories.items()},
-                encoding=block.encoding,
-                notes=block.notes,
-                totals=None if block.holes is None else block.holes.totals(A),
-            )
+            return LoadedRows(source, self._facts(source.name, block, names), block)
+
+    def _facts(self, name: str, block: Block, names: tuple[str, ...] | None) -> Facts:
+        A, weights = block.A, block.weights
+        return Facts(
+            name=name,
+            rows=len(block),
+            columns=int(A.shape[1]),
+            bytes=block.bytes(),
+            grows=block.grows,
+            names=names,
+            dtype=A.dtype,
+            pairs=extent(A).pairs,
+            entries=int(A.nnz) if is_sparse(A) else A.shape[0] * A.shape[1],
+            weight=float(len(block) if weights is None else np.sum(weights)),
+            weighted=weights is not None,
+            shifted=block.offset is not None,
+            values=self._values(block.b) if self.labels else (),
+            top=0.0 if self.labels else float(np.max(block.b)),
+            sizes=largest_entries(A) if self.scale else None,
+            words={name: column.words for name, column in block.categories.items()},
+            encoding=block.encoding,
+            notes=block.notes,
+            totals=None if block.holes is None else block.holes.totals(A),
+        )
 
     def _values(self, labels: np.ndarray) -> tuple[Any, ...]:
-        """Return the labels there are; where two are due, enough to tell that there are more."""
+        """Return the labels; where two are expected, enough of them to show that there are more."""
         return tuple(np.unique(labels)[: None if self.many else FEW + 1].tolist())
 
 
@@ -188,105 +254,23 @@ def _checked(block: Block, labels: bool) -> Block:
 
 
 def _aligned(A: Array) -> Array:
-    """Return a matrix where processors like it: one that has travelled may begin at any byte.
+    """Return a matrix that begins at a whole number of its entries' size in memory.
 
-    There products would be slower, and would round in another way.
+    One that came from another process may begin at any byte. Its products would be slower, and
+    would round in another way.
     """
     return np.require(A, requirements="A") if isinstance(A, np.ndarray) else A
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Say of an error in which part it was."""
+    """Put the name of a part before the sentence of an error.
+
+    Args:
+        name: of the part.
+    """
     try:
         yield
     except InputError as error:
         text = str(error)
         raise InputError(text if name in text else f"{name}: {text}") from None
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What all parts agree on; with it a part's rows become a problem.
-
-    Attributes:
-        kind: the loss, with its ``options``.
-        columns: those of the widest part, words included.
-        values: the labels that are counted from 0, in order, where they are not numbers already.
-        sizes: what columns are divided by.
-        weight: what makes the mean weight of all rows one.
-        names: those of the columns of numbers, where they have some.
-        words: those in columns of words; each is a column, after those of numbers.
-        encoding: how the columns of files became those of the matrix, where rows are of files.
-        fills: what missing cells of each column are replaced by.
-    """
-
-    kind: type[LinearModel]
-    options: dict[str, Any]
-    columns: int
-    values: tuple[Any, ...] = ()
-    sizes: np.ndarray | None = None
-    weight: float = 1.0
-    names: tuple[str, ...] | None = None
-    words: Words = field(default_factory=dict)
-    encoding: TableEncoding | None = None
-    fills: np.ndarray | None = None
-
-    def made(self, part: Facts) -> Facts:
-        """Return a part's facts as they are when words have become columns."""
-        if not self.words:
-            return part
-        entries = part.columns + len(self.words)  # of a row
-        if stays_dense(part.columns, self.words):
-            whole = width(part.columns, self.words)
-            return replace(part, entries=part.rows * whole, bytes=NUMBER * part.rows * whole)
-        return replace(
-            part,
-            entries=part.rows * entries,
-            bytes=(NUMBER + INDEX) * part.rows * entries,
-            pairs=float(part.rows * entries**2),
-        )
-
-    def model(self, block: Block) -> LinearModel:
-        """Return the problem of a part's rows."""
-        b = block.b
-        if self.values:
-            places = np.searchsorted(np.array(self.values), b.astype(type(self.values[0])))
-            b = places.astype(np.float64)
-        shift = {} if block.offset is None else {"offset": block.offset}
-        model = self.kind(self._matrix(block), b, **self.options, **shift)
-        if block.weights is not None:
-            model.weights = self.weight * as_vector(block.weights, model.A, "weights", model.N)
-        return model
-
-    def _matrix(self, block: Block) -> Array:
-        A = block.A
-        if self.fills is not None and block.holes is not None:
-            A = block.holes.filled(A, self.fills)
-        if self.words:
-            A = one_hot(A, block.categories, self.words)
-        elif A.shape[1] < self.columns:
-            A = type(A)((A.data, A.indices, A.indptr), shape=(A.shape[0], self.columns))
-        return A if self.sizes is None else scaled(A, self.sizes)
-
-
-@dataclass(frozen=True)
-class Part:
-    """The problem of a part's rows, and its share of all rows."""
-
-    model: LinearModel
-    share: float
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a part is made of its rows, which may be read again."""
-
-    name: str
-    terms: Terms
-    share: float
-
-    def part(self, block: Block) -> Part:
-        """Return the part."""
-        with naming(self.name):
-            return Part(self.terms.model(block), self.share)

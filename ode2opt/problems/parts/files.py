@@ -26,7 +26,14 @@ LARGE = 1 << 26  # bytes: a Parquet file of more is read by row groups
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file, or a row group of one; it is read where it is needed."""
+    """A file, or a row group of one; it is read where it is needed.
+
+    Args:
+        path: the file.
+        asked: how it is read.
+        bytes: about how large it is.
+        group: the number of the row group; None, the default, is the whole file.
+    """
 
     path: Path
     asked: ReadOptions
@@ -58,7 +65,11 @@ class FilePart:
 
 
 def are_parts(where: str | Path) -> bool:
-    """Whether this names a folder or a pattern, not a file."""
+    """Whether a path names a folder or a pattern, not a file.
+
+    Args:
+        where: the path.
+    """
     return Path(where).is_dir() or (has_magic(str(where)) and not Path(where).exists())
 
 

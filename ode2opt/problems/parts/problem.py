@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from ode2opt.display import Listing, one_line
 from ode2opt.errors import InputError
+from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.problems._arrays import Array, is_sparse, namespace
 from ode2opt.problems.categories import column_names
 from ode2opt.problems.curvature import largest_eigenvalue
@@ -20,12 +21,21 @@ from ode2opt.problems.frames import encoding_of
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.agreement import agreed, noted
-from ode2opt.problems.parts.blocks import Block, Facts, Given, Look, Part, Recipe, Source, Terms
-from ode2opt.problems.parts.engines import Engine, Threads
+from ode2opt.problems.parts.blocks import (
+    Block,
+    Facts,
+    FirstPass,
+    LoadedRows,
+    RowsInMemory,
+    RowSource,
+)
+from ode2opt.problems.parts.part import Part, Terms
 from ode2opt.problems.row_model import RowModel
 
 NUMBER = 8  # bytes
 LARGEST_SAMPLE = 1 << 30  # bytes of rows that are brought together
+PartQuestion = Callable[[LinearModel, float], Any]
+"""A function of a part's problem and share of all rows; on workers it must be picklable."""
 
 
 class Parts(RowModel):
@@ -38,15 +48,17 @@ class Parts(RowModel):
     Args:
         kind: the class of the loss, such as ``Logistic``.
         parts: of each part (A, b), or a :class:`Block` (with weights and offsets), or a
-            :class:`Source` that is read where it is needed. A may be dense, sparse or a
+            :class:`RowSource` that is read where it is needed. A may be dense, sparse or a
             ``np.memmap``; all parts have the same columns. Parts without rows count for nothing.
-        engine: who works on the parts; by default threads of this process.
+        executor: who holds the parts and works on them; by default threads of this process.
         labels: whether labels, of any values, are to be counted from 0; these are
             ``label_values`` then.
         scale: whether columns are divided by their largest entries, which are then ``sizes``.
         options: of the loss, such as ``l2`` and ``intercept``.
 
     Attributes:
+        passes: how often parts were asked, all of them or those that a sample is from.
+        held: the parts, where the executor holds them.
         words: those of columns of words, each of which is a column, after those of numbers.
         names: those of all columns, where they have some.
         encoding: how the columns of files or frames became those of the matrix, None of arrays.
@@ -60,26 +72,31 @@ class Parts(RowModel):
     def __init__(
         self,
         kind: type[LinearModel],
-        parts: Iterable[tuple[Array, Array] | Block | Source],
+        parts: Iterable[tuple[Array, Array] | Block | RowSource],
         *,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         labels: bool = False,
         scale: bool = False,
         **options: Any,
     ) -> None:
         sources = _sources(parts)
-        self.engine = Threads() if engine is None else engine
-        facts = self.engine.describe(sources, Look(labels, not kind.binary, scale))
+        self.executor = LocalExecutor() if executor is None else executor
+        self.held = self.executor.hold(FirstPass(labels, not kind.binary, scale).read, sources)
+        facts = list(self.held.ask(dict.fromkeys(range(len(sources)), _facts)).values())
         terms = agreed(kind, options, facts, labels)
-        made = {i: terms.made(part) for i, part in enumerate(facts) if part.rows}
-        self._settle(terms, made, sources)
+        full = {i: terms.with_words(part) for i, part in enumerate(facts) if part.rows}
+        self._make_parts(terms, full, sources)
         self._like(_one_row(terms, next(part.dtype for part in facts if part.rows)))
 
-    def _settle(self, terms: Terms, facts: Mapping[int, Facts], sources: Sequence[Source]) -> None:
-        """Have the parts made, and keep what is known of their rows."""
+    def _make_parts(
+        self, terms: Terms, facts: Mapping[int, Facts], sources: Sequence[RowSource]
+    ) -> None:
+        """Make problems of the parts with rows, and keep what is known of their rows."""
         self.N = self.rows = sum(part.rows for part in facts.values())
-        shares = {i: part.rows / self.N for i, part in facts.items()}
-        self.engine.settle({i: Recipe(sources[i].name, terms, shares[i]) for i in facts})
+        self.passes = 0
+        self.held.change(
+            {i: Part(part.name, terms, part.rows / self.N).of for i, part in facts.items()}
+        )
         self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
         self.encoding = terms.encoding
         if terms.encoding is None and terms.names is not None:
@@ -89,7 +106,7 @@ class Parts(RowModel):
         self.bytes = sum(part.bytes for part in facts.values())
         self._numbers = list(facts)
         ends = [sources[self._numbers[i]] for i in (0, -1)]
-        self._first_and_last = tuple(end.name for end in ends if not isinstance(end, Given))
+        self._first_and_last = tuple(end.name for end in ends if not isinstance(end, RowsInMemory))
         self._ends = np.cumsum([part.rows for part in facts.values()])
         self._entries = sum(part.entries for part in facts.values())
         pairs = [part.pairs for part in facts.values() if part.pairs is not None]
@@ -121,7 +138,7 @@ class Parts(RowModel):
     def _about(self) -> list[tuple[str, str]]:
         names = " ... ".join(dict.fromkeys(self._first_and_last))
         parts = f"{len(self._numbers):,}{f' ({names})' if names else ''}"
-        return [*super()._about(), ("parts", parts), ("held by", type(self.engine).__name__)]
+        return [*super()._about(), ("parts", parts), ("held by", type(self.executor).__name__)]
 
     @property
     def columns(self) -> int:
@@ -145,7 +162,16 @@ class Parts(RowModel):
 
     def _sum(self, name: str, *args: Any) -> Any:
         """Return the sum over parts of a method's answers times the parts' shares."""
-        return self.engine.total(partial(_share_of, name, args))
+        return self._total(partial(_share_of, name, args))
+
+    def _total(self, question: PartQuestion) -> Any:
+        self.passes += 1
+        return self.held.sum(partial(_asked, question))
+
+    def _ask(self, questions: Mapping[int, PartQuestion]) -> list[Any]:
+        self.passes += 1
+        asked = {i: partial(_asked, question) for i, question in questions.items()}
+        return list(self.held.ask(asked).values())
 
     def value(self, x: Array) -> Array:
         return self._sum("value", x)
@@ -186,7 +212,7 @@ class Parts(RowModel):
         return self._sum("hessian_diagonal", x)
 
     def gradient_error(self, x: Array) -> float:
-        return math.sqrt(self.engine.total(partial(_squared_error, x)))
+        return math.sqrt(self._total(partial(_squared_error, x)))
 
     def largest_bend(self, x: Array) -> float:
         return max(self.ask_each(partial(_share_of, "largest_bend", (x,))))
@@ -198,9 +224,14 @@ class Parts(RowModel):
     def _largest_squares(self) -> np.ndarray:
         return np.max(self.ask_each(_largest_squares), axis=0)
 
-    def ask_each(self, ask: Any) -> list[Any]:
-        """Return what each part with rows answers, in order."""
-        return list(self.engine.each(dict.fromkeys(self._numbers, ask)).values())
+    def ask_each(self, question: PartQuestion) -> list[Any]:
+        """Return ``question(problem, share)`` of each part with rows, in order.
+
+        Args:
+            question: a function of a part's problem and its share of all rows. It must be
+                picklable where others hold the parts.
+        """
+        return self._ask(dict.fromkeys(self._numbers, question))
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
         return largest_eigenvalue(partial(self._sum, "gram_product"), self.n, self.dtype)
@@ -213,29 +244,28 @@ class Parts(RowModel):
             self._numbers[k]: partial(_subset, index[owner == k] - first[k])
             for k in np.unique(owner)
         }
-        found = self.engine.each(asks)
-        joined = _joined([found[i] for i in asks])
+        joined = _joined(self._ask(asks))
         order = np.argsort(owner, kind="stable")
         if np.array_equal(order, np.arange(len(order))):
             return joined
         return joined.subset(np.argsort(order))
 
 
-def _sources(parts: Iterable[tuple[Array, Array] | Block | Source]) -> list[Source]:
+def _sources(parts: Iterable[tuple[Array, Array] | Block | RowSource]) -> list[RowSource]:
     found = list(parts)
     if not found:
         raise InputError("There are no parts: give at least one.")
     return [_source(part, f"Part {i} of {len(found)}") for i, part in enumerate(found, 1)]
 
 
-def _source(part: Any, name: str) -> Source:
-    if isinstance(part, Source):
+def _source(part: Any, name: str) -> RowSource:
+    if isinstance(part, RowSource):
         return part
     if isinstance(part, tuple | list) and len(part) == 2:
         part = Block(*part)
     if isinstance(part, Block):
-        return Given(name, part)
-    raise InputError(f"{name} must be (A, b), a Block or a Source, not {type(part).__name__}.")
+        return RowsInMemory(name, part)
+    raise InputError(f"{name} must be (A, b), a Block or a RowSource, not {type(part).__name__}.")
 
 
 def _one_row(terms: Terms, dtype: Any) -> LinearModel:
@@ -244,23 +274,34 @@ def _one_row(terms: Terms, dtype: Any) -> LinearModel:
     return replace(terms, values=(), sizes=None, words={}).model(row)
 
 
-def _share_of(name: str, args: tuple[Any, ...], part: Part) -> Any:
-    answer = getattr(part.model, name)(*args)
+def _facts(rows: LoadedRows) -> Facts:
+    return rows.facts
+
+
+def _asked(question: PartQuestion, part: Part) -> Any:
+    """Ask a part; overflows in its answer raise no warning, as in a solve."""
+    model = part.read_again() if part.model is None else part.model
+    with np.errstate(over="ignore", invalid="ignore"):
+        return question(model, part.share)
+
+
+def _share_of(name: str, args: tuple[Any, ...], model: LinearModel, share: float) -> Any:
+    answer = getattr(model, name)(*args)
     if isinstance(answer, tuple):
-        return tuple(part.share * one for one in answer)
-    return part.share * answer
+        return tuple(share * one for one in answer)
+    return share * answer
 
 
-def _squared_error(x: Array, part: Part) -> float:
-    return (part.share * part.model.gradient_error(x)) ** 2
+def _squared_error(x: Array, model: LinearModel, share: float) -> float:
+    return (share * model.gradient_error(x)) ** 2
 
 
-def _largest_squares(part: Part) -> np.ndarray:
-    return part.model.largest_squares()
+def _largest_squares(model: LinearModel, _: float) -> np.ndarray:
+    return model.largest_squares()
 
 
-def _subset(index: np.ndarray, part: Part) -> LinearModel:
-    return part.model.subset(index)
+def _subset(index: np.ndarray, model: LinearModel, _: float) -> LinearModel:
+    return model.subset(index)
 
 
 def _joined(models: Sequence[LinearModel]) -> LinearModel:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.errors import DataUnavailableError, Ode2OptError
+from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.locking import FolderLock
+from ode2opt.problems._arrays import as_count
 from ode2opt.storage import sweep
-from ode2opt.study.pool import Pool, Processes
 from ode2opt.study.reproduction import plan
 from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_json, write_json
 from ode2opt.study.reproduction.cells import family_of
@@ -92,18 +93,19 @@ class Reproduction:
         self,
         jobs: int = 1,
         advance: Callable[[], None] = lambda: None,
-        pool: Pool | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        """Do the work that is left; ``advance`` is called ``cost`` times on the way.
+        """Do the work that is left; the folder is locked until it is done.
 
-        A pool does it, ``jobs`` processes if none is given; its members must see the folder.
-
-        The folder is locked until it is done.
+        Args:
+            jobs: how many processes work where no executor is given.
+            advance: called ``cost`` times on the way.
+            executor: who does the work; its workers must see the folder.
         """
-        pool = pool or Processes(jobs)
+        executor = executor or LocalExecutor(as_count(jobs, "jobs"))
         with FolderLock(self.folder):
             sweep(self.store.folder)
-            failures = run_items(self.store, self.effort, self._todo, pool, advance)
+            failures = run_items(self.store, self.effort, self._todo, executor, advance)
         self.missing += [{"what": str(one.item), "why": one.why} for one in failures]
 
     def write(self) -> list[Path]:

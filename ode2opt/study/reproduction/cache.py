@@ -23,6 +23,7 @@ NUMERICS = (
     "solvers",
     "learning",
     "confidence.py",
+    "executor",
     "machine.py",
     "precision.py",
     "threads.py",

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ode2opt.errors import Ode2OptError
+from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.study.pool import Pool, Processes
 from ode2opt.study.reproduction import cells, examples
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made
@@ -61,21 +61,28 @@ def run_items(
     store: Store,
     effort: Effort,
     items: Sequence[Item],
-    pool: Pool | None = None,
+    executor: Executor = THIS_PROCESS,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Failure]:
-    """Do all items, what others need first and the longest first; returns what failed.
+    """Do all items: those that others need first, and the longest first.
 
-    ``advance`` is called once for each unit of :func:`cost_of`. Ctrl-C leaves what is done.
+    Args:
+        store: where results are kept, each as soon as it is there. Ctrl-C leaves them.
+        effort: how large the study is.
+        items: what to do.
+        executor: who does it; by default this process.
+        advance: called once for each unit of :func:`cost_of`.
+
+    Returns:
+        What failed.
     """
     failures: list[Failure] = []
-    pool = pool or Processes(1)
     with _watching(store, effort, items, advance):
         for late in (False, True):
             turn = [item for item in items if (item.kind in ON_TRAINING) is late]
             turn = [item for item in turn if not late or store.knows(training_of(item))]
             turn.sort(key=lambda item: -_cost(item, effort))
-            done = pool.each(_do, (store, effort), turn, ordered=False)
+            done = executor.map(_do, (store, effort), turn, ordered=False)
             failures += [found for found in done if found]
     return failures
 

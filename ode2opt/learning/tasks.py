@@ -1,7 +1,7 @@
-"""What training asks of single problems: a slope, a solve, a measurement.
+"""What training does with single problems: differentiate, solve, measure.
 
-Problems go by stream and number, and are drawn where the question is answered: what travels is the
-target, once, and few numbers a question.
+A problem is known by its stream and its number in it. It is drawn where the work is done, so that
+only the target, once, and a few numbers a problem go to other processes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,27 @@ Number = tuple[int, int]
 """A stream, and the number of a problem in it."""
 
 
-class Pieces(Generic[Tree, InstanceT]):
-    """A target and the StoPM that learns it, asked problem by problem."""
+class ProblemTasks(Generic[Tree, InstanceT]):
+    """The work on single problems of a target, for :meth:`ode2opt.executor.Executor.map`.
+
+    Args:
+        target: what is learned, with its problems.
+        stopm: the StoPM that learns it.
+    """
 
     def __init__(self, target: Target[Tree, InstanceT], stopm: StoPM[Tree, InstanceT]) -> None:
         self.target, self.stopm = target, stopm
         self._drawn: dict[Number, tuple[Problem, InstanceT]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_drawn": {}}  # what is drawn here stays here
+        return vars(self) | {"_drawn": {}}  # problems are drawn again elsewhere
 
     def drawn(self, number: Number) -> tuple[Problem, InstanceT]:
-        """Return a problem and its instance; those of training are seen once, others are kept."""
+        """Return a problem and its instance; all but those of training are kept.
+
+        Args:
+            number: the problem's stream, and its number in it.
+        """
         if number in self._drawn:
             return self._drawn[number]
         problem = self.target.problem(*number)
@@ -40,16 +49,29 @@ class Pieces(Generic[Tree, InstanceT]):
         return found
 
     def slope(self, asked: tuple[TrainingState, Number]) -> tuple[StoppingTime, Any]:
-        """Return the stopping time of a problem and its slope by the parameters of a state."""
+        """Return the stopping time of a problem and its slope by the parameters.
+
+        Args:
+            asked: the state that has the parameters, and the number of the problem.
+        """
         state, number = asked
         return self.stopm.slope(state, self.drawn(number)[1])
 
     def solve(self, asked: tuple[Tree, Number]) -> Result:
-        """Solve a problem by the guarded sequence of what was learned."""
+        """Solve a problem by the guarded sequence of what was learned.
+
+        Args:
+            asked: what was learned, and the number of the problem.
+        """
         learned, number = asked
         return self.target.solve(learned, *self.drawn(number))
 
     def measure(self, asked: tuple[TrainingState, float, Number]) -> StoppingTime:
-        """Return the stopping time of a problem, with a safety of its own."""
+        """Return the stopping time of a problem.
+
+        Args:
+            asked: the state that has the parameters, the factor by which curvature is taken to be
+                larger, and the number of the problem.
+        """
         state, safety, number = asked
         return self.stopm.measure(state, self.drawn(number)[1], safety)

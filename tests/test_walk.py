@@ -1,0 +1,37 @@
+"""Few files are visited by a call: what a newcomer has to read."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ode2opt import Quadratic
+
+TOOL = Path(__file__).parents[1] / "tools" / "walk.py"
+
+
+@pytest.fixture(scope="module")
+def walk():
+    spec = importlib.util.spec_from_file_location("walk", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_walk_counts_the_files_of_the_package_once(walk):
+    problem = Quadratic(np.eye(3), np.ones(3))
+    found = walk.Walk()
+    found.begin()
+    problem.gradient(np.zeros(3))
+    problem.gradient(np.ones(3))
+    found.end()
+    problem.value(np.zeros(3))
+    assert found.files == ["problems/quadratic.py"]
+
+
+def test_a_solve_on_dask_visits_few_files_before_its_first_gradient(walk):
+    pytest.importorskip("distributed")
+    files = walk.dask().files
+    assert "problems/parts/problem.py" in files
+    assert len(files) <= 8, files
