@@ -95,48 +95,32 @@ InterceptOption = Annotated[
     bool,
     typer.Option("--intercept", help="Fit an intercept, which l2 leaves alone: x's last number."),
 ]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _cluster(purpose: str) -> Any:
+    return typer.Option(
+        "--cluster",
         metavar="local|ADDRESS",
-        help="Dask workers to hold the rows: processes of this machine, started and closed, or "
-        "those of a running scheduler.",
+        help=f"Dask workers to {purpose}: processes of this machine, started and closed, or those "
+        f"of a running scheduler.",
         show_default=False,
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Processes of --cluster local, or threads without a cluster; one a processor by "
-        "default.",
-        show_default=False,
-    ),
-]
+    )
+
+
+def _workers(what: str) -> Any:
+    text = f"Processes of --cluster local{what}; one a processor by default."
+    return typer.Option("--workers", min=1, help=text, show_default=False)
+
+
+ClusterOption = Annotated[str | None, _cluster("hold the rows")]
+WorkersOption = Annotated[int | None, _workers(", or threads without a cluster")]
+WorkClusterOption = Annotated[str | None, _cluster("share the work")]
+WorkProcessesOption = Annotated[int | None, _workers("")]
 MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         metavar="2GB",
         help="What rows in parts may take; the rest stays on disk.",
-        show_default=False,
-    ),
-]
-WorkClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="local|ADDRESS",
-        help="Dask workers to share the work: processes of this machine, started and closed, or "
-        "those of a running scheduler.",
-        show_default=False,
-    ),
-]
-WorkProcessesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        help="Processes of --cluster local; one a processor by default.",
         show_default=False,
     ),
 ]

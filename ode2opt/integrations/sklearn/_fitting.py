@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,21 @@ class Fitting(CopiedMemory, Saving):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.array_api_support = False  # rows are NumPy's or SciPy's
         return tags
+
+    @abstractmethod
+    def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Any:
+        """Fit to rows.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix or a data frame; Dask's arrays and frames
+                for all but HuberRegressor and LogisticRegressionCV.
+            y: the label of each row, its target (for Ridge also several columns of them), or its
+                count.
+            sample_weight: the weight of each row, not negative; 1 by default.
+
+        Returns:
+            self.
+        """
 
     def predict(self, X: Array) -> Array:
         """Predict for rows.

@@ -108,16 +108,6 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
-        """Fit to rows with labels.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
-            y: the label of each row.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         refuse_penalties(self.penalty, self.l1_ratio, self.dual)
         X, labels, weights = classification_rows(self, X, y, sample_weight)
         weights = product(weights, class_weights(self, labels, weights))

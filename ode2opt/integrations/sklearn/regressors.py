@@ -86,16 +86,6 @@ class Ridge(Fitting, linear_model.Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
-        """Fit to rows with targets.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
-            y: one target for each row, or several columns of them.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         if self.positive:
             raise InputError("positive=True is not here: use scikit-learn's own Ridge.")
         if is_dask(X):
@@ -195,16 +185,6 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
-        """Fit to rows with counts.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
-            y: the count of each row, not negative.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = Poisson(
             X, y, l2=quotient(self.alpha, 1.0), weights=weights, intercept=self.fit_intercept
@@ -290,16 +270,6 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> HuberRegressor:
-        """Fit to rows with targets; sets ``scale_`` and ``outliers_``, too.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix or a data frame.
-            y: the target of each row.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = ScaledHuber(
             X,
@@ -399,16 +369,6 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
-        """Fit to rows with targets.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
-            y: the target of each row.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         X, y, weights = regression_rows(self, X, y, sample_weight)
         problem = Lpp(
             X,

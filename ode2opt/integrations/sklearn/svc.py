@@ -96,16 +96,6 @@ class LinearSVC(Fitting, svm.LinearSVC):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
-        """Fit to rows with labels.
-
-        Args:
-            X: the rows: an array, a SciPy sparse matrix, a data frame, or Dask's array or frame.
-            y: the label of each row.
-            sample_weight: the weight of each row, not negative; 1 by default.
-
-        Returns:
-            self.
-        """
         self._refuse()
         X, labels, weights = classification_rows(self, X, y, sample_weight)
         of_class = class_weights(self, labels, weights)
