@@ -64,9 +64,10 @@ class Expectation:
         seen = many(self.problems, "fresh problem")
         told = f"with confidence {percent_down(self.confidence)}% ({seen})"
         if self.calls is None:
-            return f"at least {percent_down(self.solved_share)}% are {solved} at all, {told}"
-        most = f"{_calls(self.calls)} calls"
-        return f"at least {percent_down(self.share)}% are {solved} within {most}, {told}"
+            share, most = self.solved_share, "the iteration limit"
+        else:
+            share, most = self.share, f"{_calls(self.calls)} calls"
+        return f"at least {percent_down(share)}% are {solved} within {most}, {told}"
 
     def __post_init__(self) -> None:
         _check(self.problems, self.confidence)

@@ -1,12 +1,15 @@
 """What is said of further problems holds with the confidence that is stated: by exact sums."""
 
+import importlib
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from ode2opt import Family, InputError, Quadratic
+from ode2opt import Family, InputError, Quadratic, solve
 from ode2opt.confidence import (
     Expectation,
     binomial_lower_bound,
@@ -15,7 +18,9 @@ from ode2opt.confidence import (
     quantile_bound,
     quantile_rank,
 )
+from ode2opt.dynamics.coefficients import Default
 from ode2opt.study.benchmark import Settings, run_benchmark
+from ode2opt.study.certify import certify_family
 from ode2opt.study.terminal_tables import benchmark_cells, expected_words, legend
 
 SIZES = [1, 2, 10, 20, 59, 200]
@@ -83,7 +88,7 @@ def test_it_says_so_in_a_sentence():
     assert expectation([33.91] * 20).words().startswith("at least 86% are solved within 34 calls")
     unsolved = expectation([1.0] * 9 + [math.inf])
     assert unsolved.calls is None
-    assert unsolved.words().startswith("at least 60.5% are solved at all, with confidence 95%")
+    assert unsolved.words().startswith("at least 60.5% are solved within the iteration limit,")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.29, 0.9689, 0.96899, 0.9999, 1.0])
@@ -139,3 +144,51 @@ def test_bench_tells_it_of_every_method_but_a_memory():
     assert "confidence 90%" in legend(found)
     [sentence] = expected_words(found, learned=())
     assert sentence.startswith("lbfgs: of this family at least 74.9% are solved to 0.0003 within")
+
+
+def test_a_certificate_tells_it_of_fresh_problems():
+    family = Family.from_arrays("logistic", *rows(), size=60, l2=0.1)
+    certificate = certify_family("nag", family, instances=4, seed=5)
+    calls = [
+        solve(problem, problem.start(), method="nag", tol=3e-4).reached.oracle_calls
+        for problem in (family.sample([5, i], part="test") for i in range(4))
+    ]
+    told = certificate.summary()["statistical"]
+    assert told == expectation(calls, tol=3e-4).summary()
+    assert told["share"] == pytest.approx(0.05**0.25)
+    assert certificate.words()[-1].startswith(
+        "Statistical: of this family at least 47.2% are solved to 0.0003"
+    )
+    short = certify_family("nag", family, instances=4, seed=5, K=2).summary()["statistical"]
+    assert (short["calls"], short["solved_share"]) == (None, 0)
+    bare = certify_family(Default(1.0), family, instances=1)
+    assert bare.statistical is None
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 4))
+    return A, (A @ np.ones(4) + rng.standard_normal(300) > 0).astype(float)
+
+
+def test_the_coverage_experiment_computes_what_it_should():
+    """On four kinds of problems, all chances can be written down."""
+    script = importlib.import_module("confidence_coverage")
+    calls = np.array([1.0, 2.0, 3.0, 4.0])
+    assert script.chance_within(calls, 0.75, 2, 2) == pytest.approx(1 - 0.5**2)
+    assert script.chance_within(calls, 0.76, 1, 2) == pytest.approx(0.25**2)
+    assert script.chance_within(calls, 0.9, None, 2) == 1
+    assert script.right_within(calls, 0.75, 2, np.array([3.0, 1.0]))
+    assert not script.right_within(calls, 0.76, 2, np.array([3.0, 1.0]))
+    bounds = [0.0, 1 - math.sqrt(0.8), math.sqrt(0.2)]
+    for p in (0.1, 0.2, 0.44, 0.45):
+        chances = [(1 - p) ** 2, 2 * p * (1 - p), p * p]
+        right = sum(c for c, b in zip(chances, bounds, strict=True) if b <= p)
+        assert script.chance_of_share(p, 2, 0.8) == pytest.approx(right)
+    table = script.coverage(np.repeat(calls, 10), 20)
+    kept = Path(script.__file__).parent / "results/confidence_coverage.json"
+    shown = json.loads(kept.read_text())["tables"]["coverage"]
+    assert shown["columns"][:6] == table.columns[:6]
+    for row in (*table.rows, *shown["rows"]):
+        exact = [float(cell.split("(")[1].rstrip("%)")) for cell in row[3:]]
+        assert min(exact) >= float(row[1].rstrip("%"))

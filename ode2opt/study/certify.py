@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ode2opt.confidence import Expectation, expectation
 from ode2opt.dynamics.certificate import Certificate
 from ode2opt.dynamics.coefficients import Coefficients, Default
 from ode2opt.dynamics.following import certificate_of
@@ -16,11 +19,12 @@ from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
-from ode2opt.solvers import Method
+from ode2opt.solvers import Method, solve
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.library import method_of
 
 ESTIMATORS = ("power", "l0l1")
+TOL = 3e-4  # the gradient norm at which the paper, and bench, call a problem solved
 Certifiable = str | Path | Method | Coefficients | Schedule
 
 
@@ -72,7 +76,22 @@ def certify_family(
     worst_case: int | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
-    """Certify along fresh test problems; an (L0, L1) estimator is fitted on training problems."""
+    """Certify along fresh test problems, and tell what further ones of the family need.
+
+    Args:
+        method: as in :func:`certify`.
+        family: the problems.
+        instances: how many test problems are drawn, 1 or more.
+        seed: which ones; 0 by default.
+        K: iterations to follow on each, and at most in a solve; 500 by default.
+        estimator: "power" (the default), or "l0l1", which is fitted on training problems.
+        worst_case: as in :func:`certify`.
+        advance: called after each instance.
+
+    Returns:
+        The certificate. A name or a learned method also has ``statistical``: each problem is solved
+        by it, the guard included, to the learned method's tolerance, else to 3e-4.
+    """
     as_count(instances, "instances")
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)
@@ -82,7 +101,24 @@ def certify_family(
         check_worst_case(worst_case, K)
     problems = [family.sample([seed, i], part="test") for i in range(instances)]
     fitted = fit_l0l1(family) if estimator == "l0l1" else None
-    return certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
+    found = certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
+    if not isinstance(method, str | Method):
+        return found
+    expected = _expected(method, problems, K)
+    note = f"Statistical: of this family {expected.words()}, if problems are drawn in the same way."
+    return replace(found, statistical=expected.summary(), notes=(*found.notes, note))
+
+
+def _expected(method: str | Method, problems: Sequence[Problem], most: int) -> Expectation:
+    """Return what further problems need, from solves of these of at most so many iterations."""
+    own = method if isinstance(method, Method) else None
+    tol = TOL if own is None else own.tol
+    starts = [None if own is not None and own.start is not None else p.start() for p in problems]
+    reached = [
+        solve(problem, start, method=method, tol=tol, max_iter=most).reached
+        for problem, start in zip(problems, starts, strict=True)
+    ]
+    return expectation((math.inf if r is None else r.oracle_calls for r in reached), tol=tol)
 
 
 def _loaded(method: Certifiable) -> str | Method | Coefficients | Schedule:
