@@ -14,7 +14,7 @@ import numpy as np
 
 from ode2opt.errors import printable
 
-FIRST = 4  # numbers of a vector that are shown
+SHOWN_ENTRIES = 4  # of a vector
 LONGEST = 300  # characters of a cell
 LEFT = 'style="text-align: left; vertical-align: top"'
 
@@ -113,8 +113,8 @@ def vector_words(x: np.ndarray) -> str:
     shape = " x ".join(f"{size:,}" for size in np.shape(x)) or "1"
     with np.errstate(over="ignore", invalid="ignore"):
         norm = float(np.linalg.norm(values.astype(np.float64)))
-    first = ", ".join(f"{value:.4g}" for value in values[:FIRST])
-    more = ", ..." if len(values) > FIRST else ""
+    first = ", ".join(f"{value:.4g}" for value in values[:SHOWN_ENTRIES])
+    more = ", ..." if len(values) > SHOWN_ENTRIES else ""
     return f"{shape} number{'s' * (len(values) != 1)}, norm {norm:.4g}: {first}{more}"
 
 

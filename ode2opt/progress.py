@@ -20,7 +20,7 @@ from ode2opt.errors import printable
 from ode2opt.terminal import err, plain
 
 PIPE_LINES, SECONDS_APART = 20, 2.0  # lines of progress in a pipe, and the time between two
-FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until a pipe is told something, and between two lines
+FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until the first line in a pipe, and the next
 
 
 @contextmanager

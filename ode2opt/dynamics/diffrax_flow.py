@@ -226,7 +226,7 @@ def _solve(
     if ts is None:
         x, v, t = x[-1], v[-1], t[-1]
         succeeded = succeeded & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(v))
-        if until is not None:  # perhaps there is nothing to do
+        if until is not None:  # x0 may meet it already
             already = log_norm(problem, x0) <= jnp.log(until)
             start = initial_state(coefficients, problem, scale, t0, x0)
             x, v, t = (jnp.where(already, a, b) for a, b in ((start.x, x), (start.v, v), (t0, t)))

@@ -24,7 +24,7 @@ from ode2opt.dynamics.conditions import (
 from ode2opt.dynamics.default import T0, H
 from ode2opt.dynamics.estimators import Estimator, PowerIteration, check_hvp
 from ode2opt.dynamics.flow_bounds import FlowBound, flow_bound
-from ode2opt.dynamics.iterates import Numbers, iterates
+from ode2opt.dynamics.iterates import ScheduleArrays, iterates
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.sequence_proof import first_iterations, sequence_proof
@@ -200,7 +200,9 @@ def _follow(
 
 
 @eqx.filter_jit
-def _curvatures(problem: Problem, numbers: Numbers, x0: Array, estimator: Estimator) -> Array:
+def _curvatures(
+    problem: Problem, numbers: ScheduleArrays, x0: Array, estimator: Estimator
+) -> Array:
     """Return Lam(x_0)..Lam(x_{K-1}) along the sequence, each warm-started from the one before."""
     points = iterates(numbers, problem, x0)[:-1]
     z = estimator.start(problem)

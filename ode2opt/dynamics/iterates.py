@@ -9,10 +9,11 @@ from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
-Numbers = tuple[Array, Array, Array]
+ScheduleArrays = tuple[Array, Array, Array]
+"""The tables a, c and d of a schedule, or one row of them."""
 
 
-def iterates(numbers: Numbers, problem: Problem, x0: Array) -> Array:
+def iterates(numbers: ScheduleArrays, problem: Problem, x0: Array) -> Array:
     """Return the points of EIGAC.
 
     Args:
@@ -24,7 +25,7 @@ def iterates(numbers: Numbers, problem: Problem, x0: Array) -> Array:
         x_0..x_K, an array of (K + 1) x n.
     """
 
-    def step(state: tuple[Array, Array], row: Numbers) -> tuple[tuple[Array, Array], Array]:
+    def step(state: tuple[Array, Array], row: ScheduleArrays) -> tuple[tuple[Array, Array], Array]:
         x, u = state
         a, c, d = row
         g = problem.gradient(x)

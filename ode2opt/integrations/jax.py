@@ -14,7 +14,7 @@ from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, needing, unknown_name
 from ode2opt.problems._arrays import Array, as_count, as_positive
-from ode2opt.problems._numbers import FLATTEST
+from ode2opt.problems._numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import learned_or_table
@@ -405,7 +405,7 @@ def _scale(rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Ar
     else:
         hessian = jax.vmap(partial(problem.hvp, x))(jnp.eye(problem.n))
         curvature = jnp.linalg.eigvalsh(hessian)[-1]
-    return jnp.where((curvature > FLATTEST) & (curvature < jnp.inf), curvature, 1.0)
+    return jnp.where((curvature > SMALLEST_CURVATURE) & (curvature < jnp.inf), curvature, 1.0)
 
 
 def _in_metric(parts: tuple[Array, ...], g: Array) -> Array:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ode2opt.problems._arrays import Array
-from ode2opt.problems._numbers import FLATTEST
+from ode2opt.problems._numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.session import PROGRESS, ROUNDING
 from ode2opt.solvers.stages import line_search
@@ -204,7 +204,7 @@ def _probe(problem: Problem, here: TracedPoint) -> Array:
     length = PROBE * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))
     there = problem.gradient(here.x - length / here.norm * here.g)
     found = norm(there - here.g) / length
-    return jnp.where((found > FLATTEST) & (found < jnp.inf), found, 1.0)
+    return jnp.where((found > SMALLEST_CURVATURE) & (found < jnp.inf), found, 1.0)
 
 
 def norm(g: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ode2opt.problems._arrays import Array
 
-FLATTEST = 1e-290  # a curvature whose inverse is still a number; below it says nothing of a step
+SMALLEST_CURVATURE = 1e-290  # that a step can be divided by: its inverse is finite
 SMALLEST_SQUARE = 1e-30  # squares of single precision below it may have lost digits
 
 
@@ -39,4 +39,4 @@ def norm(g: Array) -> float:
 
 def usable(curvature: float) -> float:
     """Return a curvature that a step can be divided by: one where the given one tells nothing."""
-    return curvature if FLATTEST < curvature < math.inf else 1.0
+    return curvature if SMALLEST_CURVATURE < curvature < math.inf else 1.0

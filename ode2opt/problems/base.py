@@ -295,7 +295,7 @@ class Problem(Displayed, ABC):
         everywhere, calls = self._paper_bound()
         local, more = largest_curvature(self, x)
         L = min(everywhere, 4 * local)
-        if not math.isfinite(L):  # a negative one is that of a line, by rounding
+        if not math.isfinite(L):  # slightly below 0 it is the 0 of a line, rounded
             raise InputError(
                 f"The curvature at the start point is {L}: gradients there are no numbers, or too "
                 f"large. Start elsewhere, or scale the problem."

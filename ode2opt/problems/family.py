@@ -36,8 +36,8 @@ KINDS: dict[str, type[LinearModel]] = {
     "softmax": Softmax,
 }
 PARTS = ("train", "test")
-FEW_PROBLEMS = 100  # different ones: fewer repeat in a benchmark
-MOST_LEFT_OUT = 4  # rows: of more, or as many as that in a problem, there are always enough
+FEW_PROBLEMS = 100  # fewer different problems than this repeat in a benchmark
+COUNTED_UP_TO = 4  # rows in, or left out of, a problem: with more there are always FEW_PROBLEMS
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ def _classes(rows: dict[str, DataRows]) -> int:
 def _warn_of_repetition(rows: int, size: int) -> None:
     """Warn where so few different test problems can be drawn that a benchmark repeats them."""
     few = int(min(size, rows - size))
-    different = math.comb(rows, few) if few <= MOST_LEFT_OUT else FEW_PROBLEMS
+    different = math.comb(rows, few) if few <= COUNTED_UP_TO else FEW_PROBLEMS
     if different < FEW_PROBLEMS:
         warnings.warn(
             f"Test problems must repeat: only {many(different, 'different one')} of {size} rows "

@@ -15,7 +15,7 @@ BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
 # addition between dense columns; of making a dense entry of a sparse one and weighting it.
 SPARSE_PRODUCT, DENSE_PRODUCT, DENSE_ENTRY = 7.0, 0.035, 3.0
 SIDE = 128  # rows and columns of the squares that are copied at once
-SPARSE_TIME = 2.0  # times as long as a dense product may a sparse one take: it has fewer operations
+SPARSE_TIME = 2.0  # a sparse product may take this many times as long: it has fewer operations
 
 
 def weighted_gram(A: Array, weights: Array) -> Array:

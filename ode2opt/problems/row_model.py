@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
 
 LOSS_FLOPS = 20  # of one row's slope, about
-SAMPLED = 4  # the rows by those that a sample may have: it is copied
+LARGEST_SAMPLE = 4  # a sample may have one row in this many: it is copied
 
 
 class RowModel(Problem):
@@ -129,7 +129,7 @@ class RowModel(Problem):
 
     def largest_sample(self) -> int:
         """Return how many rows may be copied."""
-        return self.N // SAMPLED
+        return self.N // LARGEST_SAMPLE
 
     def grams(self) -> int:
         """Return how many matrices A^T W A the Hessian is made of."""

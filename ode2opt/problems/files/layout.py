@@ -20,7 +20,7 @@ AS_NAMES = "The first line counts 0, 1, 2, ... and is taken as a header, not as 
 AS_DATA = (
     "The first line is 0, 1 and is taken as a row of data: name columns in words for a header."
 )
-DELIMITERS = "\t;,"  # in the order in which they are believed
+DELIMITERS = "\t;,"  # in the order in which they are tried
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _empty_columns(layout: TextLayout) -> int:
             if not empty:
                 break
     except csv.Error:
-        return 0  # is told where the rows are read
+        return 0  # reading the rows raises the error
     return 0 if empty == len(layout.names) else empty
 
 

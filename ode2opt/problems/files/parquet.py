@@ -20,7 +20,7 @@ from ode2opt.problems.files.raw import RawTable
 from ode2opt.problems.files.unpacking import check_content
 from ode2opt.problems.preparing import Place, row_place
 
-NUMBER = 8  # bytes
+BYTES_PER_NUMBER = 8
 
 
 def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> RawTable:
@@ -37,7 +37,9 @@ def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> R
     """
     with _opened(path) as file:
         about = file.metadata
-        check_content(path, max(about.num_rows * about.num_columns * NUMBER, _bytes(about)))
+        check_content(
+            path, max(about.num_rows * about.num_columns * BYTES_PER_NUMBER, _bytes(about))
+        )
         groups = range(about.num_row_groups) if group is None else [group]
         before = sum(about.row_group(i).num_rows for i in range(group or 0))
         table = file.read_row_groups(list(groups), use_threads=False)
