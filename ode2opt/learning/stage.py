@@ -32,7 +32,11 @@ class TrainingStage(Generic[Tree, InstanceT]):
         self.validator = Validator(self.tasks, VALIDATION, options.validation, CAUTION, executor)
 
     def numbers(self, k: int) -> range:
-        """Return the numbers of the training problems of step k, counted from 0."""
+        """Return the numbers of the training problems of a step, counted from 0.
+
+        Args:
+            k: the number of the step, counted from 0.
+        """
         return range(k * self.options.batch, (k + 1) * self.options.batch)
 
     def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch]:

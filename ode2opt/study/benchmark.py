@@ -107,6 +107,7 @@ class Settings:
         handover: "guard" (the default), "none" or "relay", as in :func:`ode2opt.solve`; methods
             without a table run under the guard where "relay" is asked for.
         jobs: processes; 1 or more, 2 by default.
+        confidence: with which expectations of further problems hold; in (0, 1), 0.95 by default.
 
     Raises:
         InputError: for unknown or repeated methods, or a number out of range.

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """A method of the tables: its name there, its key in the results, the paper's row if any."""
+    """A method of the tables.
+
+    Attributes:
+        name: what the tables call it.
+        key: what results call it.
+        paper: the paper's name of the row, None where the paper has none.
+    """
 
     name: str
     key: str
@@ -42,6 +48,16 @@ def printed() -> dict[str, Any]:
 
 
 def printed_cell(quantity: str, problem: str, row: Row, dataset: str) -> tuple[float, float] | None:
-    """Return mean and standard deviation as printed; None where the paper has no such cell."""
+    """Return mean and standard deviation as the paper prints them.
+
+    Args:
+        quantity: "measure" or "complexity".
+        problem: "logistic" or "lpp".
+        row: the method.
+        dataset: the column.
+
+    Returns:
+        Both numbers; None where the paper has no such cell.
+    """
     cell = printed()[quantity].get(problem, {}).get(row.paper, {}).get(dataset)
     return None if cell is None else (cell[0], cell[1])
