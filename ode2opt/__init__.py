@@ -5,6 +5,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
+from ode2opt.models import Model
 from ode2opt.problems import (
     Family,
     Huber,
@@ -26,7 +27,6 @@ from ode2opt.solvers import (
     Memory,
     MemoryOptions,
     Method,
-    Model,
     Relay,
     Result,
     Schedule,

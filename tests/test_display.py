@@ -25,11 +25,11 @@ from ode2opt import (
 )
 from ode2opt.display import Listing, html_table, vector_words
 from ode2opt.dynamics.certificate import Certificate, Condition
+from ode2opt.models.model_file import Fit
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.parts import Block
 from ode2opt.problems.quality import Quality
 from ode2opt.problems.transformed import Transformed
-from ode2opt.solvers.model_file import Fit
 
 HOSTILE = "</td></table><script>alert('1')</script><img src=x onerror=\"y\"> & \x1b[2J"
 RNG = np.random.default_rng(0)

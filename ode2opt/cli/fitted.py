@@ -62,7 +62,7 @@ class HeldOutRows:
         Raises:
             InputError: naming the rows.
         """
-        from ode2opt.solvers.class_labels import as_targets
+        from ode2opt.models.class_labels import as_targets
 
         if self.rows.partly_labelled:
             raise InputError(

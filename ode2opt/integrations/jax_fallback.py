@@ -18,7 +18,7 @@ from ode2opt.problems._numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.session import PROGRESS, ROUNDING
 from ode2opt.solvers.stages import line_search
-from ode2opt.solvers.stages.nesterov import GROW, MAX_TRIALS, MOST_GROWTH, PROBE, RELAX
+from ode2opt.solvers.stages.nesterov import BACKTRACKING
 
 
 class TracedPoint(NamedTuple):
@@ -98,7 +98,7 @@ def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
     here = _evaluated(problem, x)
     L, zero, infinity = _probe(problem, here), jnp.asarray(0), jnp.asarray(jnp.inf)
     first = Descent(
-        zero, x, x, jnp.asarray(0.0), L, RELAX * L, zero, here, here.value, here,
+        zero, x, x, jnp.asarray(0.0), L, BACKTRACKING.relax * L, zero, here, here.value, here,
         RestartProgress(infinity, infinity, zero), jnp.asarray(False),
     )  # fmt: skip
 
@@ -133,10 +133,10 @@ def _tried(problem: Problem, tol: Array, state: Descent) -> Descent:
     moved = -y.g / L
     new = _evaluated(problem, y.x + moved)
     needed = _curvature(y, new)
-    known = jnp.clip(2 * needed, GROW * L, MOST_GROWTH * L)
-    larger = jnp.where(jnp.isfinite(needed), known, MOST_GROWTH * L)
+    known = jnp.clip(2 * needed, BACKTRACKING.grow * L, BACKTRACKING.most_growth * L)
+    larger = jnp.where(jnp.isfinite(needed), known, BACKTRACKING.most_growth * L)
     trials = state.trials + 1
-    back = state._replace(trial=larger, trials=trials, stalled=trials >= MAX_TRIALS)
+    back = state._replace(trial=larger, trials=trials, stalled=trials >= BACKTRACKING.trials)
     uphill = (state.t > 1) & (y.g @ (new.x - state.x) > 0)
     after = _chosen(2 * needed <= L, _moved(state, new, t, uphill), back)
     best = _better(y, state.best)
@@ -155,13 +155,13 @@ def _moved(state: Descent, new: TracedPoint, t: Array, uphill: Array) -> Descent
     lowest = _chosen(is_lowest, new, state.lowest)
     least = jnp.where(is_lowest, jnp.minimum(new.value, state.least), state.least)
     made = state._replace(
-        x=new.x, previous=state.x, t=t, L=state.trial, trial=RELAX * state.trial,
+        x=new.x, previous=state.x, t=t, L=state.trial, trial=BACKTRACKING.relax * state.trial,
         trials=jnp.zeros_like(state.trials), lowest=lowest, least=least,
     )  # fmt: skip
     still = _seen(state.still, lowest)
     again = made._replace(
         x=lowest.x, previous=lowest.x, t=jnp.zeros_like(t), least=lowest.value, still=still,
-        stalled=still.restarts >= line_search.MAX_TRIALS,
+        stalled=still.restarts >= line_search.RULES.trials,
     )  # fmt: skip
     return _chosen(uphill, again, made)
 
@@ -201,7 +201,7 @@ def _curvature(y: TracedPoint, new: TracedPoint) -> Array:
 def _probe(problem: Problem, here: TracedPoint) -> Array:
     """Return the curvature along the gradient, from one more gradient close by."""
     size, slope = norm(here.x), jnp.abs(here.value) / here.norm
-    length = PROBE * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))
+    length = BACKTRACKING.probe * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))
     there = problem.gradient(here.x - length / here.norm * here.g)
     found = norm(there - here.g) / length
     return jnp.where((found > SMALLEST_CURVATURE) & (found < jnp.inf), found, 1.0)

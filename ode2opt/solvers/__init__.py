@@ -6,7 +6,6 @@ from ode2opt.solvers.built_in import METHODS
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.model import Model
 from ode2opt.solvers.options import AutoOptions, MemoryOptions
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
@@ -24,7 +23,6 @@ __all__ = [
     "MemoryOptions",
     "Method",
     "Milestone",
-    "Model",
     "Progress",
     "Relay",
     "Result",

@@ -17,8 +17,6 @@ from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
 
 NANO = 1e-9
-FIRST_STEPS, LEVEL_STEPS = 30, 4  # of L-BFGS on a first subsample, and on each larger one, about
-CG_PRODUCTS = 60  # Hessian products that a Newton step by conjugate gradients takes, about
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class MeasuredTimes:
         correction: a step of L-BFGS beside its evaluation, by n.
         flop: an operation of a problem that is no linear model.
         evaluation, forming: seconds of an evaluation and a Hessian that do not depend on size.
+        first_steps, further_steps: of L-BFGS on a first subsample, and on each larger one, about.
+        products: with the Hessian in a Newton step by conjugate gradients, about.
     """
 
     entry: float = 1.4
@@ -51,6 +51,9 @@ class MeasuredTimes:
     evaluation: float = 60e-6
     forming: float = 100e-6
     cached: int = 1 << 19
+    first_steps: int = 30
+    further_steps: int = 4
+    products: int = 60
 
 
 TIMES = MeasuredTimes()
@@ -85,7 +88,9 @@ class Costs:
     def subsamples(self, sizes: Sequence[int]) -> float:
         """Return the price of solving subsamples of so many rows, one after the other."""
         seconds = sum(self.hessian_seconds(m) for m in sizes)
-        for steps, m in zip(chain([FIRST_STEPS], repeat(LEVEL_STEPS)), sizes, strict=False):
+        for steps, m in zip(
+            chain([TIMES.first_steps], repeat(TIMES.further_steps)), sizes, strict=False
+        ):
             seconds += steps * self.evaluation_seconds(m)
         return seconds / self.preconditioned_seconds()
 
@@ -93,7 +98,7 @@ class Costs:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""
         if self.n > LARGEST_DENSE_HESSIAN:
             return False
-        return self.hessian_seconds() < CG_PRODUCTS * self.evaluation_seconds()
+        return self.hessian_seconds() < TIMES.products * self.evaluation_seconds()
 
     def evaluation_seconds(self, m: int | None = None) -> float:
         """Return seconds of value and gradient, with what a step of L-BFGS costs beside them."""

@@ -29,9 +29,8 @@ from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
-from ode2opt.solvers.watches import SwitchIfCheaper
+from ode2opt.solvers.watches import AFTER, SwitchIfCheaper
 
-AFTER = 2.0  # calls with another preconditioner, about
 FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
 Update = Callable[[MemoryState], MemoryState]
 """How a Hessian changes what is known."""

@@ -27,7 +27,6 @@ from ode2opt.solvers.stages.subsample import Subsamples
 from ode2opt.solvers.supervisor import supervise
 from ode2opt.solvers.watches import SwitchIfCheaper
 
-AFTER = 2.0  # calls with another preconditioner, about
 FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the matrix has
 
 
@@ -103,7 +102,7 @@ class _Preconditioned:
         stages = plan(self.session.problem, self.costs, skip_subsample=True)
         if self.preconditioner is None:
             return stages
-        watch = SwitchIfCheaper.than(self.costs.hessian(), AFTER)
+        watch = SwitchIfCheaper.than(self.costs.hessian())
         shared = PreconditionedLbfgs("L-BFGS in the metric of its path", self.preconditioner, watch)
         return [shared, *stages]
 

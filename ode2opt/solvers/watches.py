@@ -13,6 +13,7 @@ from ode2opt.solvers.outcome import Outcome, Reason
 from ode2opt.solvers.session import Session
 
 SOONEST = 3  # calls of a preconditioned stage before it is judged
+AFTER = 2.0  # calls that another preconditioner takes, about
 
 
 class RateEstimate:
@@ -72,7 +73,7 @@ class SwitchIfCheaper:
         self._rate = RateEstimate()
 
     @classmethod
-    def than(cls, price: float, after: float = 0.0) -> SwitchIfCheaper:
+    def than(cls, price: float, after: float = AFTER) -> SwitchIfCheaper:
         """Return a watch for a preconditioned stage beside another preconditioner.
 
         Args:

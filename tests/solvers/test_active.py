@@ -168,7 +168,8 @@ def options_of(problem):
 
 
 def test_products_give_up_where_they_are_too_many(monkeypatch):
-    monkeypatch.setattr(active_products, "MOST_CALLS", 5)
+    few = active_products.ACTIVE_ROWS._replace(calls=5)
+    monkeypatch.setattr(active_products, "ACTIVE_ROWS", few)
     result = solve(texts(l2=1e-5), tol=1e-9)
     assert result.success
     assert result.handovers[0].reason == Reason.MANY_PRODUCTS.value

@@ -78,7 +78,7 @@ def test_a_stage_that_gives_up_for_another_reason_says_so(monkeypatch):
     A = rng.standard_normal((400, 5))
     scores = A @ rng.standard_normal(5) + rng.standard_normal(400)
     problem = SquaredHinge(A, (scores > 0).astype(float))
-    monkeypatch.setattr(active_rows, "MOST_STEPS", 1)
+    monkeypatch.setattr(active_rows, "ACTIVE_ROWS", active_rows.ACTIVE_ROWS._replace(steps=1))
     alone = solve(problem, tol=1e-12, handover="none")
     assert alone.status is Status.GAVE_UP
     assert alone.handovers == ()

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ode2opt.errors import InputError, shown, unknown_name
+from ode2opt.models.model import Model
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.schema import read
-from ode2opt.solvers.model import Model
 
 ATTRIBUTES = ("n_iter_", "scale_", "C_", "l1_ratio_", "solver_")
 """What is kept of a fit beside coefficients, classes and the columns' names."""

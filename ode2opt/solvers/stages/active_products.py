@@ -9,6 +9,7 @@ scores, as for Hessians that are formed (docs/mathematics.md, section 14).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,42 @@ from ode2opt.solvers.outcome import Reason
 from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 
-COPIED = 0.5  # of the rows: where no more are active, they are copied
-FORCING = 0.1  # the largest residual of a step, in gradient norms
-ENOUGH = 0.3  # of the tolerance: a smaller residual is wasted
-CG_STEPS = 250  # of one Newton step
-MOST_CALLS = 5_000  # of all steps: then another method goes on
+
+class ActiveRowsRules(NamedTuple):
+    """How Newton's method goes by the rows with curvature.
+
+    Chosen on squared hinges of a5a, w3a, mushrooms, phishing, covtype20k, and made-up texts.
+
+    Attributes:
+        rows_per_column: rows of the first subsample; each next one has as many times more.
+        dear: evaluations: where a Hessian costs more, L-BFGS preconditioned by some rows is left.
+        flat: of the slope where a line begins: then it has been followed far enough.
+        further: times as far, where a line has no bend.
+        line_trials: of one line.
+        steps: Newton steps by Hessians.
+        conjugate_steps: Newton steps by conjugate gradients.
+        copied: share of the rows: where no more are active, they are copied.
+        forcing: the largest residual of a step, in gradient norms.
+        enough: of the tolerance: a smaller residual is wasted.
+        products: of one step by conjugate gradients.
+        calls: of all steps by conjugate gradients: then another method goes on.
+    """
+
+    rows_per_column: int = 16
+    dear: float = 2.0
+    flat: float = 0.1
+    further: float = 4.0
+    line_trials: int = 30
+    steps: int = 40
+    conjugate_steps: int = 100
+    copied: float = 0.5
+    forcing: float = 0.1
+    enough: float = 0.3
+    products: int = 250
+    calls: float = 5_000
+
+
+ACTIVE_ROWS = ActiveRowsRules()
 
 
 class ConjugateSteps:
@@ -33,7 +65,7 @@ class ConjugateSteps:
     def __init__(self, session: Session, problem: LinearModel) -> None:
         self.session, self.problem = session, problem
         self.first: float | None = None
-        self.end = session.calls + MOST_CALLS
+        self.end = session.calls + ACTIVE_ROWS.calls
 
     def __call__(self, point: Point, g: Array) -> Array | Reason:
         """Return about -H^-1 g at a point, or why no further step is made."""
@@ -41,11 +73,11 @@ class ConjugateSteps:
             return Reason.MANY_PRODUCTS
         size = norm(g)
         self.first = max(size, self.first or 0.0)
-        share = min(FORCING, math.sqrt(size / self.first))
-        goal = max(share * size, ENOUGH * self.session.tol)
+        share = min(ACTIVE_ROWS.forcing, math.sqrt(size / self.first))
+        goal = max(share * size, ACTIVE_ROWS.enough * self.session.tol)
         active = ActiveRows(self.problem, self.problem.bends_at(point))
         self.session.charge(active.share)  # the diagonal
-        d, products = solve_by_cg(active.product, active.scaling(), -g, goal, CG_STEPS)
+        d, products = solve_by_cg(active.product, active.scaling(), -g, goal, ACTIVE_ROWS.products)
         self.session.charge(products * active.share)
         return d
 
@@ -56,7 +88,7 @@ class ActiveRows:
     def __init__(self, problem: LinearModel, bends: np.ndarray) -> None:
         self.problem, self.A, self.bends = problem, problem.A, bends
         active = np.flatnonzero(bends)
-        if len(active) <= COPIED * len(bends):
+        if len(active) <= ACTIVE_ROWS.copied * len(bends):
             self.A, self.bends = problem.A[active], bends[active]
         self.share = (self.A.nnz if is_sparse(self.A) else self.A.size) / max(1, problem.entries())
 

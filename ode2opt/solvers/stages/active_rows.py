@@ -23,22 +23,13 @@ from ode2opt.problems.gram import extent
 from ode2opt.problems.line import Line
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.options import DEFAULTS
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Stop
-from ode2opt.solvers.stages.active_products import ConjugateSteps
+from ode2opt.solvers.stages.active_products import ACTIVE_ROWS, ConjugateSteps
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
-
-FEWEST = 16  # rows of the first level, in columns
-GROWTH = 16  # of the rows, from level to level
-DEAR = 2.0  # evaluations: where a Hessian costs more, L-BFGS in the metric of some rows costs less
-FLAT = 0.1  # of the slope where a line begins: then it has been followed far enough
-FURTHER = 4.0  # times as far, where a line has no bend
-MOST_TRIALS = 30
-MOST_STEPS = 40
-MOST_CONJUGATE_STEPS = 100
-AFFORDABLE = 8.0  # evaluations: a first Hessian of all rows that costs no more is formed
 
 Direction = Callable[[Point, Array], "Array | Reason"]
 """The step d at a point with its gradient, or why there is none."""
@@ -70,7 +61,7 @@ class ActiveRowsNewton(Stage):
         """Whether the first Hessian is cheap enough to be formed."""
         if problem.n > LARGEST_DENSE_HESSIAN:
             return False
-        return bool(_sizes(problem)) or costs.hessian() <= AFFORDABLE
+        return bool(_sizes(problem)) or costs.hessian() <= DEFAULTS.affordable_hessian
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point, after solutions on some rows."""
@@ -93,15 +84,15 @@ class ActiveProductsNewton(Stage):
         assert isinstance(problem, LinearModel)
         session.log("Newton's method by products with the rows with curvature")
         direction = ConjugateSteps(session, problem)
-        return _steps(session, problem, point, direction, MOST_CONJUGATE_STEPS)
+        return _steps(session, problem, point, direction, ACTIVE_ROWS.conjugate_steps)
 
 
 def _sizes(problem: LinearModel) -> list[int]:
     """Return the rows of the levels, from few to what may be copied."""
-    sizes, m = [], FEWEST * problem.n
+    sizes, m = [], ACTIVE_ROWS.rows_per_column * problem.n
     while m <= problem.largest_sample():
         sizes.append(m)
-        m *= GROWTH
+        m *= ACTIVE_ROWS.rows_per_column
     return sizes
 
 
@@ -112,9 +103,9 @@ def _solved(session: Session, problem: LinearModel, here: Evaluated, sizes: list
     x = here.x
     for part in Subsamples(session, problem).of(sizes):
         left = session.max_seconds - session.seconds
-        inner = Session(part, tol=session.tol, max_iter=MOST_STEPS, max_seconds=left)
+        inner = Session(part, tol=session.tol, max_iter=ACTIVE_ROWS.steps, max_seconds=left)
         with suppress(Stop):
-            _newton(inner, inner.begin(x), Costs(part), MOST_STEPS)
+            _newton(inner, inner.begin(x), Costs(part), ACTIVE_ROWS.steps)
         session.charge(inner.calls * part.N / problem.N)
         session.check_time()
         x = x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
@@ -133,13 +124,13 @@ def _newton(session: Session, here: Evaluated, costs: Costs, at_any_price: int) 
     def direction(point: Point, g: Array) -> Array | Reason:
         bends = problem.bends_at(point)
         rows = extent(problem.A, bends)
-        if next(formed) >= at_any_price and costs.hessian_of(rows) > DEAR:
+        if next(formed) >= at_any_price and costs.hessian_of(rows) > ACTIVE_ROWS.dear:
             return Reason.TOO_DEAR
         session.charge(rows.flops() / problem.gradient_flops())
         factor = CholeskyFactor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
         return session.to_problem(-factor(np.asarray(g, dtype=np.float64)))
 
-    return _steps(session, problem, here, direction, MOST_STEPS)
+    return _steps(session, problem, here, direction, ACTIVE_ROWS.steps)
 
 
 def _steps(
@@ -180,15 +171,15 @@ def _along(line: Line, slope: float) -> Point | None:
     low, high, t = 0.0, math.inf, 1.0
     if not -math.inf < slope < 0:
         return None
-    for _ in range(MOST_TRIALS):
+    for _ in range(ACTIVE_ROWS.line_trials):
         found = line.at(t)
         now = line.slope(t, found)
-        if abs(now) <= -FLAT * slope:
+        if abs(now) <= -ACTIVE_ROWS.flat * slope:
             return found
         low, high = (low, t) if not now < 0 else (t, high)
         bend = line.bend(found)
         aim = t - now / bend if bend > 0 else math.inf
         if not low < aim < high:
-            aim = 0.5 * (low + high) if high < math.inf else FURTHER * t
+            aim = 0.5 * (low + high) if high < math.inf else ACTIVE_ROWS.further * t
         t = aim
     return line.at(low) if low > 0 else None

@@ -66,7 +66,7 @@ class ClasswiseLbfgs(Stage):
     name = "metric-lbfgs"
 
     def __init__(self, costs: Costs) -> None:
-        super().__init__(SwitchIfCheaper.than(costs.hessian()))
+        super().__init__(SwitchIfCheaper.than(costs.hessian(), after=0.0))
         self.costs = costs
 
     def run(self, session: Session, point: Evaluated) -> Outcome:

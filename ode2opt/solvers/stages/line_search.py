@@ -12,16 +12,36 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-DECREASE = 1e-3  # Armijo's share of the slope: a step must gain at least this much
-CURVATURE = 0.9  # the share of the slope that may be left
-APPROXIMATE = 0.1  # the same as DECREASE, in the comparison of slopes
-FURTHEST = 4.0  # by how much a step may grow in one trial
-SLOW = 0.66  # of the way to the other end of a bracket: an extrapolation goes no further
-HALF = 0.5  # a bracket that keeps more than this share of its width in two trials is divided
-BACK = 0.1  # the share of a step that led to no number
-NEAR = 0.75  # of the way to a wall, where numbers end: a step that gains goes no further
-ENOUGH = 15  # trials after which a step that gains is taken whatever slope is left: f has a kink
-MAX_TRIALS = 30
+
+class LineSearchRules(NamedTuple):
+    """What a step must do, and how trials are placed; the usual choices of the literature.
+
+    Attributes:
+        decrease: Armijo's share of the slope: a step must gain at least this much.
+        curvature: the share of the slope that may be left.
+        approximate: the same as ``decrease``, in the comparison of slopes.
+        furthest: by how much a step may grow in one trial.
+        onward: of the way to the other end of a bracket: an extrapolation goes no further.
+        half: a bracket that keeps more than this share of its width in two trials is divided.
+        back: the share of a step that led to no number.
+        near: of the way to a wall, where numbers end: a step that gains goes no further.
+        enough: trials after which a step that gains is taken whatever slope is left: f has a kink.
+        trials: trials at most.
+    """
+
+    decrease: float = 1e-3
+    curvature: float = 0.9
+    approximate: float = 0.1
+    furthest: float = 4.0
+    onward: float = 0.66
+    half: float = 0.5
+    back: float = 0.1
+    near: float = 0.75
+    enough: int = 15
+    trials: int = 30
+
+
+RULES = LineSearchRules()
 
 
 class Trial(NamedTuple):
@@ -53,7 +73,7 @@ class Standstill:
         if value < self._value or norm < 0.9 * self._norm:
             self._steps = 0
         self._value, self._norm = min(value, self._value), min(norm, self._norm)
-        return self._steps >= MAX_TRIALS
+        return self._steps >= RULES.trials
 
 
 def search(
@@ -71,13 +91,15 @@ def search(
     low, high = start, None  # the lowest point so far; the other end of the bracket
     wall = math.inf  # the shortest step at which there is no number
     step, widths = first, [math.inf, math.inf]
-    for count in range(MAX_TRIALS):
-        if _gains(start, low) and (low.step >= NEAR * wall or (count >= ENOUGH and high)):
+    for count in range(RULES.trials):
+        if _gains(start, low) and (
+            low.step >= RULES.near * wall or (count >= RULES.enough and high)
+        ):
             break
         trial = at(step)
         if not trial.finite:
             wall, high = step, None
-            step = BACK * step if low is start else 0.5 * (low.step + wall)
+            step = RULES.back * step if low is start else 0.5 * (low.step + wall)
             continue
         if _accepted(start, trial, slack):
             return trial
@@ -90,7 +112,7 @@ def search(
             low = trial
         if high is not None:
             width = abs(high.step - low.step)
-            if width > HALF * widths[0] or not _between(low, step, high):
+            if width > RULES.half * widths[0] or not _between(low, step, high):
                 step = _middle(low, high)
             widths = [widths[1], width]
         elif not step < wall:
@@ -107,24 +129,24 @@ def _between(one: Trial, step: float, other: Trial) -> bool:
 def _middle(one: Trial, other: Trial) -> float:
     """Return a step between two: the mean or, where they are of different sizes, that of sizes."""
     short, long = sorted((one.step, other.step))
-    if short > BACK * long:
+    if short > RULES.back * long:
         return 0.5 * (short + long)
-    return math.sqrt(max(short, BACK**2 * long) * long)
+    return math.sqrt(max(short, RULES.back**2 * long) * long)
 
 
 def _gains(start: Trial, trial: Trial) -> bool:
     """Whether a step lowers the value by its share of the slope."""
-    gain = DECREASE * trial.step * start.slope
+    gain = RULES.decrease * trial.step * start.slope
     return trial.step > 0 and trial.value <= start.value + gain
 
 
 def _accepted(start: Trial, trial: Trial, slack: float) -> bool:
-    if not trial.slope >= CURVATURE * start.slope:
+    if not trial.slope >= RULES.curvature * start.slope:
         return False
     if _gains(start, trial):
-        return trial.slope <= -CURVATURE * start.slope
+        return trial.slope <= -RULES.curvature * start.slope
     flat = trial.value <= start.value + slack
-    return flat and trial.slope <= (2 * APPROXIMATE - 1) * start.slope
+    return flat and trial.slope <= (2 * RULES.approximate - 1) * start.slope
 
 
 def _next(low: Trial, high: Trial | None, trial: Trial, higher: bool) -> float:
@@ -141,18 +163,18 @@ def _next(low: Trial, high: Trial | None, trial: Trial, higher: bool) -> float:
         return max(cubic, secant, key=lambda step: abs(step - trial.step))
     if abs(trial.slope) < abs(low.slope):  # on the way: the farther on, but not too far
         return _onward(low, high, trial, cubic, secant)
-    return _cubic(high, trial) if high is not None else FURTHEST * trial.step
+    return _cubic(high, trial) if high is not None else RULES.furthest * trial.step
 
 
 def _onward(low: Trial, high: Trial | None, trial: Trial, cubic: float, secant: float) -> float:
     sign = math.copysign(1.0, trial.step - low.step)
     if not (cubic - trial.step) * sign > 0:
-        cubic = secant if high is not None else FURTHEST * trial.step
+        cubic = secant if high is not None else RULES.furthest * trial.step
     if high is None:
         step = max(cubic, secant, key=lambda s: abs(s - trial.step))
-        return min(max(step, 1.1 * trial.step), FURTHEST * trial.step)
+        return min(max(step, 1.1 * trial.step), RULES.furthest * trial.step)
     step = min(cubic, secant, key=lambda s: abs(s - trial.step))
-    limit = trial.step + SLOW * (high.step - trial.step)
+    limit = trial.step + RULES.onward * (high.step - trial.step)
     return min(step, limit) if sign > 0 else max(step, limit)
 
 

@@ -26,10 +26,25 @@ from ode2opt.solvers.session import Session, Stop, Watch
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 
-RELAX = 0.95  # how much L is lowered before each step
-GROW, MOST_GROWTH = 2.0, 100.0
-MAX_TRIALS = 100
-PROBE = 1e-3  # in lengths of x: where the first L is found
+
+class BacktrackingRules(NamedTuple):
+    """How the curvature L is searched for.
+
+    Attributes:
+        relax: how much L is lowered before each step.
+        grow, most_growth: by how much at least and at most L grows after a step that fails.
+        trials: of one step.
+        probe: where the first L is found, in lengths of x.
+    """
+
+    relax: float = 0.95
+    grow: float = 2.0
+    most_growth: float = 100.0
+    trials: int = 100
+    probe: float = 1e-3
+
+
+BACKTRACKING = BacktrackingRules()
 
 
 class MomentumStep(NamedTuple):
@@ -100,13 +115,13 @@ def _step(
 ) -> MomentumStep | None:
     """Make one accepted step, with the momentum of the L that is accepted; None by rounding."""
     problem = session.problem
-    trial, rounding = RELAX * L, epsilon(problem.xp, problem.dtype)
-    for _ in range(MAX_TRIALS):
+    trial, rounding = BACKTRACKING.relax * L, epsilon(problem.xp, problem.dtype)
+    for _ in range(BACKTRACKING.trials):
         t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
         y = session.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
         if session.undefined(y.value):  # beyond a wall: less momentum
-            trial *= MOST_GROWTH
+            trial *= BACKTRACKING.most_growth
             continue
         moved = -y.g / trial
         if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
@@ -118,8 +133,10 @@ def _step(
             raise Stop(Status.NON_CONVEX)
         if 2 * needed <= trial:
             return MomentumStep(y, new, trial, t_new)
-        most = MOST_GROWTH * trial
-        trial = min(max(GROW * trial, 2 * needed), most) if math.isfinite(needed) else most
+        most = BACKTRACKING.most_growth * trial
+        trial = (
+            min(max(BACKTRACKING.grow * trial, 2 * needed), most) if math.isfinite(needed) else most
+        )
     return None
 
 
@@ -142,6 +159,6 @@ def _probe(session: Session, here: Evaluated) -> float:
 
     How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
     """
-    length = PROBE * (norm(here.x) or abs(here.value) / here.norm or 1.0)
+    length = BACKTRACKING.probe * (norm(here.x) or abs(here.value) / here.norm or 1.0)
     near = session.evaluate(here.x - (length / here.norm) * here.g, iterate=False)
     return usable(norm(near.g - here.g) / length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,25 @@ from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import within
 
-CG_STEPS = 200
-MOST_CALLS, FEWEST_STEPS = 900, 3  # the budget, and after how many steps it is judged
-MOST_HESSIANS = 12
-CG_TOLERANCE = 0.5  # of the residual, in the root of how far the gradient has come
+
+class NewtonRules(NamedTuple):
+    """Budgets of Newton's method.
+
+    Attributes:
+        calls, steps: it must promise to arrive within so many calls, after so many steps.
+        hessians: the same by Cholesky, in Hessians.
+        products: of one step by conjugate gradients.
+        residual: of the gradient at most, in the root of how far the gradient has come.
+    """
+
+    calls: float = 900
+    steps: int = 3
+    hessians: int = 12
+    products: int = 200
+    residual: float = 0.5
+
+
+NEWTON = NewtonRules()
 
 
 class Newton(Stage):
@@ -47,8 +63,8 @@ class Newton(Stage):
         """Return the stage with a budget: a step may cost many calls."""
         if Costs(problem).newton_by_cholesky():
             hessian = problem.hessian_flops() / problem.gradient_flops()
-            return cls(within(max(MOST_CALLS, MOST_HESSIANS * hessian), MOST_HESSIANS + 1))
-        return cls(within(MOST_CALLS, FEWEST_STEPS + 1))
+            return cls(within(max(NEWTON.calls, NEWTON.hessians * hessian), NEWTON.hessians + 1))
+        return cls(within(NEWTON.calls, NEWTON.steps + 1))
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; a problem without second derivatives is refused."""
@@ -104,8 +120,8 @@ class ConjugateDirections:
     def __call__(self, here: Evaluated) -> np.ndarray:
         """Return about -H^-1 g, the more exact the smaller the gradient is."""
         first = max(self.session.first_norm, here.norm)
-        goal = here.norm * min(CG_TOLERANCE, math.sqrt(here.norm / first))
-        most = min(CG_STEPS, 2 * len(here.x))
+        goal = here.norm * min(NEWTON.residual, math.sqrt(here.norm / first))
+        most = min(NEWTON.products, 2 * len(here.x))
         product, weights = self.session.products(here.x), self._weights(here)
         return solve_by_cg(product, weights, -here.g, goal, most)[0]
 

@@ -8,6 +8,7 @@ at the point reached takes its place, again and again (docs/mathematics.md, sect
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,26 @@ from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import SwitchIfCheaper
 
-NOISE = 0.3  # of the sampling error of a subsample's gradient: more exact is wasted
-MOST_STEPS = 40  # on a subsample
-DRAWS = 5  # until a subsample has labels of both kinds
-AFTER = 4.0  # calls with a new preconditioner, about; doubled each time that this was wrong
-MOST_HESSIANS = 12
+
+class SubsampleRules(NamedTuple):
+    """How subsamples are solved, and when a Hessian is taken anew.
+
+    Attributes:
+        noise: of the sampling error of a subsample's gradient: more exact is wasted.
+        steps: of L-BFGS on a subsample.
+        draws: until a subsample has labels of both kinds.
+        after: calls with a new Hessian, about; doubled each time that this was wrong.
+        hessians: of all rows, then another method goes on.
+    """
+
+    noise: float = 0.3
+    steps: int = 40
+    draws: int = 5
+    after: float = 4.0
+    hessians: int = 12
+
+
+RULES = SubsampleRules()
 
 
 class SubsampledLbfgs(Stage):
@@ -50,7 +66,7 @@ class SubsampledLbfgs(Stage):
         options: AutoOptions,
         skip_subsample: bool = False,
     ) -> None:
-        super().__init__(SwitchIfCheaper.than(costs.hessian(), AFTER))
+        super().__init__(SwitchIfCheaper.than(costs.hessian(), RULES.after))
         self.problem, self.sizes, self.options = problem, sizes, options
         self.skip_subsample = skip_subsample
 
@@ -99,8 +115,8 @@ class FullHessianLbfgs(Stage):
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
         session.log(f"L-BFGS in metrics of all {session.problem.rows:,} rows")
-        after = AFTER
-        for _ in range(MOST_HESSIANS):
+        after = RULES.after
+        for _ in range(RULES.hessians):
             session.watch = SwitchIfCheaper.than(self.costs.hessian(), after)
             outcome = lbfgs(session, point, CholeskyFactor(session.hessian(point.x)))
             if outcome.exhausted:
@@ -173,9 +189,9 @@ class Subsamples:
         """
         session, share = self.session, part.N / self.problem.N
         session.charge(share)
-        error = NOISE * part.gradient_error(_as(part, x))
+        error = RULES.noise * part.gradient_error(_as(part, x))
         left = session.max_seconds - session.seconds
-        inner = Session(part, tol=error, max_iter=MOST_STEPS, max_seconds=left)
+        inner = Session(part, tol=error, max_iter=RULES.steps, max_seconds=left)
         with suppress(Stop):
             here = inner.begin_if_finite(x)
             if here is not None:  # what fits fewer rows may overflow on these
@@ -185,7 +201,7 @@ class Subsamples:
 
     def _draw(self, m: int) -> tuple[np.ndarray, RowModel]:
         """Return m rows at random; with labels of more than one kind, if these can be had."""
-        for _ in range(DRAWS):
+        for _ in range(RULES.draws):
             index = self.rng.choice(self.problem.N, m, replace=False)
             found = self.problem.subset(np.sort(index))
             if np.any(found.b != found.b[0]):

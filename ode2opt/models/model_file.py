@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.models.class_labels import restored, stored
 from ode2opt.problems._arrays import as_count, as_ridge
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.quality import Quality
 from ode2opt.schema import read as read_fields
-from ode2opt.solvers.class_labels import restored, stored
 from ode2opt.storage import (
     MODEL,
     as_document,

@@ -13,6 +13,9 @@ import numpy as np
 
 from ode2opt.display import Displayed, Listing, brief
 from ode2opt.errors import InputError, many, shown
+from ode2opt.models import model_file
+from ode2opt.models.class_labels import as_classes, as_targets
+from ode2opt.models.model_file import Fit
 from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights
 from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.family import KINDS, kind_of
@@ -21,9 +24,6 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import Prediction
 from ode2opt.problems.quality import Quality, tally
 from ode2opt.problems.row_model import RowModel
-from ode2opt.solvers import model_file
-from ode2opt.solvers.class_labels import as_classes, as_targets
-from ode2opt.solvers.model_file import Fit
 from ode2opt.solvers.result import Result
 
 PRECISIONS = ("float64", "float32")
