@@ -39,6 +39,7 @@ def proofs():
         exact_proof(near_rows(8, 1), tail="nag"),
         exact_proof(near_rows(8, 2)),
         exact_proof(near_rows(6, 3), star="convex"),
+        exact_proof(classical_rows("nag", 7), tail="nag", star="convex"),
     ]
 
 
@@ -219,6 +220,37 @@ def test_decimals_are_rounded_to_the_safe_side():
     for x in (Fraction(1, 3), Fraction(2, 3), Fraction(10**9 + 1, 7), Fraction(1, 10**9 + 7)):
         assert x <= Fraction(check_proof._up(x)) <= x * Fraction(100001, 100000)
         assert 0 <= x - Fraction(check_proof._down(x)) <= Fraction(1, 10**6)
+
+
+def test_forms_are_rounded_downwards():
+    """What is taken off is positive semidefinite: all its leading minors are, exactly."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        entries = [Fraction(int(x), 3**70) for x in rng.integers(-(2**62), 2**62, 6)]
+        a, b, c, d, e, g = entries
+        form = [[a, b, c], [b, d, e], [c, e, g]]
+        below = check_proof._rounded_down(form, 0)
+        gap = [[form[i][j] - below[i][j] for j in range(3)] for i in range(3)]
+        two = gap[0][0] * gap[1][1] - gap[0][1] ** 2
+        three = (
+            gap[0][0] * (gap[1][1] * gap[2][2] - gap[1][2] ** 2)
+            - gap[0][1] * (gap[0][1] * gap[2][2] - gap[1][2] * gap[0][2])
+            + gap[0][2] * (gap[0][1] * gap[1][2] - gap[1][1] * gap[0][2])
+        )
+        assert gap[0][0] > 0
+        assert two > 0
+        assert three > 0
+
+
+def test_a_tail_by_convexity_needs_room_for_its_next_step():
+    """One gradient step has no square of g to spare, which the step of theta by 1/2 costs."""
+    document = {
+        "objective": "tail", "tail": "nag", "star": "convex", "theta": "1",
+        "rows": [["0", "1", "0"]], "w": ["1"], "v": ["0"], "r": ["0"],
+    }  # fmt: skip
+    with pytest.raises(check_proof.Refused, match="prove nothing"):
+        check_proof.bound(check_proof.ExactProof(document))
+    assert check_proof.bound(check_proof.ExactProof(document | {"star": "smooth"})) == HALF
 
 
 def test_along_runs_the_statement_holds():
