@@ -150,7 +150,7 @@ def _learned(name: str) -> Any:
 
 
 def _summary(method: Any) -> dict[str, Any]:
-    """Return what a method is, in a line, and the calls it took beside those of L-BFGS."""
+    """Return a method in one line, with its calls and those of L-BFGS."""
     fresh = method.statistics.get("fresh")
     calls = fresh.get("calls", {}) if isinstance(fresh, dict) else {}
     return {

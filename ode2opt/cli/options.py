@@ -26,7 +26,7 @@ class Split(StrEnum):
 
 
 class HandoverChoice(StrEnum):
-    """Who goes on where a method gives up."""
+    """Which method continues when one gives up."""
 
     guard = "guard"
     relay = "relay"

@@ -110,7 +110,7 @@ def _show(found: Predictions, out_file: Path | None, table: bool) -> None:
 
 
 def _quality(model: Model, rows: Any) -> tuple[Quality | None, list[str]]:
-    """Return how well labels are predicted, if the file has some, and why that cannot be told."""
+    """Return how well labels are predicted, if there are any, and why that cannot be measured."""
     if rows.labels is None or (model.classes is None and len(model.coef) > 1):
         return None, []
     try:

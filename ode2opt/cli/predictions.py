@@ -168,5 +168,5 @@ def _shown(cell: Any) -> str:
 
 
 def _finite(cell: Any) -> Any:
-    """Return what JSON can hold: it has no infinity."""
+    """Return None in the place of a number that is not finite: JSON has no infinity."""
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell

@@ -1,4 +1,4 @@
-"""ode2opt train: its options are those of the targets, and where its data and results are."""
+"""ode2opt train: the options of the targets, and those of its data and results."""
 
 from __future__ import annotations
 

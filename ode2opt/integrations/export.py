@@ -104,7 +104,7 @@ def _words(method: Method, name: str) -> dict[str, str]:
 
 
 def _directions(metric: Metric | None) -> int:
-    """Return how many directions the header's metric is made of; M as a matrix has none."""
+    """Return how many directions the header's preconditioner has; a matrix has none."""
     parts = () if metric is None else metric.parts()
     return 0 if len(parts) < 2 or parts[2] is None else len(parts[2])
 

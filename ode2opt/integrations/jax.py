@@ -351,7 +351,7 @@ def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _TableSta
 
 
 def _taken_over(given: _Given, problem: Problem, start: Array, end: _TableState) -> Solution:
-    """Return what the table found or, where it was left unsolved, what the fallback made of it."""
+    """Return the table's solution or, where it is not solved, that of the fallback."""
     status = _status(given, end)
     table = Solution(end.best_x, end.best_norm, end.k, status)
 

@@ -37,17 +37,25 @@ class EigacState(NamedTuple):
 def eigac(
     method: str | Path | Method | Schedule, scale: float | None = None
 ) -> optax.GradientTransformation:
-    """Return EIGAC as optax runs it (docs/mathematics.md, section 2).
+    """Return EIGAC as an optax transformation (docs/mathematics.md, section 2).
+
+    With p = M g, the preconditioned gradient, each update is e = u - a_k p, x <- x + e and
+    u <- u - d_k e - c_k p, with a and c divided by ``scale``. After k updates the parameters
+    are x_k of :func:`ode2opt.solve` without a guard: the first update moves nothing. Beyond its end
+    the table's last row is used. A preconditioner acts on all leaves as one vector, in the order of
+    ``jax.tree.leaves``. There is no guard here: use :func:`ode2opt.solve` for one.
 
     Args:
         method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file
             or a ``Method``; or a schedule.
-        scale: the curvature that the table is divided by; by default the method's own where it has
-            one for its family, and 1 for a schedule.
+        scale: the curvature that the table is divided by; positive. By default the method's own
+            where it has one for its family, and 1 for a schedule.
 
-    After k updates the parameters are x_k of :func:`ode2opt.solve` without a guard: the first
-    update moves nothing. Beyond its end the table's last row goes on. A metric acts on all leaves
-    as one vector, in the order of ``jax.tree.leaves``. Nobody watches: the guard is ``solve``'s.
+    Returns:
+        An ``optax.GradientTransformation``.
+
+    Raises:
+        InputError: if the method has no table, or is scaled at each start and ``scale`` is None.
 
     Examples:
         >>> optimizer = eigac(Path("method.safetensors"))

@@ -26,14 +26,17 @@ def minimizer(
 ) -> Callable[..., OptimizeResult]:
     """Return what ``scipy.optimize.minimize`` takes as its ``method``.
 
-    Args:
-        method: as in :func:`ode2opt.solve`: a name, a learned method, the ``Path`` of its file or
-            a schedule.
-        memory: a :class:`Memory` that all calls share; with "auto" only.
-
     ``tol`` (or the option ``gtol``) is the Euclidean gradient norm to reach, 1e-5 by default as in
     scipy; other options are ``maxiter``, ``max_seconds`` and ``disp``. Without ``jac`` gradients
     are forward differences of the function, as in scipy.
+
+    Args:
+        method: as in :func:`ode2opt.solve`: a name, a learned method, the ``Path`` of its file or
+            a schedule; "auto" by default.
+        memory: a :class:`Memory` that all calls share; with "auto" only. None by default.
+
+    Returns:
+        A function for the argument ``method``; it returns scipy's ``OptimizeResult``.
 
     Examples:
         >>> minimize(fun, x0, jac=gradient, method=minimizer("auto"), tol=1e-6)

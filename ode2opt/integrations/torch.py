@@ -34,22 +34,26 @@ def _finite_gradient(param: Tensor) -> bool:
 
 
 class Eigac(torch.optim.Optimizer):
-    """EIGAC as torch runs it (docs/mathematics.md, section 2).
+    """EIGAC as a torch optimiser (docs/mathematics.md, section 2).
+
+    After k steps the parameters are x_k of :func:`ode2opt.solve` without a guard: the first step
+    moves nothing. Beyond its end the table's last row is used. A preconditioner acts on all
+    parameters as one vector, group after group, so that each of them must have a gradient. There
+    is no guard and no fallback here, but a gradient that is not finite, which is how steps that
+    are too long end, raises a ``DivergedError`` (an ``ArithmeticError``) before the parameters
+    move. The state is u and the number of steps of each parameter; the table is not part of it,
+    and comes from ``method`` again.
 
     Args:
         params: tensors, or groups of them; a group may have a ``scale`` of its own.
         method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file
             or a ``Method``; or a schedule.
-        scale: the curvature that the table is divided by; by default the method's own where it has
-            one for its family, and 1 for a schedule.
+        scale: the curvature that the table is divided by; positive. By default the method's own
+            where it has one for its family, and 1 for a schedule.
 
-    After k steps the parameters are x_k of :func:`ode2opt.solve` without a guard: the first step
-    moves nothing. Beyond its end the table's last row goes on. A metric acts on all parameters as
-    one vector, group after group, so that each of them must have a gradient. The guard is
-    ``solve``'s: nobody else takes over here, but a gradient that is not finite, which is what steps
-    that are too long end in, raises a ``DivergedError`` (an ``ArithmeticError``) before the
-    parameters move. The state is u and the number of steps of each parameter; the table is
-    not part of it, and comes from ``method`` again.
+    Raises:
+        InputError: if the method has no table, is scaled at each start and ``scale`` is None, or is
+            for another number of parameters.
 
     Examples:
         >>> optimizer = Eigac(model.parameters(), method=Path("method.safetensors"))
@@ -133,9 +137,9 @@ class Eigac(torch.optim.Optimizer):
     def _check_gradients(self) -> None:
         """Refuse to move along a gradient that is not finite.
 
-        Where one number is not finite, those of other parameters soon are not: the smallest
-        gradient is looked at in every step, all of them in every tenth. Devices that must be
-        waited for are asked then only.
+        Where one number is not finite, those of other parameters soon are not. So the smallest
+        gradient is checked in every step, and all of them in every tenth. Gradients on a GPU, whose
+        check has to wait for it, are checked in every tenth step only.
         """
         found = [param for param in self._params() if param.grad is not None]
         self._steps += 1

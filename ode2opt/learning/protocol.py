@@ -91,7 +91,7 @@ class StoppingRules(Protocol[Tree_contra, InstanceT_contra]):
 
 
 class Target(ABC, Generic[Tree, InstanceT]):
-    """What is learned for a family: a flow or a sequence, with the problems it is learned on.
+    """What is learned for a family, a flow or a sequence, and on which problems.
 
     Attributes:
         strict: whether a point counts as feasible only with P = Q = 0 and the guard idle.

@@ -178,9 +178,9 @@ class Benchmark:
         return len(next(iter(self.outcomes.values()), []))
 
     def disturbance(self) -> str | None:
-        """Return a sentence that seconds are not to be trusted, None where they are.
+        """Return a warning that solves had to wait for a processor, None where they had not.
 
-        They are not where solves had a processor for less than 80% of their time.
+        Seconds are not to be trusted where it was theirs for less than 80% of the time.
         """
         share = self.clock.processor / self.clock.wall if self.clock.wall else 1.0
         if share >= LEAST_PROCESSOR_SHARE:
@@ -347,7 +347,7 @@ def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
 
 @cache
 def _warm_up(methods: tuple[str, ...]) -> None:
-    """Let each method import what it needs, so that the first instance is not charged for it."""
+    """Let each method import what it needs before the first instance is timed."""
     problem = Quadratic(np.diag(np.arange(1.0, 20.0)), np.ones(19))
     for method in methods:
         solve(problem, problem.start(), method=method, max_iter=3)

@@ -86,7 +86,7 @@ def _checked(curve: Curve) -> Curve:
 
 
 def _flat_words(curve: Curve) -> str | None:
-    """Say what a curve is that shows nothing: empty, zero or constant; None for one that does."""
+    """Return how a flat curve is described: no value, zero, constant; None for one that varies."""
     y = np.asarray(curve.y)
     finite = y[np.isfinite(y)]
     if not len(finite):

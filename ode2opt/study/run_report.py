@@ -80,7 +80,7 @@ def run_report(
 
 
 def _first_part(file: Path, method: Method) -> Page:
-    """Return a page that begins with what matters most: what the method takes beside others."""
+    """Return a page that begins with what the method needs compared with its baselines."""
     title = f"A method learned for {method.family}"
     if not method.provenance.get("finished"):
         return Page(title, "Training is not finished: this is the best method so far.")

@@ -59,7 +59,7 @@ def benchmark_table(benchmark: Benchmark, title: str) -> Table:
 
 
 def _shown(text: str) -> Text:
-    """Names come from files and arguments: they are shown, not obeyed."""
+    """Return a name as plain text: markup in it, from a file or an argument, has no effect."""
     return Text(printable(text))
 
 

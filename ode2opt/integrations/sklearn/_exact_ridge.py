@@ -46,7 +46,12 @@ class ExactRidge:
         return svd(self.rows, full_matrices=False)
 
     def variables(self, y: np.ndarray, alpha: float) -> np.ndarray | None:
-        """Return coefficients, then the intercept if there is one; None where this is no way."""
+        """Return coefficients, then the intercept if there is one; None where that is too expensive.
+
+        Args:
+            y: the targets.
+            alpha: the penalty's weight.
+        """
         middle = self._mean(y) if self.intercept else 0.0
         coef = self._coefficients(np.sqrt(self.weights) * (y - middle), alpha)
         if coef is None or not self.intercept:
@@ -76,7 +81,13 @@ class ExactRidge:
 
 
 def exact_ridge(X: object, weights: np.ndarray | None, intercept: bool) -> ExactRidge | None:
-    """Return the rows ready to be solved at once; None where they are sparse or too many."""
+    """Prepare rows for a solution by factorisation; None where they are sparse or too many.
+
+    Args:
+        X: the rows.
+        weights: of the rows, None for ones.
+        intercept: whether there is an unpenalised intercept.
+    """
     if not isinstance(X, np.ndarray) or X.size > LARGEST:
         return None
     return ExactRidge(X, weights, intercept)

@@ -117,7 +117,7 @@ def lazily(estimator: Any, name: str, X: Any) -> Array:
 
 
 def _answer_of_two_rows(estimator: Any, name: str) -> np.ndarray:
-    """Return what a method answers for rows of zeros, of which the form is learned."""
+    """Return what a method answers for two rows of zeros, for the shape and the type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these have no names
         return np.asarray(getattr(estimator, name)(np.zeros((2, estimator.n_features_in_))))

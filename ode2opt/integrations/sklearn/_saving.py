@@ -69,7 +69,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What a model file holds of an estimator beside the model."""
+    """What a model file stores of an estimator in addition to the model."""
 
     name: str
     parameters: dict[str, Any]

@@ -142,7 +142,7 @@ class LinearSVC(Fitting, svm.LinearSVC):
         return x, result.iterations
 
     def _refuse(self) -> None:
-        """Refuse what the namesake has and we do not."""
+        """Refuse options of the namesake that are not offered here."""
         if self.penalty == "l1":
             raise InputError("The L1 penalty is not smooth and not here: use penalty='l2'.")
         if self.loss == "hinge":
@@ -152,5 +152,5 @@ class LinearSVC(Fitting, svm.LinearSVC):
 
 
 def _of_one(of_class: np.ndarray | None, positive: np.ndarray, several: bool) -> np.ndarray | None:
-    """Return class weights where one class is told from several: liblinear's others weigh one."""
+    """Return class weights for one class against several: as in liblinear the others weigh 1."""
     return np.where(positive, of_class, 1.0) if several and of_class is not None else of_class
