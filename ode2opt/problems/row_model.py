@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
 
 LOSS_FLOPS = 20  # of one row's slope, about
-LARGEST_SAMPLE = 4  # a sample may have one row in this many: it is copied
+ROWS_PER_SAMPLED = 4  # a sample has at most one row in this many: it is copied
 
 
 class RowModel(Problem):
@@ -129,7 +129,7 @@ class RowModel(Problem):
 
     def largest_sample(self) -> int:
         """Return how many rows may be copied."""
-        return self.N // LARGEST_SAMPLE
+        return self.N // ROWS_PER_SAMPLED
 
     def grams(self) -> int:
         """Return how many matrices A^T W A the Hessian is made of."""

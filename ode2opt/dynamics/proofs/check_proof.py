@@ -64,16 +64,23 @@ class Refused(Exception):  # noqa: N818  (it is an answer)
 class ExactProof:
     """The numbers of a proof, checked for their form alone.
 
+    Args:
+        document: the fields of a proof's JSON document.
+
     Attributes:
         tail: None, "ogm" or "nag".
         star: "smooth" or "convex".
         theta: where the tail stands at the last point; 0 without a tail.
         rows: the steps (m, p, q).
-        w, v, r: the multipliers.
+        w: the multipliers w_k.
+        v: the multipliers v_k.
+        r: the multipliers r_k.
+
+    Raises:
+        Refused: a field is missing or wrong.
     """
 
     def __init__(self, document: Any) -> None:
-        """Take the fields of a JSON document; raises Refused."""
         _check_fields(document)
         objective = _one_of(document, "objective", ("tail", "horizon"))
         self.star = _one_of(document, "star", ("smooth", "convex"))
@@ -102,7 +109,14 @@ class ExactProof:
 
 
 def read(text: str) -> ExactProof:
-    """Return the proof in a JSON text; raises Refused."""
+    """Return the proof in a JSON text.
+
+    Args:
+        text: JSON whose numbers are texts such as "3/7".
+
+    Raises:
+        Refused: the text is no such document.
+    """
     try:
         document = json.loads(
             text,
@@ -117,7 +131,14 @@ def read(text: str) -> ExactProof:
 
 
 def bound(proof: ExactProof) -> Fraction:
-    """Return tau, exactly; raises Refused where the multipliers prove nothing."""
+    """Return tau, exactly.
+
+    Args:
+        proof: its multipliers.
+
+    Raises:
+        Refused: they prove nothing.
+    """
     s, total = _between(proof)
     if total != proof.weight:
         raise Refused("The values of f do not cancel: the multipliers w and v do not sum to A.")
@@ -227,13 +248,22 @@ def ratio(proof: ExactProof, tau: Fraction) -> Fraction:
     """Return the bound at the last point divided by Nesterov's own, L R^2 / (2 t^2).
 
     t is theta, or (M + 2)/2 without a tail, which is Nesterov's after as many steps.
+
+    Args:
+        proof: the proof.
+        tau: its bound, from :func:`bound`.
     """
     t = Fraction(proof.last + 2, 2) if proof.tail is None else proof.theta
     return 2 * tau * t**2 / proof.weight
 
 
 def statement(proof: ExactProof, tau: Fraction) -> str:
-    """Return the theorem in words; decimals are rounded up."""
+    """Return the theorem in words; decimals are rounded up.
+
+    Args:
+        proof: the proof.
+        tau: its bound, from :func:`bound`.
+    """
     M, smooth = proof.last, proof.star == "smooth"
     value = "f(y_k - g_k/L)" if smooth else "f(y_k) - |g_k|^2/(2L)"
     times = _up(ratio(proof, tau))
