@@ -46,7 +46,7 @@ class ExactRidge:
         return svd(self.rows, full_matrices=False)
 
     def variables(self, y: np.ndarray, alpha: float) -> np.ndarray | None:
-        """Return coefficients, then the intercept if there is one; None where that is too expensive.
+        """Return coefficients, then an intercept if there is one; None where that is too expensive.
 
         Args:
             y: the targets.
