@@ -28,7 +28,7 @@ FLOORS = {
     "learning": 0.97,
     "ode2opt": 0.95,
     "problems": 0.95,
-    "solvers": 0.12,
+    "solvers": 0.94,
     "study": 0.64,
 }
 

@@ -25,6 +25,9 @@ def as_classes(labels: Any) -> np.ndarray:
     """Return the labels of classes as an array; numbers that are all whole become integers.
 
     So a file that says 0 and 1 has predictions 0 and 1, though numbers are read as floats.
+
+    Args:
+        labels: words, numbers or booleans.
     """
     found = np.asarray(labels)
     if found.dtype.kind == "f" and np.all(found == np.round(found)) and np.all(abs(found) < 2**53):
@@ -33,7 +36,11 @@ def as_classes(labels: Any) -> np.ndarray:
 
 
 def form_of(classes: np.ndarray) -> str:
-    """Return how labels are stored; refuses what is neither a word nor a number."""
+    """Return how labels are stored; refuses what is neither a word nor a number.
+
+    Args:
+        classes: an array of labels.
+    """
     form = _OF_NUMPY.get(classes.dtype.kind)
     if form is None or (form == "objects" and not all(isinstance(x, str) for x in classes)):
         raise InputError(
@@ -44,12 +51,21 @@ def form_of(classes: np.ndarray) -> str:
 
 
 def stored(classes: np.ndarray) -> tuple[str, list[Any]]:
-    """Return the form of labels, and each of them for JSON."""
+    """Return the form of labels, and each of them for JSON.
+
+    Args:
+        classes: an array of labels.
+    """
     return form_of(classes), classes.tolist()
 
 
 def restored(form: str | None, labels: Sequence[Any]) -> np.ndarray:
-    """Return the labels that :func:`stored` gave, checked."""
+    """Return the labels that :func:`stored` gave, checked.
+
+    Args:
+        form: one of ``FORMS``.
+        labels: the labels from JSON.
+    """
     if form not in FORMS:
         raise unknown_name("form of classes", str(form), FORMS)
     kind, plain = FORMS[form]

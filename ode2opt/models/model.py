@@ -214,14 +214,22 @@ class Model(Displayed):
         return A[[found[name] for name in self.encoding.names]].to_numpy()
 
     def predict(self, A: Array) -> np.ndarray:
-        """Return the class of each row, as its label; for counts the means, else the scores."""
+        """Return the class of each row, as its label; for counts the means, else the scores.
+
+        Args:
+            A: rows: a matrix, or a data frame with the model's columns by name.
+        """
         scores = self.scores(A)
         if self.classes is None:
             return self.prediction.numbers(scores)
         return self.classes[self.prediction.chosen(scores)]
 
     def predict_proba(self, A: Array) -> np.ndarray:
-        """Return the probabilities of classes, one column for each; logistic and softmax only."""
+        """Return the probabilities of classes, one column for each; logistic and softmax only.
+
+        Args:
+            A: rows: a matrix, or a data frame with the model's columns by name.
+        """
         if self.prediction.probabilities is None:
             raise InputError(
                 f"A model of {self.problem} has no probabilities: logistic and softmax have."
@@ -263,12 +271,20 @@ class Model(Displayed):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the file; a crash or a full disk leaves what was there."""
+        """Write the file; a crash or a full disk leaves what was there.
+
+        Args:
+            path: the file, which ends in .safetensors.
+        """
         model_file.write(path, self)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
-        """Read a file written by :meth:`save`; every field is checked, nothing is executed."""
+        """Read a file written by :meth:`save`; every field is checked, nothing is executed.
+
+        Args:
+            path: the file.
+        """
         return model_file.read(path, cls)
 
 
@@ -307,5 +323,9 @@ def _by_class(problem: RowModel, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def option_names(kind: type[LinearModel]) -> set[str]:
-    """Return the names of a loss's own options."""
+    """Return the names of a loss's own options.
+
+    Args:
+        kind: the loss by its name.
+    """
     return set(inspect.signature(kind.__init__).parameters) - _NO_OPTIONS - {"self"}

@@ -80,7 +80,12 @@ class _ModelHeader:
 
 
 def write(path: str | Path, model: Any) -> None:
-    """Write a :class:`ode2opt.Model`; a crash or a full disk leaves what was there."""
+    """Write a :class:`ode2opt.Model`; a crash or a full disk leaves what was there.
+
+    Args:
+        path: the file.
+        model: the fitted model.
+    """
     arrays = {_COEF: model.coef, _INTERCEPT: model.intercept}
     if model.scaling is not None:
         arrays[_SCALING] = model.scaling
@@ -98,7 +103,12 @@ def write(path: str | Path, model: Any) -> None:
 
 
 def read(path: str | Path, make: Callable[..., Made]) -> Made:
-    """Return what ``make`` makes of the fields of a model, checked."""
+    """Return what ``make`` makes of the fields of a model, checked.
+
+    Args:
+        path: the file.
+        make: makes a model of its fields.
+    """
     if _is_archive(Path(path)):
         raise InputError(
             f"{path} is no model file but an archive such as NPZ: 'ode2opt solve --out "

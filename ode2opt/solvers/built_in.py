@@ -41,6 +41,14 @@ class BuiltIn:
 
     ``coefficients`` and ``schedule`` (of K iterations, for curvature 1) are those of the methods
     that have them; a certificate can be made for these.
+
+    Attributes:
+        summary: what it is, in a line.
+        needs_scale: whether it needs the step constant L.
+        minimise: runs it: the solve, the start point, L (NaN where it is not needed), the
+            policy.
+        coefficients: its coefficients, where it has some.
+        schedule: its table of K iterations for curvature 1, where it has one.
     """
 
     summary: str
@@ -80,7 +88,11 @@ def in_stages(session: Session, x: Array, stages: Sequence[Stage], policy: Polic
 
 
 def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
-    """Whether a method is EIGAC with a table of (a, c, d): what guards and relays can watch."""
+    """Whether a method is EIGAC with a table of (a, c, d): what guards and relays can watch.
+
+    Args:
+        method: a built-in or learned method, or a schedule.
+    """
     if isinstance(method, Method):
         return not method.instant
     return isinstance(method, Schedule) or method.coefficients is not None
@@ -90,6 +102,10 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
     """Refuse a relay, or a guard with settings, for a method that has no table to watch.
 
     The words "guard" and "none" are for every method.
+
+    Args:
+        handover: what the user asked for: a word, a guard or a relay.
+        method: the method it is for.
     """
     if isinstance(handover, Guard) and isinstance(method, Method):
         return  # an instant method takes its fallback from the guard
@@ -174,7 +190,11 @@ METHODS: dict[str, BuiltIn] = {
 
 
 def built_in(name: str) -> BuiltIn:
-    """Return a built-in method by its name."""
+    """Return a built-in method by its name.
+
+    Args:
+        name: one of ``METHODS``.
+    """
     if name.endswith(".safetensors"):
         raise InputError(
             f"The method {name!r} is a string, which is taken as a name: for the method in that "

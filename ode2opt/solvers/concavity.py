@@ -26,7 +26,13 @@ BEYOND = 1e3  # by how much more than rounding
 
 
 class Concave(NamedTuple):
-    """Two points with <g(x) - g(y), x - y> = ``product`` < 0, and what rounding explains of it."""
+    """Two points with <g(x) - g(y), x - y> = ``product`` < 0, and what rounding explains of it.
+
+    Attributes:
+        x, y: the two points.
+        product: <g(x) - g(y), x - y>, which is negative.
+        rounding: how much of it rounding may explain.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -41,7 +47,13 @@ class Concave(NamedTuple):
 
 
 def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Concave | None:
-    """Return evidence from the segment between two evaluated points, or None; costs gradients."""
+    """Return evidence from the segment between two evaluated points, or None; costs gradients.
+
+    Args:
+        session: the solve; gradients between the points are counted.
+        one: an evaluated point.
+        other: another one.
+    """
     moved = other.x - one.x
     length = norm(moved)
     if not 0 < length < math.inf:

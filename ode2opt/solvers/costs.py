@@ -74,7 +74,11 @@ class Costs:
         self.model = problem if isinstance(problem, RowModel) else None
 
     def hessian(self, m: int | None = None) -> float:
-        """Return the price of a Hessian, formed and factorised, in evaluations that use it."""
+        """Return the price of a Hessian, formed and factorised, in evaluations that use it.
+
+        Args:
+            m: the number of rows; all of them by default.
+        """
         price = self.hessian_seconds(m) / self.preconditioned_seconds()
         if not self.count_calls:
             return price
@@ -82,11 +86,19 @@ class Costs:
         return max(price, self._share(m) * calls)
 
     def hessian_of(self, rows: Extent) -> float:
-        """Return the price of a Hessian of given rows, in evaluations that use it."""
+        """Return the price of a Hessian of given rows, in evaluations that use it.
+
+        Args:
+            rows: what its price depends on.
+        """
         return self._formed(rows.seconds()) / self.preconditioned_seconds()
 
     def subsamples(self, sizes: Sequence[int]) -> float:
-        """Return the price of solving subsamples of so many rows, one after the other."""
+        """Return the price of solving subsamples of so many rows, one after the other.
+
+        Args:
+            sizes: the numbers of rows, in growing order.
+        """
         seconds = sum(self.hessian_seconds(m) for m in sizes)
         for steps, m in zip(
             chain([TIMES.first_steps], repeat(TIMES.further_steps)), sizes, strict=False
@@ -101,7 +113,11 @@ class Costs:
         return self.hessian_seconds() < TIMES.products * self.evaluation_seconds()
 
     def evaluation_seconds(self, m: int | None = None) -> float:
-        """Return seconds of value and gradient, with what a step of L-BFGS costs beside them."""
+        """Return seconds of value and gradient, with what a step of L-BFGS costs beside them.
+
+        Args:
+            m: the number of rows; all of them by default.
+        """
         share, model = self._share(m), self.model
         own = TIMES.correction * self.n
         if model is None:
@@ -119,7 +135,11 @@ class Costs:
         return self.evaluation_seconds() + NANO * TIMES.solve * self.n**2
 
     def hessian_seconds(self, m: int | None = None) -> float:
-        """Return seconds of a Hessian, formed and factorised."""
+        """Return seconds of a Hessian, formed and factorised.
+
+        Args:
+            m: the number of rows; all of them by default.
+        """
         forming = NANO * TIMES.square * self.n**2
         if self.model is not None:
             forming = self._share(m) * self._gram_seconds

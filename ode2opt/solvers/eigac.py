@@ -23,6 +23,13 @@ class EigacIteration:
     ``done`` counts the table's rows used, so that a relay can take over in the middle. In a metric
     M g takes the place of g. Where the scale is found at the start point, ``scale_at`` takes its
     gradient and returns the ``scale`` that the schedule is to be divided by.
+
+    Args:
+        session: the solve.
+        schedule: the table of (a, c, d).
+        x: the start point, on the problem's kind of arrays.
+        metric: the preconditioner; none by default.
+        scale_at: gradient at the start -> the curvature that the schedule is divided by.
     """
 
     def __init__(
@@ -80,7 +87,11 @@ class EigacIteration:
         self.x = plus(self.x, self.u, into)
 
     def divide_by(self, scale: float) -> None:
-        """Divide a schedule for curvature 1 by the curvature."""
+        """Divide a schedule for curvature 1 by the curvature.
+
+        Args:
+            scale: the curvature, positive.
+        """
         self.schedule, self.scale = self.schedule.scaled(scale), scale
 
     def direction(self) -> Array:

@@ -61,7 +61,11 @@ class Guard:
         )
 
     def words(self, in_metric: bool) -> str:
-        """Who takes over from a method with or without a metric, in words."""
+        """Who takes over from a method with or without a metric, in words.
+
+        Args:
+            in_metric: whether the method has a preconditioner.
+        """
         if self.fallback == "nesterov":
             return "Nesterov's method with backtracking"
         if self.fallback == "lbfgs" or not in_metric:

@@ -13,7 +13,12 @@ from ode2opt.solvers.stages.lbfgs import CORRECTIONS
 
 
 def lbfgs_scipy(session: Session, x: Array) -> NoReturn:
-    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration."""
+    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration.
+
+    Args:
+        session: the solve; it raises Stop when it is over.
+        x: the start point.
+    """
     from scipy.optimize import minimize
 
     session.log("scipy's L-BFGS-B")

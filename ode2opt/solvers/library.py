@@ -21,7 +21,11 @@ def learned_names() -> list[str]:
 
 
 def by_name(name: str) -> BuiltIn | Method:
-    """Return a built-in method, or a learned one as "logistic-a5a"."""
+    """Return a built-in method, or a learned one as "logistic-a5a".
+
+    Args:
+        name: as in ``ode2opt methods list``.
+    """
     if name in METHODS or name.endswith(SUFFIX):
         return built_in(name)
     known = learned_names()
@@ -35,6 +39,9 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
 
     A string is a name and never a file; a ``Path`` is the file of a learned method; a ``Method``
     and a ``Schedule`` are taken as they are.
+
+    Args:
+        method: a name, a ``Path``, a method or a schedule.
     """
     if isinstance(method, str):
         return by_name(method)
@@ -49,7 +56,11 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
 
 
 def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedule:
-    """Return a method whose table other libraries can run, by the rule of :func:`method_of`."""
+    """Return a method whose table other libraries can run, by the rule of :func:`method_of`.
+
+    Args:
+        method: a name, a ``Path``, a method or a schedule.
+    """
     found = method_of(method)
     if isinstance(found, BuiltIn):
         raise InputError(
@@ -60,7 +71,11 @@ def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedul
 
 
 def by_name_or_file(name: str) -> BuiltIn | Method:
-    """Return a method by its name, or that of a file."""
+    """Return a method by its name, or that of a file.
+
+    Args:
+        name: a name, or the path of a method's file.
+    """
     if Path(name).suffix == SUFFIX or (Path(name).exists() and name not in METHODS):
         return Method.load(name)
     return by_name(name)

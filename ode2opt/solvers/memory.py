@@ -93,7 +93,11 @@ class Memory(Displayed):
         return 0 if self.known is None else self.known.solves
 
     def about(self, problem: Problem) -> MemoryState:
-        """Return what is known for a problem; one of another size or kind is refused."""
+        """Return what is known for a problem; one of another size or kind is refused.
+
+        Args:
+            problem: the problem to be solved.
+        """
         kind, n, known = problem.kind, problem.n, self.known
         if known is None:
             return MemoryState(kind, n, options=self.options)
@@ -128,6 +132,9 @@ class Memory(Displayed):
         """Write the memory to a file; what was there is replaced, or stays after a crash.
 
         Where other processes learn into the same file, use :meth:`update_file`.
+
+        Args:
+            path: the file, which ends in .safetensors.
         """
         with self.lock:
             known = self.known

@@ -29,7 +29,12 @@ WAIT = 30.0  # seconds: others have the file for the time that it takes to read 
 
 
 def write(path: str | Path, known: MemoryState | None) -> None:
-    """Write what a memory knows; a crash or a full disk leaves what was there."""
+    """Write what a memory knows; a crash or a full disk leaves what was there.
+
+    Args:
+        path: the file.
+        known: what the memory holds; None for an empty one.
+    """
     arrays: dict[str, np.ndarray] = {}
     header: _Empty | _MemoryHeader = _Empty(VERSION, known is None)
     if known is not None:
@@ -43,7 +48,11 @@ def write(path: str | Path, known: MemoryState | None) -> None:
 
 
 def read(path: str | Path) -> MemoryState | None:
-    """Return what the memory in a file knows; None of an empty one."""
+    """Return what the memory in a file knows; None of an empty one.
+
+    Args:
+        path: the file.
+    """
     arrays, about = load_tensors(path, MEMORY, VERSION, "memory")
     try:
         if about.get("empty") is True:

@@ -106,6 +106,10 @@ def _share(before: int, new: int, window: int) -> float:
 def appended(before: tuple[Entry, ...], after: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return what was added at the end of a list of which only the last entries are kept.
 
+    Args:
+        before: the list as it was.
+        after: the list now, whose first entries may be gone.
+
     Examples:
         >>> appended((1, 2, 3), (2, 3, 4))
         (4,)

@@ -204,7 +204,12 @@ class Method(Displayed):
         return self.scale_and_calls(problem, as_vector(x0, like, "x0", problem.n))[0]
 
     def scale_and_calls(self, problem: Problem, x0: Array) -> tuple[float, int]:
-        """Return the scale at a point of the problem's arrays, and the oracle calls it took."""
+        """Return the scale at a point of the problem's arrays, and the oracle calls it took.
+
+        Args:
+            problem: the problem.
+            x0: where the solve starts.
+        """
         if self.scale == "family":
             assert self.family_scale is not None
             return self.family_scale, 0
@@ -221,15 +226,30 @@ class Method(Displayed):
 
     @staticmethod
     def curvature(problem: Problem, x: Array, g: Array, metric: Operator | None) -> float:
-        """Return the scale "product" at a point with gradient ``g``; one oracle call."""
+        """Return the scale "product" at a point with gradient ``g``; one oracle call.
+
+        Args:
+            problem: the problem.
+            x: the point.
+            g: the gradient there.
+            metric: the method's preconditioner on the problem's arrays; None for none.
+        """
         return usable(curvature_along(problem, x, g, g if metric is None else metric(g)))
 
     def replace(self, **fields: Any) -> Method:
-        """Return a copy with some fields changed."""
+        """Return a copy with some fields changed.
+
+        Args:
+            fields: attributes of a method by name.
+        """
         return replace(self, **fields)
 
     def save(self, path: str | Path) -> None:
-        """Write the file; a crash or a full disk leaves what was there."""
+        """Write the file; a crash or a full disk leaves what was there.
+
+        Args:
+            path: the file, which ends in .safetensors.
+        """
         save_tensors(path, METHOD, *self.described())
 
     def described(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -260,7 +280,11 @@ class Method(Displayed):
 
     @classmethod
     def load(cls, path: str | Path) -> Method:
-        """Read a file written by :meth:`save`."""
+        """Read a file written by :meth:`save`.
+
+        Args:
+            path: the file.
+        """
         arrays, about = load_tensors(path, METHOD, VERSION, "method")
         try:
             return cls._from(arrays, read(_MethodHeader, about))
@@ -331,7 +355,12 @@ class _MethodHeader:
 
 
 def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
-    """Put a metric's parts among the arrays of a file; returns its kind."""
+    """Put a metric's parts among the arrays of a file; returns its kind.
+
+    Args:
+        metric: the preconditioner, or None.
+        arrays: those of the file, which are added to.
+    """
     if metric is None:
         return None
     parts = {key: getattr(metric, key) for key in _METRIC_ARRAYS}
@@ -340,12 +369,21 @@ def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | N
 
 
 def metric_names(kind: str | None) -> list[str]:
-    """Return the names that a metric's parts may have in a file."""
+    """Return the names that a metric's parts may have in a file.
+
+    Args:
+        kind: that of the preconditioner; None for none.
+    """
     return [] if kind is None else [_METRIC + key for key in _METRIC_ARRAYS]
 
 
 def load_metric(kind: str | None, arrays: dict[str, np.ndarray]) -> Metric | None:
-    """Return the metric that :func:`save_metric` put there."""
+    """Return the metric that :func:`save_metric` put there.
+
+    Args:
+        kind: that of the preconditioner; None for none.
+        arrays: those of the file.
+    """
     if kind is None:
         return None
     parts = {key: arrays.get(_METRIC + key) for key in _METRIC_ARRAYS}

@@ -80,13 +80,21 @@ class Metric:
 
     @classmethod
     def inverse_of(cls, H: np.ndarray) -> Metric:
-        """Return M = H^-1 for a symmetric positive definite matrix, by its eigenvectors."""
+        """Return M = H^-1 for a symmetric positive definite matrix, by its eigenvectors.
+
+        Args:
+            H: the matrix; eigenvalues below rounding are raised to it.
+        """
         w, V = np.linalg.eigh(H)
         w = np.maximum(w, ROUNDING * w[-1])
         return cls("spectral", np.ones(len(w)), np.ascontiguousarray(V), w**-0.5 - 1)
 
     def on(self, problem: Problem) -> Operator:
-        """Return the metric on a problem's kind of arrays."""
+        """Return the metric on a problem's kind of arrays.
+
+        Args:
+            problem: the problem, of as many variables.
+        """
         if problem.n != self.n:
             raise InputError(f"The method is for {self.n} variables; this problem has {problem.n}.")
 
@@ -107,7 +115,11 @@ class Metric:
         return self.scale, self.V, self.stretch
 
     def milder(self, power: float) -> Metric:
-        """Return the metric with its lengths to a power: 1 leaves them, 0 makes them one."""
+        """Return the metric with its lengths to a power: 1 leaves them, 0 makes them one.
+
+        Args:
+            power: from 0 to 1.
+        """
         if power == 1:
             return self
         if power not in self._milder:  # made once, not in every solve
@@ -132,18 +144,30 @@ class Metric:
 
 
 class Operator(ABC):
-    """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays."""
+    """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays.
+
+    Args:
+        milder: power -> the operator with its lengths to that power.
+    """
 
     def __init__(self, milder: Callable[[float], Operator]) -> None:
         self.milder = milder
 
     @abstractmethod
     def root(self, y: Array) -> Array:
-        """Return S y."""
+        """Return S y.
+
+        Args:
+            y: a vector.
+        """
 
     @abstractmethod
     def root_transposed(self, g: Array) -> Array:
-        """Return S^T g."""
+        """Return S^T g.
+
+        Args:
+            g: a vector.
+        """
 
     def __call__(self, g: Array) -> Array:
         """Return M g, as a new array."""
@@ -180,7 +204,12 @@ class _Factored(Operator):
 
 
 def product(parts: Sequence[Array], g: Array) -> Array:
-    """Return M g from a metric's parts, in any array library: M itself, or scale, V, stretch."""
+    """Return M g from a metric's parts, in any array library: M itself, or scale, V, stretch.
+
+    Args:
+        parts: what :meth:`Metric.parts` returns.
+        g: a vector, or one row for each of several problems.
+    """
     if len(parts) == 1:
         return parts[0] @ g
     scale, V, stretch = parts

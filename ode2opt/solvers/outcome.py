@@ -9,7 +9,14 @@ import numpy as np
 
 
 class Evaluated(NamedTuple):
-    """A point with the value, the gradient and the gradient norm there, as NumPy arrays."""
+    """A point with the value, the gradient and the gradient norm there, as NumPy arrays.
+
+    Attributes:
+        x: the point.
+        value: f(x).
+        g: the gradient.
+        norm: its Euclidean norm.
+    """
 
     x: np.ndarray
     value: float

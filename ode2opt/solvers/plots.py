@@ -50,14 +50,31 @@ def new_panels(count: int, ax: Any = None) -> list[Any]:
 
 
 def draw(ax: Any, x: np.ndarray, y: np.ndarray, label: str, style: int, log: bool = True) -> None:
-    """Draw a curve; what is no size to draw is left out: infinity, zero on a logarithmic scale."""
+    """Draw a curve; what is no size to draw is left out: infinity, zero on a logarithmic scale.
+
+    Args:
+        ax: the matplotlib axes.
+        x: the abscissae.
+        y: the values.
+        label: in the legend.
+        style: the number of a line style, from 0.
+        log: whether the axis is logarithmic.
+    """
     seen = (np.abs(y) < LARGEST) & ((y > 1 / LARGEST) | (not log))
     marker = "." if len(y) <= FEW else None
     ax.plot(x, np.where(seen, y, np.nan), label=label, marker=marker, **STYLES[style])
 
 
 def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
-    """Name a panel and its axes, and add its grid and legend."""
+    """Name a panel and its axes, and add its grid and legend.
+
+    Args:
+        ax: the matplotlib axes.
+        title: of the panel.
+        x: the name of the abscissa.
+        y: the name of the ordinate.
+        log: whether the ordinate is logarithmic.
+    """
     if log:
         ax.set_yscale("log")
     ax.set_title(title, fontsize=10, parse_math=False)  # a family may be named "$"
@@ -71,12 +88,22 @@ def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
 
 
 def tolerance_line(ax: Any, tol: float) -> None:
-    """Draw a line across a panel at a tolerance."""
+    """Draw a line across a panel at a tolerance.
+
+    Args:
+        ax: the matplotlib axes.
+        tol: where it is drawn.
+    """
     ax.axhline(tol, color=GREY, linewidth=0.9, linestyle=":", label=f"tolerance {tol:g}")
 
 
 def plot_result(result: Result, ax: Any = None) -> Any:
-    """Draw the gradient norm of a solve over its oracle calls; see :meth:`Result.plot`."""
+    """Draw the gradient norm of a solve over its oracle calls; see :meth:`Result.plot`.
+
+    Args:
+        result: a result with a history.
+        ax: the axes; new ones by default.
+    """
     history = result.history
     if history is None:
         raise InputError("This result has no history to draw: solve with history=True.")
@@ -97,7 +124,12 @@ def plot_result(result: Result, ax: Any = None) -> Any:
 
 
 def plot_method(method: Method, ax: Any = None) -> Sequence[Any]:
-    """Draw a method's coefficients and its schedule; see :meth:`Method.plot`."""
+    """Draw a method's coefficients and its schedule; see :meth:`Method.plot`.
+
+    Args:
+        method: a method with a table.
+        ax: one or two axes; new ones by default.
+    """
     schedule = method.table()
     formula = None if ax is not None and np.size(np.asarray(ax)) == 1 else method.formula
     if formula is None:
@@ -115,7 +147,13 @@ def plot_method(method: Method, ax: Any = None) -> Sequence[Any]:
 
 
 def draw_schedule(ax: Any, schedule: Schedule, title: str) -> None:
-    """Draw the three numbers of each iteration; on a logarithmic scale where they span much."""
+    """Draw the three numbers of each iteration; on a logarithmic scale where they span much.
+
+    Args:
+        ax: the matplotlib axes.
+        schedule: the table.
+        title: of the panel.
+    """
     k = np.arange(len(schedule))
     numbers = {"a, of the move": schedule.a, "c, of the velocity": schedule.c,
                "d, friction": schedule.d}  # fmt: skip

@@ -26,6 +26,9 @@ class Relay:
     the curvature falls fast, the iterates overshoot into a region that a Lam of the latch alone
     is too small for. C = 3.7 leaves room below the edge of stability; alpha = 8 damps what the
     learned coefficients leave behind better than 6 does.
+
+    Args:
+        coefficients: those that go on.
     """
 
     coefficients: DefaultCoefficients = field(
@@ -37,7 +40,11 @@ class Relay:
         return self.reason
 
     def reason(self, session: Session) -> Outcome | None:
-        """Say whether to latch now."""
+        """Say whether to latch now.
+
+        Args:
+            session: the solve, after an iteration.
+        """
         if session.norm > session.previous_norm and session.previous_norm < session.tol:
             return Outcome(Reason.ROSE)
         return None

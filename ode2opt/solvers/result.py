@@ -51,7 +51,14 @@ def _on_host(x: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Handover:
-    """One change of method during a solve, by the guard or the relay."""
+    """One change of method during a solve, by the guard or the relay.
+
+    Attributes:
+        iteration: after which it happened.
+        reason: why, in words.
+        to: the name of the stage that goes on.
+        grad_norm: at that iteration.
+    """
 
     iteration: int
     reason: str
@@ -68,7 +75,13 @@ class Handover:
 
 @dataclass
 class History:
-    """What was seen at each iteration, 0 being the start point."""
+    """What was seen at each iteration, 0 being the start point.
+
+    Attributes:
+        grad_norm: gradient norms.
+        oracle_calls: calls made by then.
+        seconds: wall time by then.
+    """
 
     grad_norm: list[float] = field(default_factory=list)
     oracle_calls: list[float] = field(default_factory=list)
@@ -77,7 +90,13 @@ class History:
 
 @dataclass(frozen=True)
 class Milestone:
-    """When the tolerance was first reached."""
+    """When the tolerance was first reached.
+
+    Attributes:
+        iteration: the iteration.
+        oracle_calls: calls made by then.
+        seconds: wall time by then.
+    """
 
     iteration: int
     oracle_calls: float

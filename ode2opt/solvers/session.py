@@ -29,7 +29,11 @@ PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progre
 
 
 class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
-    """The solve is over."""
+    """The solve is over.
+
+    Args:
+        status: why.
+    """
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.value)
@@ -38,7 +42,15 @@ class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees after each iteration; returning True stops the solve."""
+    """What a callback sees after each iteration; returning True stops the solve.
+
+    Attributes:
+        iteration: 0 at the start point.
+        grad_norm: the gradient norm there.
+        oracle_calls: calls made so far.
+        seconds: wall time so far.
+        x: a copy of the iterate.
+    """
 
     iteration: int
     grad_norm: float
@@ -70,6 +82,16 @@ class Session:
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
         bound: what the method itself has proved of f(best_x); None, unless it says so.
+
+    Args:
+        problem: what is minimised.
+        tol: the gradient norm to reach, positive.
+        max_iter: iterations at most.
+        max_seconds: wall time at most.
+        stop_at_tol: False goes on after the tolerance.
+        history: whether norms, calls and seconds are kept.
+        callback: called after every iteration.
+        options: what the user has set of ``auto``.
     """
 
     def __init__(
@@ -113,21 +135,38 @@ class Session:
         return time.perf_counter() - self._began
 
     def charge(self, oracle_calls: float, seconds: float = 0.0) -> None:
-        """Add a cost: calls that are no iterates, seconds paid before the clock started."""
+        """Add a cost: calls that are no iterates, seconds paid before the clock started.
+
+        Args:
+            oracle_calls: calls that are no iterates.
+            seconds: seconds paid before the clock started.
+        """
         self.calls += oracle_calls
         self._began -= seconds
 
     def log(self, text: str) -> None:
-        """Take note of what is done next, for the result's description."""
+        """Take note of what is done next, for the result's description.
+
+        Args:
+            text: a few words, as in "L-BFGS".
+        """
         self.description.append(text)
 
     def value(self, x: Array) -> float:
-        """Return f at a point; counted."""
+        """Return f at a point; counted.
+
+        Args:
+            x: the point.
+        """
         self.calls += 1
         return float(self.problem.value(x))
 
     def gradient(self, x: Array) -> Array:
-        """Return the gradient at a point that is to be observed; counted."""
+        """Return the gradient at a point that is to be observed; counted.
+
+        Args:
+            x: the point.
+        """
         self.calls += 1
         return self.problem.gradient(x)
 
@@ -147,7 +186,11 @@ class Session:
         return g
 
     def begin(self, x: np.ndarray) -> Evaluated:
-        """Evaluate the start point; from here on trials may lead to what is no number."""
+        """Evaluate the start point; from here on trials may lead to what is no number.
+
+        Args:
+            x: the start point.
+        """
         self.accept_non_finite = True
         start = self.evaluate(x)
         if not math.isfinite(start.value):
@@ -155,7 +198,11 @@ class Session:
         return start
 
     def begin_if_finite(self, x: np.ndarray) -> Evaluated | None:
-        """Evaluate a start that may be unfit; None where it is, and then it is no iterate."""
+        """Evaluate a start that may be unfit; None where it is, and then it is no iterate.
+
+        Args:
+            x: the start point.
+        """
         value, g = self._value_and_gradient(self.to_problem(x))
         size = norm(g)
         if not (math.isfinite(value) and math.isfinite(size)):
@@ -187,18 +234,30 @@ class Session:
         return float(value), g
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the Hessian at ``x``; counted as gradients of as many operations."""
+        """Return the Hessian at ``x``; counted as gradients of as many operations.
+
+        Args:
+            x: the point.
+        """
         problem = self.problem
         self.calls += problem.hessian_flops() / problem.gradient_flops()
         return np.asarray(problem.hessian(self.to_problem(x)), dtype=np.float64)
 
     def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
-        """Return the diagonal of the Hessian at ``x``; counted as one gradient."""
+        """Return the diagonal of the Hessian at ``x``; counted as one gradient.
+
+        Args:
+            x: the point.
+        """
         self.calls += 1
         return np.asarray(self.problem.hessian_diagonal(self.to_problem(x)), dtype=np.float64)
 
     def products(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return v -> H(x) v; each product is counted."""
+        """Return v -> H(x) v; each product is counted.
+
+        Args:
+            x: the point.
+        """
         point = self.to_problem(x)
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -208,21 +267,39 @@ class Session:
         return product
 
     def to_problem(self, x: np.ndarray) -> Array:
-        """Return a vector on the problem's kind of arrays."""
+        """Return a vector on the problem's kind of arrays.
+
+        Args:
+            x: a vector of NumPy's.
+        """
         return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
 
     def to_numpy(self, x: Array) -> np.ndarray:
-        """Return a vector of the problem's as one of NumPy's, in double precision."""
+        """Return a vector of the problem's as one of NumPy's, in double precision.
+
+        Args:
+            x: a vector of the problem's.
+        """
         return x if self._host else np.asarray(x, dtype=np.float64)
 
     def on_numpy(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a product on the problem's kind of arrays as one on NumPy's."""
+        """Return a product on the problem's kind of arrays as one on NumPy's.
+
+        Args:
+            product: g -> M g on the problem's arrays.
+        """
         if self._host:
             return product
         return lambda g: self.to_numpy(product(self.to_problem(g)))
 
     def observe(self, x: Array, g: Array, value: float | None = None) -> None:
-        """Take note of an iterate, its gradient and its value, if known; may raise Stop."""
+        """Take note of an iterate, its gradient and its value, if known; may raise Stop.
+
+        Args:
+            x: the iterate.
+            g: the gradient there.
+            value: f there, where it is known.
+        """
         self.k += 1
         self.previous_norm, self.norm = self.norm, self._keep_if_best(x, norm(g), value)
         if self.k == 0 and self.best_x is None:
@@ -258,6 +335,9 @@ class Session:
         """Whether a point after the start is outside the function's domain, by its value.
 
         In single precision values overflow long before gradients do: there they do not tell.
+
+        Args:
+            value: f at the point; None where it is not known.
         """
         if value is None or math.isfinite(value) or self.best_x is None:
             return False
@@ -265,6 +345,9 @@ class Session:
 
     def judge(self, point: Evaluated | None = None) -> Outcome | None:
         """Ask the watch about the step just made, which led to ``point``.
+
+        Args:
+            point: where the stage would end.
 
         Returns:
             The outcome of the stage, where it should end now.
@@ -308,7 +391,12 @@ class Session:
             raise Stop(Status.CONVERGED)
 
     def hand_over(self, outcome: Outcome, to: str) -> None:
-        """Record that method ``to`` goes on after a stage with this outcome."""
+        """Record that method ``to`` goes on after a stage with this outcome.
+
+        Args:
+            outcome: how the stage ended.
+            to: the name of the stage that goes on.
+        """
         self.handovers.append(Handover(self.k, str(outcome), to, self.norm))
 
 

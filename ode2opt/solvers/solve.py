@@ -150,7 +150,12 @@ class Strategy(Protocol):
     """A way of its own to minimise, as a memory has."""
 
     def minimise(self, x: Array, given: bool) -> None:
-        """Minimise from ``x``, which may have been given; leaves by Stop."""
+        """Minimise from ``x``, which may have been given; leaves by Stop.
+
+        Args:
+            x: the start point.
+            given: whether it came from the user.
+        """
 
 
 def minimised(
@@ -159,7 +164,14 @@ def minimised(
     method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy = GUARD,
 ) -> Result:
-    """Run the method until it stops; the problem, x0 and the run's limits are valid."""
+    """Run the method until it stops; the problem, x0 and the run's limits are valid.
+
+    Args:
+        session: the solve.
+        x0: the start point; None for the method's own, or 0.
+        method: what runs.
+        policy: who watches it.
+    """
     with np.errstate(over="ignore", invalid="ignore"), _blas_threads(session.problem):
         return _result(session, _minimise(session, x0, method, policy))
 

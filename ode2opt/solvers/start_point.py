@@ -19,6 +19,12 @@ def unfit_start(problem: Problem, x: Array, what: str, value: object) -> InputEr
 
     A start is never moved without being asked: it may have been chosen for a reason. A nearer one
     is looked for and named.
+
+    Args:
+        problem: the problem.
+        x: the start point.
+        what: "function" or "gradient".
+        value: what it is there.
     """
     return InputError(f"The {what} is {value} at the start point: {_way_out(problem, x)}.")
 

@@ -53,6 +53,9 @@ class Supervisor:
         last: how the last stage ended; None before the first.
         plain_from_start: whether plain L-BFGS has begun at the start. The stages before may have
             led into a corner that it would not have come to.
+
+    Args:
+        session: the solve.
     """
 
     def __init__(self, session: Session, start: Evaluated) -> None:
@@ -62,7 +65,12 @@ class Supervisor:
         self._nesterov_at: Evaluated | None = None
 
     def run(self, stage: Stage, begin: Evaluated | None = None) -> Outcome:
-        """Run a stage from the lowest point, or from ``begin``, and keep its point if lower."""
+        """Run a stage from the lowest point, or from ``begin``, and keep its point if lower.
+
+        Args:
+            stage: what runs.
+            begin: where; the lowest point by default.
+        """
         session = self.session
         if self.last is not None:
             session.hand_over(self.last, stage.name)
@@ -78,6 +86,9 @@ class Supervisor:
         """Give each method a turn; a round in which none finds a step that helps ends the solve.
 
         Nesterov's method goes on where its last turn ended.
+
+        Args:
+            calls: those of each turn, about.
         """
         session, norm = self.session, self.session.best_norm
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]

@@ -106,7 +106,11 @@ def within(calls: float, steps: int) -> SwitchIfCheaper:
 
 
 def turn(calls: float) -> SwitchIfCheaper:
-    """Return a watch for one turn: after so many calls more must not be left than were made."""
+    """Return a watch for one turn: after so many calls more must not be left than were made.
+
+    Args:
+        calls: the length of the turn.
+    """
     return SwitchIfCheaper(lambda made: made, calls, reason=Reason.TURN)
 
 

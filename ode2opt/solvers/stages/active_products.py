@@ -60,7 +60,12 @@ ACTIVE_ROWS = ActiveRowsRules()
 
 
 class ConjugateSteps:
-    """The direction of each Newton step; the residual asked for falls with the gradient norm."""
+    """The direction of each Newton step; the residual asked for falls with the gradient norm.
+
+    Args:
+        session: the solve, which is charged for products.
+        problem: the linear model.
+    """
 
     def __init__(self, session: Session, problem: LinearModel) -> None:
         self.session, self.problem = session, problem
@@ -83,7 +88,12 @@ class ConjugateSteps:
 
 
 class ActiveRows:
-    """The Hessian of the rows that have curvature; ``share`` is their part of the work."""
+    """The Hessian of the rows that have curvature; ``share`` is their part of the work.
+
+    Args:
+        problem: the linear model.
+        bends: second derivatives of the rows' losses, zero for rows without curvature.
+    """
 
     def __init__(self, problem: LinearModel, bends: np.ndarray) -> None:
         self.problem, self.A, self.bends = problem, problem.A, bends
@@ -93,7 +103,11 @@ class ActiveRows:
         self.share = (self.A.nnz if is_sparse(self.A) else self.A.size) / max(1, problem.entries())
 
     def product(self, v: np.ndarray) -> np.ndarray:
-        """Return H v."""
+        """Return H v.
+
+        Args:
+            v: a vector.
+        """
         penalty = self.problem._penalty(v)
         if not self.problem.intercept:
             return self.A.T @ (self.bends * (self.A @ v)) + penalty

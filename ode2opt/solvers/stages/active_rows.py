@@ -36,7 +36,11 @@ Direction = Callable[[Point, Array], "Array | Reason"]
 
 
 def has_active_rows(problem: Problem) -> TypeGuard[LinearModel]:
-    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here."""
+    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here.
+
+    Args:
+        problem: any problem.
+    """
     if not isinstance(problem, LinearModel):
         return False
     return problem.kinked and isinstance(problem.b, np.ndarray)
@@ -58,7 +62,12 @@ class ActiveRowsNewton(Stage):
 
     @staticmethod
     def affordable(problem: LinearModel, costs: Costs) -> bool:
-        """Whether the first Hessian is cheap enough to be formed."""
+        """Whether the first Hessian is cheap enough to be formed.
+
+        Args:
+            problem: the linear model.
+            costs: what work on it costs.
+        """
         if problem.n > LARGEST_DENSE_HESSIAN:
             return False
         return bool(_sizes(problem)) or costs.hessian() <= DEFAULTS.affordable_hessian

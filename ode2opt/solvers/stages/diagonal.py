@@ -21,7 +21,11 @@ MOST_CALLS, FEWEST_STEPS = 60, 6  # the budget, and after how many steps it is j
 
 
 def is_strongly_penalised(problem: RowModel) -> bool:
-    """Whether l2 dwarfs the curvature of an intercept that it leaves alone."""
+    """Whether l2 dwarfs the curvature of an intercept that it leaves alone.
+
+    Args:
+        problem: the linear model.
+    """
     curvature = (problem.slope_bound or 1.0) + problem.intercept_l2
     return problem.intercept and problem.l2 > STRONG * curvature
 

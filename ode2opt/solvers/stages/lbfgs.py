@@ -137,6 +137,10 @@ class Corrections:
     """The last steps s and changes z = M y of the preconditioned gradient, in a ring of rows.
 
     s_i . y_j (of which i <= j counts) and z_i . y_j are kept in order of age.
+
+    Args:
+        n: the number of variables.
+        most: how many steps are kept.
     """
 
     def __init__(self, n: int, most: int = CORRECTIONS) -> None:
@@ -166,7 +170,13 @@ class Corrections:
         return self._orders[self._first] if full else self._young[self._filled]
 
     def add(self, s: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
-        """Take note of a step; one without positive curvature is left out."""
+        """Take note of a step; one without positive curvature is left out.
+
+        Args:
+            s: the step.
+            y: the change of the gradient.
+            z: M y.
+        """
         sy, zy = float(s @ y), float(z @ y)
         if not (0 < sy < math.inf and 0 < zy < math.inf):
             return
@@ -185,7 +195,12 @@ class Corrections:
         self._scale = sy / zy
 
     def direction(self, g: np.ndarray, scaled: np.ndarray) -> np.ndarray:
-        """Return -H g for the gradient g and M g."""
+        """Return -H g for the gradient g and M g.
+
+        Args:
+            g: the gradient.
+            scaled: M g.
+        """
         if self.empty:
             return -scaled
         m, order, gamma = self._filled, self._order, self._scale

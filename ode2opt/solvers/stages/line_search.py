@@ -45,7 +45,13 @@ RULES = LineSearchRules()
 
 
 class Trial(NamedTuple):
-    """A step with the value and the slope along the line there."""
+    """A step with the value and the slope along the line there.
+
+    Attributes:
+        step: its length.
+        value: f there.
+        slope: the derivative along the line there.
+    """
 
     step: float
     value: float

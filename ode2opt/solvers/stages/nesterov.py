@@ -48,7 +48,14 @@ BACKTRACKING = BacktrackingRules()
 
 
 class MomentumStep(NamedTuple):
-    """An accepted step from y to ``new``, and the L and t that it was made with."""
+    """An accepted step from y to ``new``, and the L and t that it was made with.
+
+    Attributes:
+        y: where the gradient step began.
+        new: where it led.
+        L: the curvature that was accepted.
+        t: Nesterov's t after it.
+    """
 
     y: Evaluated
     new: Evaluated
@@ -150,7 +157,12 @@ def _curvature(y: Evaluated, new: Evaluated) -> float:
 
 
 def next_t(t: float, ratio: float) -> float:
-    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L."""
+    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L.
+
+    Args:
+        t: the last t.
+        ratio: L'/L.
+    """
     return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
 
 

@@ -60,7 +60,11 @@ class Newton(Stage):
 
     @classmethod
     def within_budget(cls, problem: Problem) -> Newton:
-        """Return the stage with a budget: a step may cost many calls."""
+        """Return the stage with a budget: a step may cost many calls.
+
+        Args:
+            problem: the problem, whose costs set the budget.
+        """
         if Costs(problem).newton_by_cholesky():
             hessian = problem.hessian_flops() / problem.gradient_flops()
             return cls(within(max(NEWTON.calls, NEWTON.hessians * hessian), NEWTON.hessians + 1))
@@ -111,6 +115,9 @@ class ConjugateDirections:
 
     From the second step on, where the Hessian's diagonal is cheap, its root scales the variables:
     half-way to Jacobi's scaling, which does too much for columns that are rarely seen.
+
+    Args:
+        session: the solve, which is charged for products.
     """
 
     def __init__(self, session: Session) -> None:

@@ -168,7 +168,12 @@ class Subsamples:
         return self.factor(self.of([m])[0], x)
 
     def factor(self, part: RowModel, x: np.ndarray) -> CholeskyFactor:
-        """Return the Hessian of a subsample with what a row more could add to it, factorised."""
+        """Return the Hessian of a subsample with what a row more could add to it, factorised.
+
+        Args:
+            part: the problem of these rows.
+            x: the point.
+        """
         share = part.N / self.problem.N
         self.session.charge(part.hessian_flops() / part.gradient_flops() * share)
         point = _as(part, x)
