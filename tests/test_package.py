@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from public_names import type_names
+from public_names import modules, type_names
 
 import ode2opt
 from ode2opt import Guard, Method, Schedule
@@ -108,3 +108,22 @@ def test_no_class_name_stands_twice():
     for name, path in type_names():
         homes[name].add(path)
     assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.parametrize("room", ["integrations", "learning"])
+def test_a_constant_stands_once_in_its_room(room):
+    homes = defaultdict(list)
+    for path, tree in modules().items():
+        if path.startswith(f"{room}/"):
+            for name in _constants(tree):
+                homes[name].append(path)
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def _constants(tree):
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                if isinstance(each, ast.Name) and each.id.isupper():
+                    yield each.id
