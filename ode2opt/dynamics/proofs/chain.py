@@ -88,7 +88,7 @@ def worst_case(
 
     Returns:
         The bound, the multipliers that prove it and its derivative by the rows: the dual matrices
-        Z_k give d tau = -sum <Z_k, d form_k>.
+        Z_k give d tau = -sum ⟨Z_k, d form_k⟩.
 
     Raises:
         InputError: the table, N, theta or a name is wrong.

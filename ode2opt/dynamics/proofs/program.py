@@ -127,7 +127,7 @@ class Program:
         return self.unit * _congruent(P, _units(self.sigma))
 
     def blocks(self, z: np.ndarray) -> np.ndarray:
-        """Return the dual matrices Z_0..Z_M: d tau = -sum <Z_k, d form_k>.
+        """Return the dual matrices Z_0..Z_M: d tau = -sum ⟨Z_k, d form_k⟩.
 
         Args:
             z: a dual solution of the program.
