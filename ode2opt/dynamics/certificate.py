@@ -91,7 +91,9 @@ class Certificate(Displayed):
         flow_bounds: E(t0)/delta(T) for each instance, where Theorem 1 holds.
         proof: what is proved of the table, if anything.
         worst_case: a bound on the first iterations over all L-smooth convex functions.
-        statistical: what fresh problems of the family have shown, where the method's file has it.
+        instances_case: the same over functions no more curved than the instances, where these are
+            smoother than the method's L; else None.
+        statistical: what fresh problems of the family have shown, where they were solved.
         notes: what else there is to say.
     """
 
@@ -107,6 +109,7 @@ class Certificate(Displayed):
     flow_bounds: tuple[FlowBound, ...] = ()
     proof: Proof | None = None
     worst_case: IterationsBound | None = None
+    instances_case: IterationsBound | None = None
     statistical: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
@@ -146,14 +149,16 @@ class Certificate(Displayed):
 
     @property
     def driven_away(self) -> bool:
-        """Whether it is not excluded that some L-smooth convex function drives values upwards.
+        """Whether it is not excluded that some convex function drives values upwards.
 
-        False where the table has a proof, or where the bound on the first iterations is at most
-        L |x0 - x*|^2 / 2, which bounds every start.
+        Functions that are no more curved than the instances are meant, or L-smooth ones where that
+        is not known. False where the table has a proof, or where the bound on the first iterations
+        is at most L |x0 - x*|^2 / 2, which bounds every start.
         """
         if self.proof is not None:
             return False
-        return self.worst_case is None or self.worst_case.value > DRIVEN_AWAY
+        bound = self.instances_case or self.worst_case
+        return bound is None or bound.value > DRIVEN_AWAY
 
     @property
     def refused(self) -> bool:

@@ -27,7 +27,12 @@ from ode2opt.dynamics.flow_bounds import FlowBound, flow_bound
 from ode2opt.dynamics.iterates import ScheduleArrays, iterates
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.sequence_proof import first_iterations, sequence_proof
+from ode2opt.dynamics.sequence_proof import (
+    covered_proof,
+    curvature_share,
+    first_iterations,
+    sequence_proof,
+)
 from ode2opt.errors import InputError
 from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems.base import Problem
@@ -50,6 +55,7 @@ def certificate_of(
     t0: float = T0,
     estimator: Estimator | None = None,
     worst_case: int | None = None,
+    proved: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
     """Return the certificate of coefficients, or of a bare schedule, along problems.
@@ -66,7 +72,9 @@ def certificate_of(
         estimator: how the curvature along the way is found; by default warm-started power
             iteration of up to 50 steps with a safety factor of 1.01.
         worst_case: how many iterations to bound over all L-smooth convex functions, 1 to 201; by
-            default 20, or all where there are fewer.
+            default 80, or all where there are fewer.
+        proved: what was proved of the schedule already for every L-smooth convex function with a
+            minimiser, in a sentence.
         advance: called after each instance.
 
     Returns:
@@ -89,7 +97,6 @@ def certificate_of(
     if len(schedule) < K:
         raise InputError(f"The schedule has {len(schedule)} iterations, fewer than K = {K}.")
     schedule = schedule.first(K)
-    worst, notes = first_iterations(schedule, worst_case)
     followed = [_followed(problem, i, scales, starts) for i, problem in enumerate(problems)]
     traces, margins = [], []
     for one in followed:
@@ -106,12 +113,9 @@ def certificate_of(
     }
     found = Certificate(
         name, len(problems), conditions, None, None, estimator.stated_error(),
-        tuple(traces), (t0, t0 + K * h), notes=notes, worst_case=worst,
-        proof=sequence_proof(
-            schedule, problems, [one.scale for one in followed],
-            [one.minimiser for one in followed],
-        ),
+        tuple(traces), (t0, t0 + K * h),
     )  # fmt: skip
+    found = _with_proof(found, schedule, followed, worst_case, proved)
     return _with_flow(found, method, followed, h, K) if isinstance(method, Coefficients) else found
 
 
@@ -134,6 +138,27 @@ def _followed(
     x0 = problem.start().x0 if starts is None else starts[i]
     x0 = np.asarray(x0, dtype=np.float64)
     return _Followed(problem, scale, x0, check_minimiser(problem))
+
+
+def _with_proof(
+    found: Certificate,
+    schedule: Schedule,
+    followed: Sequence[_Followed],
+    N: int | None,
+    proved: str | None,
+) -> Certificate:
+    """Add what is proved of the sequence, and bounds on its first iterations."""
+    minimisers = [one.minimiser for one in followed]
+    share = curvature_share([one.problem for one in followed], [one.scale for one in followed])
+    worst, notes = first_iterations(schedule, N)
+    own = None
+    if share is not None and share < 1:
+        own = first_iterations(schedule, N, share)[0]
+    if proved is None:
+        proof = sequence_proof(schedule, share, minimisers)
+    else:
+        proof = covered_proof("lmi", proved, share, minimisers)
+    return replace(found, worst_case=worst, instances_case=own, proof=proof, notes=notes)
 
 
 def _with_flow(

@@ -107,7 +107,7 @@ def _linear(certificate: Certificate) -> str:
 def _proved(certificate: Certificate) -> Iterator[str]:
     proof, worst = certificate.proof, certificate.worst_case
     if proof is not None and not proof.uncovered:
-        yield f"Proved: {proof.words} All instances are L-smooth with the method's L."
+        yield f"Proved: {proof.words} L is the method's, and covers the instances."
         return
     if proof is not None:
         yield f"The table is proved, but not for these instances: {proof.uncovered} {proof.words}"
@@ -118,5 +118,10 @@ def _proved(certificate: Certificate) -> Iterator[str]:
             f"Over all L-smooth convex functions, f(x_N) - f* after N = {worst.N} iterations is at "
             f"most {worst.value:.4g} L |x0 - x*|^2 by matrix inequalities (at the start: 0.5)."
         )
-        if certificate.driven_away:
-            yield "So it is not excluded that some convex function drives it away from the start."
+    if (own := certificate.instances_case) is not None:
+        yield (
+            f"Over convex functions that are no more curved than the instances it is at most "
+            f"{own.value:.4g} L |x0 - x*|^2 after N = {own.N} iterations."
+        )
+    if certificate.driven_away:
+        yield "So it is not excluded that some convex function drives it away from the start."

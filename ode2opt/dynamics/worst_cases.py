@@ -20,7 +20,7 @@ class IterationsBound:
     Attributes:
         N: iterations.
         value: (f(x_N) - f*) / (L |x0 - x*|^2) is at most this, for every L-smooth convex function
-            with a minimiser x*; at the start it is at most 0.5.
+            with a minimiser x* (or as smooth as was asked for); at the start it is at most 0.5.
     """
 
     N: int
@@ -32,7 +32,7 @@ class IterationsBound:
         return self.value * (self.N + 1) ** 2 / 2
 
 
-def worst_case(schedule: Schedule, L: float, N: int) -> IterationsBound:
+def worst_case(schedule: Schedule, L: float, N: int, *, share: float = 1.0) -> IterationsBound:
     """Bound the worst that ``N`` iterations can do, over all L-smooth convex functions.
 
     A chain of small matrix inequalities is solved (docs/mathematics.md, section 15). The bound is
@@ -43,6 +43,7 @@ def worst_case(schedule: Schedule, L: float, N: int) -> IterationsBound:
         schedule: the three numbers for curvature ``L``; at least ``N`` rows of it.
         L: the smoothness constant.
         N: iterations, 1 to 201. The first does not move.
+        share: bound functions with curvatures up to ``share`` L; 1 by default.
 
     Returns:
         The bound.
@@ -56,10 +57,11 @@ def worst_case(schedule: Schedule, L: float, N: int) -> IterationsBound:
         0.02381
     """
     N = check_worst_case(N, len(schedule))
-    unit = schedule.scaled(1 / as_positive(L, "L"))
+    share = as_positive(share, "share")
+    unit = schedule.scaled(1 / (as_positive(L, "L") * share))
     if N == 1:
-        return IterationsBound(1, AT_START)
-    return IterationsBound(N, chain.worst_case(unit.first(N)).tau)
+        return IterationsBound(1, AT_START * share)
+    return IterationsBound(N, chain.worst_case(unit.first(N)).tau * share)
 
 
 def check_worst_case(N: int, K: int) -> int:

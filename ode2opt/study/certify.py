@@ -22,6 +22,7 @@ from ode2opt.problems._arrays import as_count
 from ode2opt.solvers import Method, solve
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.library import method_of
+from ode2opt.study.prove import prove
 
 ESTIMATORS = ("power", "l0l1")
 TOL = 3e-4  # the gradient norm at which the paper, and bench, call a problem solved
@@ -45,7 +46,7 @@ def certify(
         K: iterations to follow on each; a learned method is followed to its horizon at most. An
             instant method has nothing to follow.
         worst_case: how many iterations to bound over all L-smooth convex functions, 1 to 201; by
-            default 20, or all where there are fewer (needs the extra ``proofs``).
+            default 80, or all where there are fewer (needs the extra ``proofs``).
         options: those of :func:`ode2opt.dynamics.certificate_of`: ``scales``, ``starts``,
             ``estimator``.
 
@@ -59,10 +60,21 @@ def certify(
     name, subject, K = _subject(method, K)
     if worst_case is not None:
         check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)
-    if isinstance(method, Method):
-        problems, given = _as_learned(method, problems)
-        options = given | options
-    return certificate_of(subject, problems, K=K, name=name, worst_case=worst_case, **options)
+    if not isinstance(method, Method):
+        return certificate_of(subject, problems, K=K, name=name, worst_case=worst_case, **options)
+    problems, given = _as_learned(method, problems)
+    return certificate_of(
+        subject, problems, K=K, name=name, worst_case=worst_case, proved=_proved(method),
+        **given | options,
+    )  # fmt: skip
+
+
+def _proved(method: Method) -> str | None:
+    """Return what the proof in a method's file says, checked in exact arithmetic; None without."""
+    if method.proof is None:
+        return None
+    proof = prove(method)
+    return proof.words()[0] if proof.proved else None
 
 
 def certify_family(

@@ -1,6 +1,7 @@
 """Certificates: four levels, their margins, and where they are smallest."""
 
 import json
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +12,9 @@ from support import visited
 import ode2opt
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.dynamics import L0L1, Default, Global, Neural, Table, certificate_of, worst_case
+from ode2opt.dynamics.proofs.exact import exact_proof
 from ode2opt.dynamics.proofs.theorem import classical_rows
-from ode2opt.dynamics.proofs.two_step import schedule_of, two_step_rows
+from ode2opt.dynamics.proofs.two_step import exact_rows, schedule_of, two_step_rows
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
 
@@ -23,12 +25,14 @@ def along(coefficients, problem=TIGHT, **options):
 
 
 def test_eigac_is_never_proved_and_refused_where_it_may_be_driven_away():
-    tame, driven, unstable = along(Default(1.0)), along(Default(2.0)), along(Default(4.0))
+    tame, driven, unstable = (along(Default(C), worst_case=20) for C in (1.0, 2.0, 4.0))
     for found, linear in ((tame, True), (driven, True), (unstable, False)):
         assert found.levels == {"flow": True, "linear": linear, "proved": False, "guarded": True}
         assert found.summary()["proof"] is None
     assert [found.refused for found in (tame, driven, unstable)] == [False, True, True]
     assert driven.worst_case.value > 7.23 > 0.5 > tame.worst_case.value > 0.148  # PEPit's values
+    assert along(Default(1.0)).refused  # the bound rises again: 6.5 after 80 iterations
+    assert along(Default(1.0)).worst_case.N == 80
     assert driven.margins["stability"] == pytest.approx(1 - 2 / 3.9564, abs=1e-4)
     assert unstable.margins["stability"] == pytest.approx(1 - 4 / 3.9564, abs=1e-4)
 
@@ -61,13 +65,25 @@ def test_the_counterexample_has_margin_zero_and_is_refused():
 def test_a_proof_says_nothing_of_functions_that_are_more_curved():
     found = ode2opt.certify("nag", [TIGHT], scales=[0.9])
     assert not found.levels["proved"]
-    assert "curvatures up to 1, above L = 0.9" in " ".join(found.words())
+    assert "curvatures up to 1.111 times the method's L" in " ".join(found.words())
     rng = np.random.default_rng(0)
     lpp = Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40))
     found = ode2opt.certify("nag", [lpp], K=30, scales=[400.0])
     assert not found.levels["proved"]
     assert not found.refused
-    assert "has no known limit" in " ".join(found.words())
+    assert "their curvature has no known limit" in " ".join(found.words())
+
+
+def test_functions_no_more_curved_than_the_instances_are_bounded_apart():
+    """With L four times too large C = 1 is a quarter of that."""
+    found = along(Default(1.0), scales=[4.0])
+    assert found.worst_case.value > 0.5
+    quarter = worst_case(Default(0.25).schedule(0.04, 1.0, 80), 1.0, 80).value / 4
+    assert found.instances_case.value == pytest.approx(quarter, rel=1e-5)
+    assert not found.refused
+    shorter = along(Default(1.0), scales=[4.0], K=60)
+    assert shorter.levels["proved"]
+    assert "curvatures up to 0.25 L" in shorter.bound
 
 
 def separable_rows():
@@ -88,7 +104,7 @@ def test_without_a_minimiser_no_convergence_is_claimed():
     assert found.summary()["flow_bound"]["minimisers"] == 0
     spared = certificate_of(Default(1.0), [Logistic(A, b, l2=0.1)], K=100)
     assert "no minimiser" not in " ".join(spared.words())
-    assert "- f* <= E(t0)/delta(5)" in spared.bound
+    assert "- f* <= E(t0)/delta(5)" in " ".join(spared.words())
     assert spared.summary()["flow_bound"]["minimisers"] == 1
 
 
@@ -189,6 +205,23 @@ def test_a_bare_schedule_says_nothing_of_a_flow():
     assert not found.levels["flow"]
     assert "nothing is said of a flow" in found.words()[0]
     assert found.summary()["kappa"] is None
+
+
+def test_a_file_brings_its_proof():
+    rows = [tuple(map(Fraction, row)) for row in np.array(classical_rows("nag", 9), dtype=float)]
+    document = exact_proof(exact_rows(schedule_of(rows))).document
+    method = ode2opt.Method(
+        schedule_of(rows), "test", 1e-3, "family", 1.0, proof=document,
+    )  # fmt: skip
+    found = ode2opt.certify(method, [TIGHT])
+    assert found.summary()["proof"] == "lmi"
+    assert found.bound.startswith("For every L-smooth convex function")
+    steeper = ode2opt.certify(method.replace(family_scale=0.5), [TIGHT])
+    assert not steeper.levels["proved"]
+    assert "curvatures up to 2 times the method's L" in " ".join(steeper.words())
+    other = method.replace(schedule=Schedule.gradient_descent(1.0, 10))
+    with pytest.raises(InputError, match="another table"):
+        ode2opt.certify(other, [TIGHT])
 
 
 def test_what_cannot_be_followed_has_the_guard_alone(tmp_path):
