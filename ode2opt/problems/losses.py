@@ -24,6 +24,10 @@ class Lpp(LinearModel):
 
     Raises:
         InputError: p is not even and at least 2, or as for :class:`LinearModel`.
+
+    Examples:
+        >>> round(float(Lpp(np.eye(2), np.zeros(2), p=4).value(np.array([1.0, 1.0]))), 4)
+        0.25
     """
 
     least_loss = 0.0
@@ -97,6 +101,12 @@ class Poisson(LinearModel):
 
     Raises:
         InputError: a target is negative, or as for :class:`LinearModel`.
+
+    Examples:
+        >>> counts = np.array([0.0, 1.0, 3.0])
+        >>> x = solve(Poisson(np.ones((3, 1)), counts), tol=1e-10).x  # log of the mean
+        >>> round(float(np.exp(x[0])), 6)
+        1.333333
     """
 
     prediction = COUNT
@@ -138,6 +148,10 @@ class Huber(LinearModel):
 
     Raises:
         InputError: ``delta`` is not positive, or as for :class:`LinearModel`.
+
+    Examples:
+        >>> float(Huber(np.eye(1), np.zeros(1), delta=1.0).value(np.array([3.0])))
+        2.5
     """
 
     slope_bound = 1.0
@@ -182,6 +196,10 @@ class SquaredHinge(LinearModel):
 
     Raises:
         InputError: a label is neither 0 nor 1, or as for :class:`LinearModel`.
+
+    Examples:
+        >>> float(SquaredHinge(np.eye(1), np.ones(1)).value(np.array([0.5])))
+        0.25
     """
 
     slope_bound = 2.0
