@@ -55,7 +55,7 @@ def test_what_can_be_driven_away_is_not_proved(name):
 
 
 def test_a_worst_case_that_explodes_is_not_proved_and_said():
-    proof = prove("eigac-c4", steps=40)
+    proof = prove("eigac-c4", steps=25)
     assert (proof.proved, proof.found) == (False, None)
     assert "take fewer steps" in proof.words()[0]
 

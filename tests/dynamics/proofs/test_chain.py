@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from pep import pep_worst_case
-from support import said_without
 
 from ode2opt import InputError, Schedule
 from ode2opt.dynamics import DefaultCoefficients
@@ -143,8 +142,3 @@ def test_scaling_the_program_changes_nothing_but_precision(monkeypatch):
     plain = worst_case(rows, tail="ogm")
     assert plain.tau == pytest.approx(scaled.tau, rel=1e-5)
     assert plain.gradient == pytest.approx(scaled.gradient, abs=1e-3)
-
-
-def test_without_clarabel_the_error_is_the_line_that_installs_it():
-    code = "from ode2opt.dynamics.proofs.chain import worst_case; worst_case([[0, 1, 0]])"
-    assert "pip install 'ode2opt[proofs]'" in said_without("clarabel", code)
