@@ -84,6 +84,7 @@ docs: $(VENV)/.docs
 # The tables of the pages, from benchmarks/results/*.json, which the scripts write with --record.
 tables: $(BIN)/python
 	$(BIN)/python tools/tables.py
+	$(BIN)/python tools/plan_table.py
 
 # Pages and results that are older than the code they speak of: to be read, or measured, again.
 stale: $(BIN)/python

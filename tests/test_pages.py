@@ -86,7 +86,9 @@ def test_the_readme_is_one_screen_before_its_first_table():
     assert next(i for i, line in enumerate(lines) if line.startswith("|")) <= 66
 
 
-tables, stale_pages = (module_of(ROOT / f"tools/{name}.py") for name in ("tables", "stale_pages"))
+tables, stale_pages, plan_table = (
+    module_of(ROOT / f"tools/{name}.py") for name in ("tables", "stale_pages", "plan_table")
+)
 RESULT = {
     "about": "A test.", "command": "python a.py", "machine": "two cores",
     "versions": {"numpy": "2.0", "scipy": "1.12"}, "date": "2026-01-02", "code": ["ode2opt/a.py"],
@@ -332,3 +334,10 @@ def test_the_means_beside_the_milliseconds_are_those_of_the_ratios():
         "{:.2f} over all cells, {:.2f} where there are 20,000 rows or more, and {:.2f} where these"
     )
     assert said.format(*means) in (ROOT / "docs/measurements/solving.md").read_text()
+
+
+def test_the_plan_on_its_page_is_the_plan_of_the_code():
+    page = plan_table.PAGE.read_text(encoding="utf-8")
+    assert plan_table.written(page) == page, "run make tables"
+    rows = [line for line in plan_table.table().splitlines() if " → " in line]
+    assert len(rows) >= len(plan_table.KINDS) - 1  # all but plain functions have several stages

@@ -1,5 +1,6 @@
 """The default method: right on every kind of data, the same twice, clear about what is wrong."""
 
+import math
 import time
 
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from support import random_sparse
 
 from ode2opt import (
+    AutoOptions,
     Family,
     InputError,
     LeastSquares,
@@ -23,6 +25,7 @@ from ode2opt import (
     solve,
 )
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers.costs import Costs
 
 SHAPES = [(300, 8), (2000, 60), (8000, 100), (60, 90)]  # each is solved in another way
 LIBRARIES = {
@@ -353,3 +356,42 @@ def test_a_metric_must_be_clearly_cheaper_than_what_is_left(real_data):
     for problem in problems:
         auto, plain = (solve(problem, method=m, tol=1e-6) for m in ("auto", "lbfgs"))
         assert auto.oracle_calls <= plain.oracle_calls
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rows_per_column": (16, 4)}, "growing order"),
+        ({"rows_per_column": (0,)}, "rows_per_column"),
+        ({"damping_rows": 0.0}, "damping_rows is 0: it must be positive"),
+        ({"clearly": math.inf}, "clearly"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        AutoOptions(**options)
+
+
+def test_options_change_the_plan():
+    problem = Logistic(*data(8000, 100), l2=1e-3)
+    without = solve(problem, options=AutoOptions(rows_per_column=()))
+    few = solve(problem, options=AutoOptions(rows_per_column=(4,)))
+    assert without.success
+    assert "rows solved" not in without.method
+    assert few.method.startswith("400 of 8,000 rows solved")
+    assert not np.array_equal(few.x, solve(problem, options=AutoOptions((4,), seed=1)).x)
+    with pytest.raises(InputError, match="for the method 'auto' only"):
+        solve(problem, method="lbfgs", options=AutoOptions())
+    with pytest.raises(InputError, match="must be AutoOptions, not dict"):
+        solve(problem, options={})
+
+
+def test_the_price_of_a_plan_is_in_evaluations():
+    """A Hessian counts the gradients of as many operations; BLAS makes it quicker than these."""
+    costs = Costs(Logistic(*data(20_000, 100)))
+    calls = costs.problem.hessian_flops() / costs.problem.gradient_flops()
+    assert 1 < costs.hessian() < calls
+    assert costs.hessian(2_000) < costs.hessian()
+    assert Costs(costs.problem, count_calls=True).hessian() == calls
+    assert costs.subsamples([400, 1600]) > costs.hessian(400) + costs.hessian(1600)

@@ -530,3 +530,19 @@ def test_it_can_be_sent_to_another_process():
         assert solve(problem, memory=twin).oracle_calls == 1
     assert memory.solves == 1
     assert repr(pickle.loads(pickle.dumps(Memory()))) == "Memory(empty)"
+
+
+def test_options_of_a_memory_are_kept_and_checked(tmp_path):
+    memory = Memory(MemoryOptions(start_trials=2))
+    for seed in range(4):
+        solve(family(seed), memory=memory)
+    assert len(memory.known.mean_was_better) <= 2
+    assert pickle.loads(pickle.dumps(memory)).options.start_trials == 2
+    memory.save(tmp_path / "memory.safetensors")
+    loaded = Memory.load(tmp_path / "memory.safetensors", MemoryOptions(mean_of=5))
+    assert loaded.known.options.mean_of == 5
+    for wrong in ({"recent": 0}, {"recent": 1.5}, {"clearly": float("nan")}):
+        with pytest.raises(InputError, match=r"must be|no number|finite"):
+            MemoryOptions(**wrong)
+    with pytest.raises(InputError, match="must be MemoryOptions, not dict"):
+        Memory({})

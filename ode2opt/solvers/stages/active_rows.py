@@ -83,7 +83,10 @@ class ActiveRowsNewton(Stage):
 
 
 class ActiveProductsNewton(Stage):
-    """Newton's method by conjugate gradients, for a Hessian that is not to be formed."""
+    """Newton's method by products with the rows that have curvature.
+
+    For a Hessian that is too dear to be formed.
+    """
 
     name = "newton"
 

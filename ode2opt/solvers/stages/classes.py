@@ -55,7 +55,7 @@ class ClassPreconditioner:
 
 
 class ClasswiseLbfgs(Stage):
-    """L-BFGS preconditioned class by class.
+    """L-BFGS with a preconditioner of the columns' size for the classes.
 
     It ends where what is left costs more than the whole Hessian.
 

@@ -31,7 +31,10 @@ def is_strongly_penalised(problem: RowModel) -> bool:
 
 
 class DiagonalLbfgs(Stage):
-    """L-BFGS preconditioned by the Hessian's diagonal, with a budget of calls."""
+    """L-BFGS with the Hessian's diagonal as preconditioner.
+
+    It has a budget of calls.
+    """
 
     name = "metric-lbfgs"
 

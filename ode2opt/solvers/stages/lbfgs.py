@@ -24,7 +24,7 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Lbfgs(Stage):
-    """L-BFGS without a preconditioner.
+    """Plain L-BFGS.
 
     Args:
         watch: ends the stage before the solve is over; by default only where it makes no progress.

@@ -47,7 +47,10 @@ NEWTON = NewtonRules()
 
 
 class Newton(Stage):
-    """Newton's method: by Cholesky where the whole Hessian is cheaper than products, else by CG.
+    """Newton's method.
+
+    It takes the whole Hessian and Cholesky where that is cheaper than products, else conjugate
+    gradients.
 
     Args:
         watch: ends the stage where another one would be cheaper.

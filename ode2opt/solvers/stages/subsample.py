@@ -45,7 +45,7 @@ RULES = SubsampleRules()
 
 
 class SubsampledLbfgs(Stage):
-    """L-BFGS preconditioned by the Hessian of a subsample.
+    """L-BFGS with the Hessian of a subsample as preconditioner.
 
     Args:
         problem: the linear model.
@@ -98,9 +98,9 @@ class SubsampledLbfgs(Stage):
 
 
 class FullHessianLbfgs(Stage):
-    """L-BFGS preconditioned by the Hessian of all rows at the point reached.
+    """L-BFGS with the Hessian of all rows as preconditioner.
 
-    Where that becomes slow, the Hessian is taken anew.
+    It is taken at the point reached, and anew where L-BFGS becomes slow.
 
     Args:
         costs: what work on the problem costs.
