@@ -366,8 +366,8 @@ WRONG = {
         ("certify", "nag", "logistic", "digits", "--figure", "figure.xyz"), 2, "written as",
     ),
     "long worst case": (
-        ("certify", "nag", "logistic", "digits", "--instances", "1", "--max-iter", "40",
-         "--worst-case", "31"), 2, "1 to 30",
+        ("certify", "nag", "logistic", "digits", "--instances", "1", "--max-iter", "300",
+         "--worst-case", "202"), 2, "1 to 201",
     ),
     "info of nothing": (("data", "info", "digit"), 2, "did you mean 'digits'"),
     "fetch of a file": (("data", "fetch", "x.csv"), 2, "Unknown dataset 'x.csv'"),
@@ -443,6 +443,7 @@ def test_every_command_has_help_with_an_example(run_cli):
         ["solve"],
         ["demo"],
         ["certify"],
+        ["prove"],
         ["data", "list"],
         ["data", "fetch"],
     ):

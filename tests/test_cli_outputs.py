@@ -64,6 +64,7 @@ INPUT_AS_OUTPUT = {
          "mine.safetensors"], "is the input",
     ),
     "certify": (["certify", "nag", "logistic", "data.csv", "--json", "data.csv"], "is the input"),
+    "prove": (["prove", "mine.safetensors", "--out", "mine.safetensors"], "is the input"),
     "figure": (
         ["certify", "mine.safetensors", "logistic", "digits", "--figure", "mine.safetensors"],
         "is the input",
@@ -154,6 +155,7 @@ NOT_OURS = {
     "bench": ["bench", "logistic", "data.csv", "--json", "notes.txt"],
     "certify": ["certify", "nag", "logistic", "data.csv", "--json", "notes.txt"],
     "figure": ["certify", "nag", "logistic", "data.csv", "--figure", "notes.png"],
+    "prove": ["prove", "nag", "--out", "notes.txt"],
     "train": ["train", "logistic", "data.csv", "--json", "notes.txt"],
     "list": ["data", "list", "--json", "notes.txt"],
     "info": ["data", "info", "data.csv", "--json", "notes.txt"],

@@ -162,14 +162,17 @@ def _files() -> list[tuple[str, ...]]:
         *(("reproduce", "--out", name) for name in ("", "empty.csv")),
         *((*CERTIFY, "--figure", name) for name in TARGETS),
         *(("certify", name, "logistic", "good.npz") for name in FILES),
+        *(("prove", name) for name in FILES),
+        *(("prove", "nag", "--out", name) for name in TARGETS),
+        *(("prove", "nag", "--steps", n) for n in ("0", "-1", "161", "nan", "1e3", "9" * 400)),
     ]  # fmt: skip
 
 
 def _shapes() -> list[tuple[str, ...]]:
     """Missing, doubled and misplaced arguments."""
     commands = (
-        "bench", "train", "solve", "predict", "coefficients", "certify", "report", "data info",
-        "data fetch",
+        "bench", "train", "solve", "predict", "coefficients", "certify", "prove", "report",
+        "data info", "data fetch",
     )  # fmt: skip
     return [
         *(tuple(name.split()) for name in commands),
