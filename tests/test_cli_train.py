@@ -59,7 +59,9 @@ def trained(tmp_path_factory):
 def test_train_prints_one_json_document(trained):
     folder, document = trained
     assert document["run"] == str(folder)
-    assert set(document) == {"run", "horizon", "validation", "test", "fresh", "seconds"}
+    assert set(document) == {
+        "run", "horizon", "validation", "test", "fresh", "statistical", "seconds",
+    }  # fmt: skip
     assert document["test"]["total"] == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
     assert Method.load(folder / "method.safetensors").metric is None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ode2opt.errors import WorkersLostError
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
 
 STRONG_CONVEXITY = "strong convexity"
+MONITORED = "the monitored certificate"
+FURTHER = 2.0  # in distances of x from the start: how far points are that x is compared with
 MARGIN = 1 + 1e-12  # for the few operations that make the number
 
 
@@ -47,6 +52,57 @@ class Bound:
 
     def __str__(self) -> str:
         return self.statement
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBound:
+    """What a method has proved of f while it ran: f(z) >= level - factor |center - z|^2 for all z.
+
+    Attributes:
+        level: a number.
+        factor: a number, 0 or above.
+        center: the point that the method compares with.
+        start: where the solve began.
+        source: by what it is proved, in a word or two.
+    """
+
+    level: float
+    factor: float
+    center: np.ndarray
+    start: np.ndarray
+    source: str = MONITORED
+
+    def against(self, x: np.ndarray, value: float, unit: float) -> Bound | None:
+        """Return what it says of a point: f(x) - f(z) for all z up to twice as far from the start.
+
+        Args:
+            x: the point.
+            value: f there.
+            unit: the relative difference below which values may be equal.
+
+        Returns:
+            The bound; None where it is no number.
+        """
+        radius = FURTHER * float(np.linalg.norm(x - self.start))
+        far = radius + float(np.linalg.norm(self.center - self.start))
+        found = MARGIN * (value - self.level + self.factor * far**2) + unit * abs(value)
+        known = math.isfinite(found)
+        return Bound(max(found, 0.0), self.source, radius) if known else None
+
+
+def best_bound(
+    bounds: Sequence[LowerBound], x: np.ndarray, value: float, unit: float
+) -> Bound | None:
+    """Return the smallest of what several lower bounds say of a point; None where there are none.
+
+    Args:
+        bounds: of one solve.
+        x: the point.
+        value: f there.
+        unit: the relative difference below which values may be equal.
+    """
+    found = [one.against(x, value, unit) for one in bounds]
+    return min(filter(None, found), key=lambda one: one.value, default=None)
 
 
 def rounded_up(value: float) -> str:

@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 
 from ode2opt.problems._arrays import Array
+from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.session import Session
 
@@ -41,18 +42,26 @@ def nag_monitored(session: Session, x: Array, L: float) -> None:
         x: the start point.
         L: an estimate of the smoothness constant; it need not be one.
     """
-    best = session.begin(np.asarray(x).astype(np.float64))
+    best = first = session.begin(np.asarray(x).astype(np.float64))
     L *= RHO
     while True:
-        best = _until_violated(session, best, L)
+        best = _until_violated(session, best, L, first.x)
         L *= 2
         session.log(f"restarted with steps of 1/{L:.3g}")
 
 
-def _until_violated(session: Session, here: Evaluated, L: float) -> Evaluated:
-    """Run from a point until the inequality is violated; returns the point with the least value."""
-    best, z = here, here.x
+def _until_violated(session: Session, here: Evaluated, L: float, start: np.ndarray) -> Evaluated:
+    """Run from a point until the inequality is violated; returns the point with the least value.
+
+    What is proved on the way is told to the session, the last statement of each run.
+    """
+    best, z, first, paid = here, here.x, here, 0.0
+    earlier = list(session.lower_bounds)
     for k in count():
+        weight = (k + 1) * (k + 4) / 4  # n_{k+1}
+        level = here.value - float(here.g @ here.g) / (2 * L) - paid / weight
+        told = LowerBound(level, L / (2 * weight), first.x, start)
+        session.lower_bounds = [*earlier, told]
         step = here.g / L
         z = z - (k + 2) / 2 * step
         short = here.x - step
@@ -61,8 +70,10 @@ def _until_violated(session: Session, here: Evaluated, L: float) -> Evaluated:
         if new.value < best.value:
             best = new
         rounding = session.rounding * max(abs(here.value), abs(new.value))
-        if k >= FREE_MOVES and not violation(here, new, L) <= rounding:
+        missed = violation(here, new, L)
+        if k >= FREE_MOVES and not missed <= rounding:
             return best
+        paid += weight * (max(missed, 0.0) + rounding)
         if not math.isfinite(new.value + new.norm):
             return best
         here = new

@@ -26,7 +26,7 @@ from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
-from ode2opt.solvers.bound import by_strong_convexity
+from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
@@ -268,11 +268,6 @@ def _result(session: Session, status: Status) -> Result:
     if session.best_x is None:
         raise unfit_start(session.problem, session.unfit, "gradient", "not finite")
     value = _best_value(session)
-    known = None
-    if session.concave is None:
-        known = by_strong_convexity(
-            session.problem, session.best_x, session.best_norm, value, session.rounding
-        )
     return Result(
         x=session.best_x,
         fun=value,
@@ -287,8 +282,19 @@ def _result(session: Session, status: Status) -> Result:
         reached=session.reached,
         concave=session.concave,
         tol=session.tol,
-        bound=known or session.bound,
+        bound=_bound(session, value),
     )
+
+
+def _bound(session: Session, value: float) -> Bound | None:
+    """Return what is known of f(best_x) - f*, by strong convexity or by the method's own proof."""
+    if session.concave is not None:
+        return None
+    x, unit = session.best_x, session.rounding
+    known = by_strong_convexity(session.problem, x, session.best_norm, value, unit)
+    if known is not None or not session.lower_bounds:
+        return known
+    return best_bound(session.lower_bounds, np.asarray(x, dtype=np.float64), value, unit)
 
 
 def _best_value(session: Session) -> float:

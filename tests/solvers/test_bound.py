@@ -20,9 +20,10 @@ from ode2opt import (
 )
 from ode2opt.problems import ScaledHuber
 from ode2opt.problems.parts import Parts
-from ode2opt.solvers.bound import Bound, by_strong_convexity, rounded_up
+from ode2opt.solvers import monitored
+from ode2opt.solvers.bound import Bound, LowerBound, by_strong_convexity, rounded_up
 from ode2opt.solvers.classics import gradient_descent
-from ode2opt.solvers.session import Session
+from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.solve import minimised
 
 KINDS = [Logistic, LeastSquares, Huber, SquaredHinge, Softmax, Poisson, Lpp]
@@ -227,15 +228,75 @@ def test_a_printed_bound_is_not_below_it(value):
     assert value <= float(rounded_up(value)) <= value * 1.0101
 
 
-def test_a_method_may_report_its_own():
-    """A run that proves something of its best point says so; l2, where there is one, says more."""
-    mine = Bound(0.5, "a certificate", radius=1.0)
+def test_a_method_may_report_what_it_proves_of_f_from_below():
+    """Where l2 says nothing: f(z) >= 0 for all z, and a weaker statement, which does not count."""
+    x0 = np.zeros(2)
+    proved = [LowerBound(0.0, 0.0, x0, x0), LowerBound(-9.0, 1.0, x0, x0)]
 
     class Proving:
         def minimise(self, x, given):
-            run.bound = mine
-            gradient_descent(run, x, 10.0)
+            session.lower_bounds = proved
+            gradient_descent(session, x, 10.0)
 
-    for l2, due in ((0.0, "a certificate"), (0.1, "strong convexity")):
-        run = Session(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
-        assert minimised(run, None, Proving()).bound.source == due
+    for l2, due in ((0.0, "the monitored certificate"), (0.1, "strong convexity")):
+        session = Session(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
+        result = minimised(session, None, Proving())
+        assert result.bound.source == due
+        if not l2:
+            assert result.bound.value == pytest.approx(result.fun)
+            assert result.bound.radius == pytest.approx(2 * np.linalg.norm(result.x))
+
+
+def lowest_near(problem, x0, radius):
+    """About the least value of f within a ball, by projected gradient steps."""
+    x, step = x0, 1 / problem.smoothness()
+    for _ in range(300):
+        moved = x - step * problem.gradient(x) - x0
+        x = x0 + moved * min(1.0, radius / max(np.linalg.norm(moved), 1e-300))
+    return problem.value(x)
+
+
+def test_the_monitored_method_bounds_its_value_against_every_point():
+    """Logistic rows of which some have no minimiser: f falls for ever, the bound holds near x0."""
+    rng, told = np.random.default_rng(3), []
+    for seed in range(8):
+        rows = np.abs(rng.standard_normal((40, 5))) * 10 ** rng.uniform(-1, 1, 5)
+        labels = (rng.random(40) < 0.2 + 0.8 * (seed % 2)).astype(float)
+        problem, x0 = Logistic(rows, labels), rng.standard_normal(5)
+        for most in (1, 3, 10, 200):
+            result = solve(problem, x0, method="nag-monitored", max_iter=most, tol=1e-12)
+            assert result.bound.source == "the monitored certificate"
+            gap = result.fun - lowest_near(problem, x0, result.bound.radius)
+            assert gap <= result.bound.value
+        told.append(result.bound.value / result.fun)
+    assert np.median(told[::2]) < 0.1  # with both labels there is a minimiser
+
+
+def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid(monkeypatch):
+    """Two moves at L' = L/64, which both violate the inequality: the formula, written out."""
+    monkeypatch.setattr(monitored, "RHO", 1 / 64)
+    problem = Quadratic(np.diag([1.0, 0.5]), np.zeros(2))
+    session = Session(problem, tol=1e-9, max_iter=3)
+    y = []
+    session.callback = lambda progress: y.append(progress.x) and None
+    with pytest.raises(Stop):
+        monitored.nag_monitored(session, np.array([1.0, -2.0]), 1.0)
+    f, g, L = [*map(problem.value, y)], [*map(problem.gradient, y)], 1 / 64
+    missed = [
+        f[k] + g[k] @ (y[k - 1] - y[k]) + (g[k] - g[k - 1]) @ (g[k] - g[k - 1]) / (2 * L) - f[k - 1]
+        for k in (1, 2)
+    ]
+    assert min(missed) > 1
+    [told] = session.lower_bounds
+    assert told.factor == pytest.approx(L / (2 * 4.5))
+    due = f[2] - g[2] @ g[2] / (2 * L) - (1 * missed[0] + 2.5 * missed[1]) / 4.5
+    assert told.level == pytest.approx(due, rel=1e-9)
+    np.testing.assert_array_equal(told.center, y[0])
+
+
+def test_a_run_that_was_restarted_speaks_of_points_near_the_first_start():
+    start = np.array([1.0, 2.0])
+    told = LowerBound(0.25, 0.5, start + np.array([3.0, 4.0]), start)
+    bound = told.against(start + np.array([1.0, 0.0]), 1.0, 1e-13)
+    assert bound.radius == pytest.approx(2)
+    assert bound.value == pytest.approx(1.0 - 0.25 + 0.5 * (2 + 5) ** 2)
