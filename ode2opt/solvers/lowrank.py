@@ -10,7 +10,6 @@ from ode2opt.solvers.metric import Metric
 
 RANK = 64  # directions that are kept
 EXTRA = 8  # probes beyond these
-SEED = 0
 
 
 def lowrank_metric(
@@ -29,7 +28,7 @@ def lowrank_metric(
     scaling = 1 / np.sqrt(diagonal + floor)
     n = len(scaling)
     rank = min(RANK, n)
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(0)
     probes, _ = np.linalg.qr(rng.standard_normal((n, min(rank + EXTRA, n))))
     image = np.column_stack([scaling * product(scaling * probe) for probe in probes.T])
     w, V = nystrom(probes, image, rank)

@@ -31,7 +31,6 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
 from ode2opt.solvers.watches import AFTER, SwitchIfCheaper
 
-FLOOR = 1e-3  # of the largest curvature, for problems that are no sums over rows
 Update = Callable[[MemoryState], MemoryState]
 """How a Hessian changes what is known."""
 
@@ -215,7 +214,7 @@ class MemorySession:
         problem = self.session.problem
         if isinstance(problem, RowModel):
             return problem.unseen_curvature(self.session.to_problem(x))
-        return np.full(problem.n, FLOOR * (float(diagonal.max()) or 1.0))
+        return np.full(problem.n, self.known.options.floor * (float(diagonal.max()) or 1.0))
 
 
 def _power_of_two(count: int) -> bool:

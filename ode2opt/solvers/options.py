@@ -61,6 +61,8 @@ class MemoryOptions:
         hessians_of: Hessians that the mean Hessian is of, about.
         damping_rows: curvature added to the mean Hessian, in rows that may have been missed.
         damping_rows_first: the same in addition for one Hessian, less with each that follows.
+        floor: curvature that is added for problems that are no sums over rows, as a share of the
+            largest.
         largest_matrix: variables up to which the whole Hessian is kept; above, a low rank of it.
         fewest_calls: calls of a solve that no preconditioner is expected to go below.
         retry_after: solves after which, at powers of two, a memory that did not help is tried.
@@ -76,6 +78,7 @@ class MemoryOptions:
     hessians_of: int = 8
     damping_rows: float = 1.0
     damping_rows_first: float = 2.0
+    floor: float = 1e-3
     largest_matrix: int = 1_000
     fewest_calls: float = 14.0
     retry_after: int = 8

@@ -18,10 +18,11 @@ from ode2opt.solvers.session import PROGRESS, Session, Stop
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton
-from ode2opt.solvers.stages.stage import PATIENCE, Stage
+from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import not_stuck, turn
 
 FIRST_TURN = 150  # calls of a method's turn in the first round
+PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
 
 
 def supervise(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:

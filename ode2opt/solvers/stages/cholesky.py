@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 DAMPING = 1e-12  # in diagonals of H, always there: what is lost is below rounding of the step
-MORE = 100.0
-MOST = 1e6
 
 
 class CholeskyFactor:
@@ -35,9 +33,9 @@ class CholeskyFactor:
             damped = H.copy(order="F")
             damped[index] += self.damping * diagonal
             self._factor, info = dpotrf(damped, overwrite_a=1, clean=0)
-            if info == 0 or self.damping > MOST:
+            if info == 0 or self.damping > 1e6:
                 break
-            self.damping *= MORE
+            self.damping *= 100
 
     def inverse(self) -> np.ndarray:
         """Return H^-1 as a matrix: for a preconditioner that is used many times."""

@@ -17,7 +17,6 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import within
 
 STRONG = 1e3  # l2 by the curvature of the loss: below this the other plans do well
-MOST_CALLS, FEWEST_STEPS = 60, 6  # the budget, and after how many steps it is judged
 
 
 def is_strongly_penalised(problem: RowModel) -> bool:
@@ -39,7 +38,7 @@ class DiagonalLbfgs(Stage):
     name = "metric-lbfgs"
 
     def __init__(self) -> None:
-        super().__init__(within(MOST_CALLS, FEWEST_STEPS))
+        super().__init__(within(calls=60, steps=6))
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""

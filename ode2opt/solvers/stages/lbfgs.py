@@ -19,7 +19,6 @@ from ode2opt.solvers.stages.line_search import Standstill, Trial, search
 from ode2opt.solvers.stages.stage import Stage
 
 CORRECTIONS = 10
-TINY = 1e-300
 Product = Callable[[np.ndarray], np.ndarray]
 
 
@@ -86,7 +85,7 @@ def lbfgs(
         first = 1.0
     while True:
         direction = corrections.direction(here.g, scaled)
-        longest = 1.0 / max(here.norm, TINY) if first is None else first
+        longest = 1.0 / max(here.norm, 1e-300) if first is None else first
         found = step(session, here, direction, longest if corrections.empty else 1.0)
         if found is None and not corrections.empty:
             corrections.clear()

@@ -8,8 +8,6 @@ from typing import ClassVar
 from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.session import Session, Watch
 
-PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
-
 
 class Stage(ABC):
     """One method in the plan of a solve.
