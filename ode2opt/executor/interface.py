@@ -15,6 +15,8 @@ from typing import Any, Protocol, Self, TypeVar
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+Work = Callable[[Any, Any], Any]
+"""A function of what all calls share and of one item."""
 Question = Callable[[Any], Any]
 """A function of one held item; one that goes to another process must be picklable."""
 

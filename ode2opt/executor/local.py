@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from typing import Any
 
-from ode2opt.executor.interface import Executor, Found, HeldItems, Item, Loaded, Question, Shared
+from ode2opt.executor.interface import Executor, Found, HeldItems, Item, Loaded, Question, Work
 from ode2opt.executor.sums import PairwiseSum
 from ode2opt.machine import cpu_count, physical_memory
 
@@ -60,14 +60,9 @@ class LocalExecutor(Executor):
         return ThreadPoolExecutor(self.threads)
 
     def map(
-        self,
-        work: Callable[[Shared, Item], Found],
-        shared: Shared,
-        items: Sequence[Item],
-        *,
-        ordered: bool = True,
+        self, work: Work, shared: Any, items: Sequence[Any], *, ordered: bool = True,
         threads: bool = False,
-    ) -> Iterator[Found]:
+    ) -> Iterator[Any]:  # fmt: skip
         """Yield ``work(shared, item)`` for each item: see :meth:`Executor.map`."""
         processes = min(self.processes, len(items))
         if processes > 1:
@@ -215,12 +210,8 @@ def under_way(
 
 
 def _in_processes(
-    processes: int,
-    work: Callable[[Shared, Item], Found],
-    shared: Shared,
-    items: Sequence[Item],
-    ordered: bool,
-) -> Iterator[Found]:
+    processes: int, work: Work, shared: Any, items: Sequence[Any], ordered: bool
+) -> Iterator[Any]:
     """Yield the results of joblib's processes, each with one thread for linear algebra."""
     from joblib import Parallel, delayed, parallel_config
 
@@ -233,7 +224,7 @@ def _in_processes(
     yield from parallel(delayed(_without_interrupts)(work, shared, item) for item in items)
 
 
-def _without_interrupts(work: Callable[[Shared, Item], Found], shared: Shared, item: Item) -> Found:
+def _without_interrupts(work: Work, shared: Any, item: Any) -> Any:
     """Work, and leave Ctrl-C to the process that waits for the result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return work(shared, item)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +21,7 @@ from distributed.protocol.pickle import dumps, loads
 
 from ode2opt.errors import InputError
 from ode2opt.executor import Executor, LocalExecutor
-from ode2opt.executor.interface import Found, Item, Loaded, Shared
-from ode2opt.executor.local import under_way
+from ode2opt.executor.interface import Loaded, Work
 from ode2opt.integrations.dask.workers import ClientWorkers, DaskItems, lost_in_words
 from ode2opt.precision import jax_precision
 from ode2opt.threads import one_thread
@@ -55,30 +54,22 @@ class DaskExecutor(Executor):
         return LocalExecutor, ()  # on a worker there is that worker alone
 
     def map(
-        self,
-        work: Callable[[Shared, Item], Found],
-        shared: Shared,
-        items: Sequence[Item],
-        *,
-        ordered: bool = True,
+        self, work: Work, shared: Any, items: Sequence[Any], *, ordered: bool = True,
         threads: bool = False,
-    ) -> Iterator[Found]:
+    ) -> Iterator[Any]:  # fmt: skip
         """Yield ``work(shared, item)`` for each item, by tasks: see ``Executor.map``.
 
         Raises:
             WorkersLostError: where no worker is left for 20 seconds, or the scheduler is gone.
         """
 
-        def submit(item: Item) -> Any:
-            task = self.client.submit(_done, work, parcel, Packed.of(item), pure=False)
-            return self.workers.begin(_result(task))
-
-        with lost_in_words():
-            parcel = self._parcel(shared)
-            slots = sum(worker["nthreads"] for worker in self.workers.known().values())
-            most = TASKS * max(1, slots)
-            for found in under_way(submit, items, most, ordered, self.workers.check):
-                yield found.content()
+        parcel = self._parcel(shared)
+        slots = sum(worker["nthreads"] for worker in self.workers.known().values())
+        tasks = (
+            self.client.submit(_done, work, parcel, Packed.of(item), pure=False) for item in items
+        )
+        for found in self.workers.results(tasks, TASKS * max(1, slots), ordered):
+            yield found.content()
 
     def hold(self, load: Callable[[Any], Loaded], sources: Sequence[Any]) -> DaskItems:
         """Have items loaded and held by workers: see ``Executor.hold``."""
@@ -108,14 +99,15 @@ class DaskExecutor(Executor):
         It is a task, not mere data: where its holders die, Dask makes it again.
         """
         if id(shared) not in self._sent:
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-                parcel = self.client.submit(Parcel, uuid4().hex, Packed.of(shared), pure=False)
+            with (
+                lost_in_words(),
+                dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}),
+            ):
+                parcel = self.client.submit(
+                    replace, Packed.of(shared), name=uuid4().hex, pure=False
+                )
             self._sent[id(shared)] = shared, parcel  # which keeps the id from being used again
         return self._sent[id(shared)][1]
-
-
-async def _result(task: Any) -> Packed:
-    return await task
 
 
 @dataclass(frozen=True)
@@ -125,10 +117,12 @@ class Packed:
     Args:
         pickled: the bytes.
         jax: whether it may have arrays of JAX.
+        name: tells what all calls share from other such things; items and results have none.
     """
 
-    pickled: bytes
-    jax: bool
+    pickled: bytes = field(compare=False)
+    jax: bool = field(compare=False)
+    name: str = ""
 
     @classmethod
     def of(cls, content: Any) -> Packed:
@@ -147,30 +141,12 @@ class Packed:
             return loads(self.pickled)
 
 
-class Parcel:
-    """Something packed that a worker unpacks once.
-
-    Args:
-        name: tells parcels apart.
-        packed: the content.
-    """
-
-    def __init__(self, name: str, packed: Packed) -> None:
-        self.name, self.packed = name, packed
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parcel) and other.name == self.name
-
-
 @lru_cache(maxsize=UNPACKED)
-def _unpacked(parcel: Parcel) -> Any:
-    return parcel.packed.content()
+def _unpacked(parcel: Packed) -> Any:
+    return parcel.content()
 
 
-def _done(work: Callable[[Any, Any], Any], parcel: Parcel, item: Packed) -> Packed:
+def _done(work: Work, parcel: Packed, item: Packed) -> Packed:
     """Do the work on a worker, whose linear algebra has one thread, as here."""
     with one_thread():
         return Packed.of(work(_unpacked(parcel), item.content()))

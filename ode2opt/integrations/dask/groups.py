@@ -62,7 +62,8 @@ class ItemGroup:
         Args:
             questions: by the numbers of the items.
         """
-        return {i: question(self.items[i - self.first]) for i, question in questions.items()}
+        items = {i: self.items[i - self.first] for i in questions}
+        return {i: None if one is None else questions[i](one) for i, one in items.items()}
 
     def changed(self, changes: Mapping[int, Question]) -> ItemGroup:
         """Return what functions make of the items; items without one become None.

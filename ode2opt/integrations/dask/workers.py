@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
@@ -28,7 +28,7 @@ from distributed.scheduler import KilledWorker
 
 from ode2opt.errors import WorkersLostError
 from ode2opt.executor.interface import HeldItems, Loaded, Question
-from ode2opt.executor.local import POLL
+from ode2opt.executor.local import POLL, under_way
 from ode2opt.executor.sums import PairwiseSum
 from ode2opt.integrations.dask.arrays import Chunk
 from ode2opt.integrations.dask.groups import (
@@ -71,12 +71,8 @@ class ClientWorkers:
         elif time.monotonic() - self._seen > PATIENCE:
             raise WorkersLostError(f"The cluster has had no worker for {PATIENCE:g} seconds.")
 
-    def begin(self, work: Coroutine[Any, Any, Found]) -> Future[Found]:
-        """Begin work in the client's event loop; the wait for workers counts from here.
-
-        Args:
-            work: a coroutine of the client.
-        """
+    def _begin(self, work: Coroutine[Any, Any, Found]) -> Future[Found]:
+        """Begin work in the client's event loop; the wait for workers counts from here."""
         self._seen = time.monotonic()
         return asyncio.run_coroutine_threadsafe(work, self.client.loop.asyncio_loop)
 
@@ -89,7 +85,7 @@ class ClientWorkers:
         Raises:
             WorkersLostError: where workers or the scheduler are gone.
         """
-        begun = self.begin(work)
+        begun = self._begin(work)
         try:
             with lost_in_words():
                 while not wait_for([begun], timeout=POLL).done:
@@ -97,6 +93,26 @@ class ClientWorkers:
                 return begun.result()
         finally:
             begun.cancel()
+
+    def results(self, tasks: Iterable[Any], most: int, ordered: bool = True) -> Iterator[Any]:
+        """Yield the results of tasks.
+
+        Args:
+            tasks: futures of Dask's; they are taken one by one, so they may be made meanwhile.
+            most: how many may be under way when another one is taken.
+            ordered: whether results come in the order of the tasks, or as they are done.
+
+        Raises:
+            WorkersLostError: where workers or the scheduler are gone.
+        """
+        with lost_in_words():
+            yield from under_way(
+                lambda task: self._begin(_result(task)), tasks, most, ordered, self.check
+            )
+
+
+async def _result(task: Any) -> Any:
+    return await task
 
 
 @contextmanager
@@ -166,16 +182,7 @@ class DaskItems(HeldItems):
             )
             if own
         ]
-
-        async def gathered() -> list[Any]:
-            try:
-                return await self._client.gather(tasks)
-            except Exception:
-                for task in tasks:  # the first error in order, whichever came first
-                    await task
-                raise
-
-        answers = self._workers.result(gathered())
+        answers = list(self._workers.results(tasks, len(tasks)))
         self.sent += _bytes([list(some.values()) for some in answers])
         found = {i: one for some in answers for i, one in some.items()}
         return {i: found[i] for i in questions}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,7 @@ from ode2opt.problems.frames import encoding_of
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.agreement import agreed, noted
-from ode2opt.problems.parts.blocks import (
-    Block,
-    Facts,
-    FirstPass,
-    LoadedRows,
-    RowsInMemory,
-    RowSource,
-)
+from ode2opt.problems.parts.blocks import Block, Facts, FirstPass, RowsInMemory, RowSource
 from ode2opt.problems.parts.part import Part, Terms
 from ode2opt.problems.row_model import RowModel
 
@@ -82,7 +76,9 @@ class Parts(RowModel):
         sources = _sources(parts)
         self.executor = LocalExecutor() if executor is None else executor
         self.held = self.executor.hold(FirstPass(labels, not kind.binary, scale).read, sources)
-        facts = list(self.held.ask(dict.fromkeys(range(len(sources)), _facts)).values())
+        facts = list(
+            self.held.ask(dict.fromkeys(range(len(sources)), attrgetter("facts"))).values()
+        )
         terms = agreed(kind, options, facts, labels)
         full = {i: terms.with_words(part) for i, part in enumerate(facts) if part.rows}
         self._make_parts(terms, full, sources)
@@ -272,10 +268,6 @@ def _one_row(terms: Terms, dtype: Any) -> LinearModel:
     """Return a problem of one row of zeros, which knows all but the rows."""
     row = Block(np.zeros((1, terms.columns), dtype=dtype), np.zeros(1))
     return replace(terms, values=(), sizes=None, words={}).model(row)
-
-
-def _facts(rows: LoadedRows) -> Facts:
-    return rows.facts
 
 
 def _asked(question: PartQuestion, part: Part) -> Any:
