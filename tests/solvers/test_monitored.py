@@ -1,5 +1,8 @@
 """OGM, and Nesterov's method that checks its proof while it runs."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from support import visited
@@ -92,3 +95,13 @@ def test_an_l_smooth_function_never_violates(problem):
         )
         assert violation(one, other, L) <= 1e-12
         assert violation(one, other, L / 50) > 0
+
+
+def test_solving_does_not_load_what_certificates_need():
+    code = (
+        "import sys, numpy, ode2opt; problem = ode2opt.Quadratic(numpy.eye(2), numpy.ones(2)); "
+        "[ode2opt.solve(problem, method=m) for m in ('ogm', 'nag-monitored')]; "
+        "print({'clarabel', 'jax', 'PEPit'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
