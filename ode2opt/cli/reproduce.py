@@ -35,7 +35,7 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="A small version: 10 test problems, short trainings: about 6 minutes, two cores.",
+            help="A small version: 10 test problems, short trainings: about 11 minutes, two cores.",
         ),
     ] = False,
     out_dir: Annotated[

@@ -173,7 +173,7 @@ class Options(ABC):
             or 0.05 for a sequence.
         momentum: of sgd; in [0, 1), 0.9 by default.
         decay: how the step size falls: "constant", "cosine" (the default), "exponential" or
-            "theorem", as the convergence of StoPM asks (docs/mathematics.md, section 7).
+            "theorem", as the convergence of StoPM asks (docs/mathematics.md, section 17).
         decay_power: p of the decay "theorem", lr (1 + k/10)^-p; in (1/2, 1], 0.75 by default.
         clip: the largest norm of one problem's gradient; positive, 3 by default. None or infinity
             is no limit.

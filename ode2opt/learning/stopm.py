@@ -196,7 +196,7 @@ def step_sizes(options: Options) -> Callable[[Any], Any]:
 
     The decay "theorem" is lr (1 + k/10)^-p with 1/2 < p <= 1. The sum of these over all k is
     infinite and that of their squares finite, as the convergence of StoPM asks
-    (docs/mathematics.md, section 7).
+    (docs/mathematics.md, section 17).
 
     Args:
         options: ``decay``, ``decay_power``, the learning rate and ``steps`` of training.

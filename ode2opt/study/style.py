@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ode2opt.errors import needing
 from ode2opt.storage import write_atomically
 from ode2opt.study.page import COLOURS, DASHES
@@ -26,6 +28,7 @@ _STROKES = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = ("png", "pdf")
 DPI = 150
+ABOVE, BELOW = 4.0, 0.4  # how far a panel goes beyond the first and the least height
 TITLE_WIDTH = 44  # letters over one column of panels
 
 
@@ -135,6 +138,17 @@ def add_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
             found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=8.5,
             frameon=False, handlelength=3.2,
         )  # fmt: skip
+
+
+def window_of(lines: Sequence[Any]) -> tuple[float, float]:
+    """Return heights that hold all lines, but not what a diverging one climbs to.
+
+    Args:
+        lines: the heights of each line; the first number of each is where it starts.
+    """
+    finite = [np.asarray(line, float)[np.isfinite(line)] for line in lines]
+    low = min(line[line > 0].min() for line in finite if np.any(line > 0))
+    return BELOW * low, ABOVE * max(line[0] for line in finite)
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import re
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -177,3 +178,13 @@ def test_the_last_point_is_kept_after_steps_of_plain_sgd(tmp_path):
     assert method.scale_of(problem, problem.start()) == problem.start().L
     resumed = options_for(PAPER, resume_from=out)
     assert resumed.as_dict() == options.as_dict()
+
+
+def test_a_last_point_against_the_theory_gets_a_certificate_that_says_so():
+    target = FlowTarget(small(), make_options(SHORT))
+    where = lambda learned: learned.beta_network.b3  # noqa: E731
+    learned = eqx.tree_at(where, target.start, jnp.asarray(-1e4))
+    method, problem = target.method(learned, 10), target.problem(1, 0)
+    found = target.certificate(learned, method, [problem], [target.instance(problem, 1, 0)])
+    assert any("beta is negative" in sentence for sentence in found["verdict"])
+    assert [level for level, held in found["levels"].items() if held] == ["guarded"]

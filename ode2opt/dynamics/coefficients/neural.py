@@ -20,6 +20,7 @@ from ode2opt.problems._arrays import Array
 
 WIDTH = 50
 CUTOFFS = {False: 1e-10, True: 1e-8}  # of singular values in the last layer's fit; True: plain
+SECOND_LAYER = {False: 1.0, True: 10.0}  # its size at random; True: plain
 SHARPNESS = 20.0
 _FUNCTIONS = {
     "softplus": lambda z: jax.nn.softplus(SHARPNESS * z) / SHARPNESS,
@@ -54,7 +55,9 @@ class Network(eqx.Module):
     activation: str = eqx.field(static=True)
 
     @classmethod
-    def random(cls, rng: np.random.Generator, width: int, activation: str, t1: float) -> Network:
+    def random(
+        cls, rng: np.random.Generator, width: int, activation: str, t1: float, plain: bool = False
+    ) -> Network:
         """Return a network with random inner layers and a last layer of zeros.
 
         Args:
@@ -62,11 +65,14 @@ class Network(eqx.Module):
             width: the size of both hidden layers.
             activation: softplus, elu or relu.
             t1: the last time that kinks are spread over.
+            plain: whether its unit will be 1; the second layer is then ten times as large, and the
+                last one ten times as small as it would be. False by default.
         """
         kinks = np.geomspace(0.5, t1, width) * rng.uniform(0.9, 1.1, width)
         W1 = rng.choice([-1.0, 1.0], width) / np.sqrt(kinks)
-        W2 = rng.standard_normal((width, width)) / np.sqrt(width)
-        b2 = rng.uniform(-1, 1, width)
+        size = SECOND_LAYER[plain]
+        W2 = size * rng.standard_normal((width, width)) / np.sqrt(width)
+        b2 = size * rng.uniform(-1, 1, width)
         return cls(W1, -W1 * kinks, W2, b2, np.zeros(width), np.zeros(()), 1.0, activation)
 
     def hidden(self, t: Array) -> Array:
@@ -140,7 +146,7 @@ class Neural(Coefficients):
         rng = np.random.default_rng(seed)
         self.alpha, self.plain = as_alpha(alpha), bool(plain)
         self.beta_network, self.gamma_network = (
-            Network.random(rng, width, activation, t1) for _ in range(2)
+            Network.random(rng, width, activation, t1, self.plain) for _ in range(2)
         )
         default = DefaultCoefficients(C, float(self.alpha), H)
         fitted = self.fit_to(default.beta, default.gamma, t1=t1)

@@ -29,6 +29,7 @@ NUMERICS = (
     "threads.py",
     "study/benchmark.py",
     "study/reproduction/cells.py",
+    "study/reproduction/contraction.py",
     "study/reproduction/examples.py",
     "study/reproduction/plan.py",
     "study/reproduction/rows.py",

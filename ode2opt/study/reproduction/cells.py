@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from ode2opt.dynamics.coefficients import restored
+from ode2opt.errors import Ode2OptError
 from ode2opt.learning import learn
-from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.problems import Family, load_dataset
+from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.problems import Family, Logistic, load_dataset
 from ode2opt.problems.datasets import describe
+from ode2opt.problems.minimiser import has_minimiser, separable
 from ode2opt.solvers import Method
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction.cache import Store
-from ode2opt.study.reproduction.plan import ITERATIONS, SEED, TOL, Effort, Item, training_of
+from ode2opt.study.reproduction.plan import ITERATIONS, SEED, TOL, Effort, Item
 from ode2opt.study.reproduction.rows import CLASSICS, GUARDED, LEARNED
 
 SHOWN = 120  # points of a learned curve
@@ -35,8 +37,19 @@ def family_of(problem: str, dataset: str) -> Family:
 
 
 def data(store: Store, effort: Effort, item: Item) -> Made:
-    """Describe a dataset as it is loaded."""
-    return {"facts": describe(load_dataset(item.dataset, split="paper"))}
+    """Describe a dataset as it is loaded, and whether planes separate its classes."""
+    loaded = load_dataset(item.dataset, split="paper")
+    family = family_of(item.problem, item.dataset)
+    problems = (family.sample([SEED, i], part="test") for i in range(effort.instances))
+    answers = [has_minimiser(problem) for problem in problems]
+    return {
+        "facts": describe(loaded)
+        | {
+            "train_separable": separable(Logistic(loaded.train.A, loaded.train.b)),
+            "problems": len(answers),
+            "problems_without_minimiser": answers.count(False),
+        }
+    }
 
 
 def classics(store: Store, effort: Effort, item: Item) -> Made:
@@ -70,12 +83,31 @@ def _measured(
 
 def training(store: Store, effort: Effort, item: Item) -> Made:
     """Learn the cell's method, going on where an interrupted training was left."""
+    return _trained(store, item, {"seed": SEED} | dict(effort.training))
+
+
+def protocol(store: Store, effort: Effort, item: Item) -> Made:
+    """Learn the cell's method by the paper's protocol, alike.
+
+    Coefficients may leave what has a meaning (alpha h > t0): the steps until then are the result.
+    """
+    run = RunDirectory(store.run(item))
+    try:
+        return _trained(store, item, effort.paper_options(item))
+    except Ode2OptError as error:
+        if not run.metrics.is_file():
+            raise
+        options = read_config(run.path)["options"]
+        return {"steps": _columns(run), "options": options, "broken_off": str(error)}
+
+
+def _trained(store: Store, item: Item, options: dict[str, Any]) -> Made:
     run = RunDirectory(store.run(item))
     if run.finished:  # the study was interrupted just after
         method = Method.load(run.method)
     else:
         family, resume = family_of(item.problem, item.dataset), run.config.exists()
-        method = learn(family, out=run.path, resume=resume, seed=SEED, **effort.training)
+        method = learn(family, out=run.path, resume=resume, **options)
     return {
         "steps": _columns(run),
         "horizon": method.horizon,
@@ -86,15 +118,15 @@ def training(store: Store, effort: Effort, item: Item) -> Made:
     }
 
 
-def learned_method(store: Store, item: Item) -> Method:
-    """Return the learned method of an item's cell."""
-    return Method.load(RunDirectory(store.run(training_of(item))).method)
+def learned_method(store: Store, item: Item, kind: str = "training") -> Method:
+    """Return the method of an item's cell that a training of some kind has learned."""
+    return Method.load(RunDirectory(store.run(item._replace(kind=kind))).method)
 
 
 def _columns(run: RunDirectory) -> dict[str, list[Any]]:
     """Return the columns of metrics.jsonl that are shown."""
     lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
-    names = ("step", "stopping_time", "P", "Q", "validation", "seconds")
+    names = ("step", "stopping_time", "P", "Q", "reached", "failed", "validation", "seconds")
     return {name: [line[name] for line in lines] for name in names}
 
 

@@ -114,26 +114,41 @@ def _datasets(findings: Findings) -> PaperTable:
         facts = made["facts"] if made else {}
         sizes = [facts.get(key) for key in ("columns", "train_rows", "test_rows")]
         shares = [facts.get(key) for key in ("train_share_of_ones", "train_density")]
+        without = facts.get("problems_without_minimiser")
         rows.append(
             [dataset]
             + [_beside(one, paper and paper[i]) for i, one in enumerate(sizes)]
             + [MISSING if one is None else f"{one:,}" for one in [facts.get("rows_a_problem")]]
             + [MISSING if one is None else f"{one:.3f}" for one in shares]
+            + [_separable(facts, printed()["separable"].get(dataset))]
+            + [MISSING if without is None else f"{without} of {facts['problems']}"]
         )
         records.append(
             {"dataset": dataset} | facts
             | {f"paper_{k}": paper and paper[i] for i, k in enumerate(("n", "train", "test"))}
+            | {"paper_separable": printed()["separable"].get(dataset)}
         )  # fmt: skip
     columns = [
         "dataset", "columns", "training rows", "test rows", "rows a problem", "share of ones",
-        "density",
+        "density", "separable", "no minimiser",
     ]  # fmt: skip
     caption = (
         "The datasets as loaded, split as in the paper; share of ones and density are "
         "those of the training rows. Where the paper's number differs, it stands in brackets. "
-        "covtype20k, the first 20,000 rows of covtype, is not in the paper."
+        "covtype20k, the first 20,000 rows of covtype, is not in the paper. Separable: a plane has "
+        "all training rows of each class strictly on its side. No minimiser: so many logistic test "
+        "problems have none, because along some direction no row's loss grows."
     )
     return _table(findings, "table1", caption, columns, rows, records)
+
+
+def _separable(facts: dict[str, Any], paper: bool | None) -> str:
+    """Return whether a plane separates the training rows, the paper's word where it differs."""
+    if "train_separable" not in facts:
+        return MISSING
+    words = {True: "yes", False: "no", None: "not known"}
+    ours = facts["train_separable"]
+    return words[ours] + (f" ({words[paper]})" if paper is not None and paper != ours else "")
 
 
 def _beside(ours: int | None, paper: int | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from ode2opt.errors import InputError
+from ode2opt.learning.flow.paper import EPOCHS, PROBLEMS_AN_EPOCH
 from ode2opt.problems import DATASETS as KNOWN_DATASETS
 
 PROBLEMS = ("logistic", "lpp")
@@ -15,7 +16,9 @@ DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "covtype", "separable", "covt
 IF_AT_HAND = "covtype"
 TOL, ITERATIONS, SEED = 3e-4, 500, 0
 FOLLOWED = 1000  # iterations of an example: well past the horizon of any learned method
-EARLY = 10  # training steps behind the early line of figure 4
+EARLY = 10  # of figure 4: training steps of ours, epochs of the paper's, behind the early line
+LATE = 80  # the paper's epochs behind its last line
+FOLLOWED_CELL = ("lpp", "a5a")  # of figure 4
 
 
 class Item(NamedTuple):
@@ -36,6 +39,9 @@ class Effort:
     Attributes:
         instances: test problems a cell.
         training: options of :func:`ode2opt.learn` that are not its defaults.
+        protocol: the same beside the paper's protocol.
+        epoch: problems in an epoch of the paper's protocol, which it does not tell; the cell of
+            figure 4 has six in any case.
         curvature_every: iterations between two curvatures along a line of figure 4.
         scatter_every: iterations between two points of figure 2.
         mark: what to say of it in captions and titles; nothing for the whole study.
@@ -43,6 +49,8 @@ class Effort:
 
     instances: int = 100
     training: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    epoch: int = PROBLEMS_AN_EPOCH
     curvature_every: int = 1
     scatter_every: int = 30
     mark: str = ""
@@ -55,9 +63,29 @@ class Effort:
         """Return a caption or title with the mark behind it."""
         return f"{text} [{self.mark}]" if self.mark else text
 
+    def paper_options(self, item: Item) -> dict[str, Any]:
+        """Return the options of the paper's protocol for a cell: 60 epochs, or 80 for figure 4.
+
+        Args:
+            item: the cell.
+        """
+        epochs, epoch = EPOCHS, self.epoch
+        if (item.problem, item.dataset) == FOLLOWED_CELL:
+            epochs, epoch = LATE, PROBLEMS_AN_EPOCH
+        steps, every = epochs * epoch, 10 * epoch  # validation changes nothing but what it tells
+        named = {"protocol": "paper", "steps": steps, "validate_every": every, "seed": SEED}
+        return named | dict(self.protocol)
+
 
 FULL = Effort()
-QUICK = Effort(10, {"steps": 40}, 5, 60, "quick: 10 test problems, 40 training steps")
+QUICK = Effort(
+    instances=10,
+    training={"steps": 40},
+    epoch=1,
+    curvature_every=5,
+    scatter_every=60,
+    mark="quick: 10 test problems, 40 training steps, 1 problem in most epochs",
+)
 
 
 def covtype_of(datasets: Iterable[str]) -> str:
@@ -79,6 +107,8 @@ def _some_cells(
 
 
 BENCHMARKS = ("classics", "learned")
+TRAININGS = ("training", "protocol")
+"""Ours, and the paper's: both are kept as runs."""
 OUTPUTS: dict[str, Needs] = {
     "table1": _cells(("data",), ("logistic",)),
     "table2": _cells(BENCHMARKS, ("logistic",)),
@@ -86,21 +116,25 @@ OUTPUTS: dict[str, Needs] = {
     "table4": _cells(BENCHMARKS, ("logistic",)),
     "table5": _cells(BENCHMARKS, ("lpp",)),
     "fig2": _some_cells("smoothness", PROBLEMS, lambda _: ("separable", "mushrooms")),
-    "fig3": _cells(("training",)),
-    "fig4": _some_cells("contraction", ("lpp",), lambda _: ("a5a",)),
+    "fig3": _cells(TRAININGS),
+    "fig4": lambda _: [Item("contraction", *FOLLOWED_CELL)],
     "fig5": _cells(("example",), ("logistic",)),
     "fig6": _cells(("example",), ("lpp",)),
     "fig7": _some_cells("example", PROBLEMS, lambda found: ("phishing", covtype_of(found))),
 }
 """Every table and figure by name, with the work that it shows."""
 
-ON_TRAINING = ("learned", "example", "contraction")
-"""Kinds of work that need the learned method of their cell."""
+NEEDS: dict[str, Sequence[str]] = {
+    "learned": ("training",),
+    "example": ("training",),
+    "contraction": TRAININGS,
+}
+"""Kinds of work that need methods learned in their cell, and by which training."""
 
 
-def training_of(item: Item) -> Item:
-    """Return the training of an item's cell."""
-    return item._replace(kind="training")
+def needs_of(item: Item) -> list[Item]:
+    """Return the trainings of an item's cell that it needs."""
+    return [item._replace(kind=kind) for kind in NEEDS.get(item.kind, ())]
 
 
 def chosen_outputs(only: str | None) -> tuple[str, ...]:
@@ -129,5 +163,5 @@ def datasets_of_study() -> tuple[str, ...]:
 def work_behind(outputs: Iterable[str], datasets: Sequence[str]) -> list[Item]:
     """Return all items that outputs need, each once and after what it needs itself."""
     shown = [item for output in outputs for item in OUTPUTS[output](datasets)]
-    first = [training_of(item) for item in shown if item.kind in ON_TRAINING]
+    first = [needed for item in shown for needed in needs_of(item)]
     return list(dict.fromkeys(first + shown))

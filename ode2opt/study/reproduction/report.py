@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.learning.flow.smoothness import SCATTER_METHODS
 from ode2opt.solvers import Relay
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -14,7 +15,7 @@ from ode2opt.study.reproduction.comparison import Comparison
 from ode2opt.study.reproduction.figures import (
     LABELS,
     excess_values,
-    training_curves,
+    smoothness_cells,
     value_cells,
     view_of,
 )
@@ -22,6 +23,7 @@ from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.headline import add_bars, headline
 from ode2opt.study.reproduction.paper_tables import PaperTable
 from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
+from ode2opt.study.reproduction.protocol_pages import add_contraction, add_training
 from ode2opt.study.reproduction.results_file import machine
 from ode2opt.study.reproduction.rows import CLASSICS, Row
 
@@ -38,7 +40,8 @@ problems. The paper's numbers stand beside ours.
 DIFFERENCES = f"""\
 Learned EIGAC. The paper learns two networks by SGD; ours learns splines that meet the stability \
 condition by construction, by Adam, and keeps the best point by validation. So this row tells how \
-well the idea works, not whether the same numbers come out.
+well the idea works, not whether the same numbers come out. Figures 3 and 4 show the paper's \
+protocol beside ours.
 
 EIGAC(default). The paper's text prints C = 4, but its tables are those of C = 1. Both rows are \
 here; only C = 1 is compared with the print.
@@ -92,13 +95,15 @@ def write_report(
 
 
 def _runs(page: Page, findings: Findings) -> None:
-    """Add figures 5 to 7; they come first, so that methods look as in the static figures."""
+    """Add figures 5 to 7 and 2; they come first, so that methods look as in the static figures."""
     for number, problem in ((5, "logistic"), (6, "lpp")):
         if f"fig{number}" in findings.outputs:
             page.add_heading(findings.effort.marked(f"Figure {number}: gradient norm, {problem}"))
             for dataset in findings.datasets:
                 if found := findings.get("example", problem, dataset):
                     _gradient_norms(page, found, f"{problem} {dataset}")
+    if "fig2" in findings.outputs:
+        _smoothness(page, findings)
     if "fig7" in findings.outputs:
         page.add_heading(findings.effort.marked("Figure 7: function value above the least known"))
         for cell in value_cells(findings):
@@ -109,6 +114,24 @@ def _runs(page: Page, findings: Findings) -> None:
                     heights=view_of(lines),
                     caption=f"One test problem, to iteration {FOLLOWED}. {_handed(found)}",
                 )  # fmt: skip
+
+
+def _smoothness(page: Page, findings: Findings) -> None:
+    """Add figure 2: along each method the largest curvature against the gradient norm."""
+    page.add_heading(findings.effort.marked("Figure 2: curvature against gradient norm"))
+    page.add_text(
+        "The paper's figure shows points along one line whatever the method is: curvature falls "
+        "with the gradient norm, (L0, L1)-smoothness. Points of a method are joined in their order."
+    )
+    for cell in smoothness_cells():
+        if found := findings.get("smoothness", *cell):
+            curves = [
+                Curve(LABELS[key], *np.array(found["points"][key]).T) for key in SCATTER_METHODS
+            ]
+            page.add_plot(
+                " ".join(cell), curves, x="gradient norm", y="largest curvature", log_x=True,
+                log_y=True, caption="One test problem.",
+            )  # fmt: skip
 
 
 def _gradient_norms(page: Page, found: dict[str, Any], title: str) -> None:
@@ -129,7 +152,7 @@ def _handed(found: dict[str, Any]) -> str:
 
 
 def _trainings(page: Page, findings: Findings) -> None:
-    """Add figure 3, the learned coefficients and the certificates, as far as there are any."""
+    """Add figures 3 and 4, learned coefficients and certificates, as far as there are any."""
     cells = {
         f"{problem} {dataset}": found
         for problem in PROBLEMS
@@ -137,9 +160,9 @@ def _trainings(page: Page, findings: Findings) -> None:
         if (found := findings.get("training", problem, dataset))
     }
     if "fig3" in findings.outputs:
-        page.add_heading(findings.effort.marked("Figure 3: training"))
-        for problem in PROBLEMS:
-            _training(page, findings, problem)
+        add_training(page, findings)
+    if "fig4" in findings.outputs:
+        add_contraction(page, findings)
     if not cells:
         return
     page.add_heading("What was learned")
@@ -150,25 +173,6 @@ def _trainings(page: Page, findings: Findings) -> None:
     )
     for name, found in cells.items():
         _learned(page, name, found)
-
-
-def _training(page: Page, findings: Findings, problem: str) -> None:
-    times, penalties = [], []
-    for dataset in findings.datasets:
-        if found := findings.get("training", problem, dataset):
-            step, T, penalty = training_curves(found)
-            times.append(Curve(dataset, step, T))
-            penalties.append(Curve(dataset, step, penalty))
-    if not times:
-        return
-    for title, curves, y in (
-        ("stopping time", times, "T - t0"),
-        ("penalty", penalties, "P + Q"),
-    ):
-        page.add_plot(
-            f"{problem}: {title}", curves, x="step", y=y, log_y=title == "stopping time",
-            caption="Means over the fresh problems of each step.",
-        )  # fmt: skip
 
 
 def _learned(page: Page, name: str, found: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ode2opt.study.reproduction.findings import QUANTITIES, Findings
 from ode2opt.study.reproduction.paper_tables import PaperTable
-from ode2opt.study.reproduction.plan import ITERATIONS, PROBLEMS, SEED, TOL, Item
+from ode2opt.study.reproduction.plan import ITERATIONS, PROBLEMS, SEED, TOL, TRAININGS, Item
 from ode2opt.study.reproduction.rows import ROWS, printed_cell
 
 TRAINING = ("horizon", "certificate", "statistics", "options")
@@ -66,12 +66,18 @@ def _cell(findings: Findings, problem: str, dataset: str) -> dict[str, Any]:
         cell["methods"] = methods
         cell["win_rate"] = {q: findings.win_rate(problem, dataset, q) for q in QUANTITIES}
         cell["paper"] = _paper(problem, dataset)
-    training = findings.get("training", problem, dataset)
-    if training is not None:
-        run = findings.store.run(Item("training", problem, dataset))
-        cell["training"] = {name: training[name] for name in TRAINING}
-        cell["training"]["seconds"] = training["steps"]["seconds"][-1]
-        cell["training"]["method"] = str(Path(run.parent.name) / run.name / "method.safetensors")
+    for kind in TRAININGS:
+        if (made := findings.get(kind, problem, dataset)) is not None:
+            run = findings.store.run(Item(kind, problem, dataset))
+            cell[kind] = {name: made[name] for name in (*TRAINING, "broken_off") if name in made}
+            cell[kind]["steps"] = len(made["steps"]["step"])
+            cell[kind]["seconds"] = made["steps"]["seconds"][-1]
+            cell[kind]["method"] = str(Path(run.parent.name) / run.name / "method.safetensors")
+    if (made := findings.get("contraction", problem, dataset)) is not None:
+        cell["contraction"] = {
+            protocol: {name: line["extremes"] for name, line in lines.items()}
+            for protocol, lines in made["protocols"].items()
+        }
     return cell
 
 
