@@ -72,19 +72,21 @@ def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
     policy.take_over(session, eigac, outcome)
 
 
-def in_stages(session: Session, x: Array, stages: Sequence[Stage], policy: Policy) -> NoReturn:
+def in_stages(
+    session: Session, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
+) -> NoReturn:
     """Run stages from ``x``: all of them under the guard, the first one alone without it.
 
     Args:
         session: the solve.
         x: the start point, on the problem's kind of arrays.
-        stages: the plan.
+        plan_of: makes the plan, once the start point is evaluated.
         policy: the guard; None for the first stage alone.
     """
     start = session.begin(np.asarray(x).astype(np.float64))
     if policy is None:
-        first_alone(session, start, stages)
-    supervise(session, start, stages)
+        first_alone(session, start, plan_of())
+    supervise(session, start, plan_of())
 
 
 def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
@@ -131,7 +133,7 @@ def _classic(
 
 def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage]]) -> BuiltIn:
     def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
-        in_stages(session, x, stages(session.problem, session.options), policy)
+        in_stages(session, x, lambda: stages(session.problem, session.options), policy)
 
     return BuiltIn(summary, False, minimise)
 

@@ -228,7 +228,8 @@ def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) 
     if method.schedule is None:
         guard = policy or method.guard
         assert isinstance(guard, Guard)
-        in_stages(session, x, guard.stages(session, metric, method.family_scale or 1.0), policy)
+        scale = method.family_scale or 1.0
+        in_stages(session, x, lambda: guard.stages(session, metric, scale), policy)
         return
     session.log(method.words)
     if method.scale == "product":
