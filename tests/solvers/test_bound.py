@@ -300,3 +300,15 @@ def test_a_run_that_was_restarted_speaks_of_points_near_the_first_start():
     bound = told.against(start + np.array([1.0, 0.0]), 1.0, 1e-13)
     assert bound.radius == pytest.approx(2)
     assert bound.value == pytest.approx(1.0 - 0.25 + 0.5 * (2 + 5) ** 2)
+
+
+def test_the_command_prints_it_or_says_that_nothing_is_known(run_cli, tmp_path):
+    np.savez(tmp_path / "rows.npz", A=A, b=B)
+    solve_rows = ("solve", tmp_path / "rows.npz", "--problem", "logistic", "--l2", 0.1)
+    code, out, _ = run_cli(*solve_rows, "--json", tmp_path / "found.json")
+    document = json.loads((tmp_path / "found.json").read_text())
+    said = f"f(x) - f* is at most {rounded_up(document['bound'])}, by strong convexity."
+    assert (code, document["bound_from"]) == (0, "strong convexity")
+    assert said in " ".join(out.replace("│", " ").split())
+    _, out, _ = run_cli(*solve_rows, "--intercept")
+    assert "nothing is known of f(x) - f*" in " ".join(out.replace("│", " ").split())
