@@ -41,7 +41,11 @@ Identity = dict[str, Any]
 
 
 def identity_of(effort: Effort) -> Identity:
-    """Return what decides every number of a study, beside the data."""
+    """Return what decides every number of a study, beside the data.
+
+    Args:
+        effort: how much is done for each number.
+    """
     return {
         "ode2opt": version("ode2opt"),
         "code": code_hash(),
@@ -52,7 +56,11 @@ def identity_of(effort: Effort) -> Identity:
 
 @cache
 def code_hash(package: Path = PACKAGE) -> str:
-    """Return a hash of the source that decides results; how they are shown is no part of it."""
+    """Return a hash of the source that decides results; how they are shown is no part of it.
+
+    Args:
+        package: the folder of the package; by default this one's.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for name in NUMERICS for path in _sources(package / name)):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
@@ -65,7 +73,15 @@ def _sources(path: Path) -> list[Path]:
 
 
 def claim(folder: Path, identity: Identity) -> None:
-    """Make the folder this study's own; refuse one that another study was begun in."""
+    """Make the folder this study's own.
+
+    Args:
+        folder: the folder; it is made if need be.
+        identity: of the study.
+
+    Raises:
+        InputError: if another study was begun there, or it holds something else.
+    """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder.")
     file = folder / "study.json"
@@ -118,34 +134,63 @@ class Store:
     fingerprints: Mapping[tuple[str, str], str]
 
     def key(self, item: Item) -> str:
-        """Return the hash of all that decides an item's result."""
+        """Return the hash of all that decides an item's result.
+
+        Args:
+            item: the piece of work.
+        """
         parts = [self.identity, list(item), self.fingerprints[item.problem, item.dataset]]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def file(self, item: Item) -> Path:
-        """Return where an item's result lies."""
+        """Return the file of an item's result.
+
+        Args:
+            item: the piece of work.
+        """
         return self.folder / f"{self.key(item)}.json"
 
     def run(self, item: Item) -> Path:
-        """Return the folder of a training run."""
+        """Return the folder of a training run.
+
+        Args:
+            item: the training.
+        """
         return self.folder / f"{self.key(item)}.run"
 
     def knows(self, item: Item) -> bool:
-        """Whether the item is done."""
+        """Whether an item is done.
+
+        Args:
+            item: the piece of work.
+        """
         return (item.problem, item.dataset) in self.fingerprints and self.file(item).is_file()
 
     def load(self, item: Item) -> dict[str, Any] | None:
-        """Return an item's result; None where it is not done."""
+        """Return an item's result; None where it is not done.
+
+        Args:
+            item: the piece of work.
+        """
         return read_json(self.file(item)) if self.knows(item) else None
 
     def save(self, item: Item, result: dict[str, Any]) -> None:
-        """Keep an item's result."""
+        """Write an item's result.
+
+        Args:
+            item: the piece of work.
+            result: plain values for JSON.
+        """
         self.folder.mkdir(exist_ok=True)
         write_json(self.file(item), {"item": list(item)} | result)
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds; None where it cannot be read."""
+    """Return what a JSON file holds; None where it cannot be read.
+
+    Args:
+        path: the file.
+    """
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
@@ -153,6 +198,12 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, document: Any, *, strict: bool = False) -> None:
-    """Write a JSON file; a strict one has no infinities, which only Python can read."""
+    """Write a JSON file.
+
+    Args:
+        path: the file.
+        document: plain values.
+        strict: whether infinities are refused, which only Python can read; False by default.
+    """
     text = json.dumps(document, indent=1 if strict else None, allow_nan=not strict) + "\n"
     write_atomically(path, lambda stream: stream.write(text.encode()))

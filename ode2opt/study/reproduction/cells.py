@@ -32,12 +32,23 @@ Made = dict[str, Any]
 
 @lru_cache(maxsize=2)
 def family_of(problem: str, dataset: str) -> Family:
-    """Return the family of a cell, the paper's split."""
+    """Return the family of a cell, with the paper's split.
+
+    Args:
+        problem: "logistic" or "lpp".
+        dataset: the dataset's name.
+    """
     return Family.from_dataset(problem, dataset, split="paper")
 
 
 def data(store: Store, effort: Effort, item: Item) -> Made:
-    """Describe a dataset as it is loaded, and whether planes separate its classes."""
+    """Describe a dataset as it is loaded, and say whether planes separate its classes.
+
+    Args:
+        store: not used.
+        effort: for the number of test problems.
+        item: the piece of work.
+    """
     loaded = load_dataset(item.dataset, split="paper")
     family = family_of(item.problem, item.dataset)
     problems = (family.sample([SEED, i], part="test") for i in range(effort.instances))
@@ -53,12 +64,24 @@ def data(store: Store, effort: Effort, item: Item) -> Made:
 
 
 def classics(store: Store, effort: Effort, item: Item) -> Made:
-    """Measure the methods that learn nothing, unwatched as in the paper."""
+    """Measure the methods that learn nothing, without a guard as in the paper.
+
+    Args:
+        store: not used.
+        effort: how much is done for each number.
+        item: the piece of work.
+    """
     return _measured(effort, item, "none", methods=tuple(row.key for row in CLASSICS))
 
 
 def learned(store: Store, effort: Effort, item: Item) -> Made:
-    """Measure the learned method under the paper's relay, and under the guard."""
+    """Measure the learned method under the paper's relay, and under the guard.
+
+    Args:
+        store: holds the learned method.
+        effort: how much is done for each number.
+        item: the piece of work.
+    """
     method = learned_method(store, item)
     relayed = _measured(effort, item, "relay", learned={LEARNED.key: method})
     guarded = _measured(effort, item, "guard", learned={GUARDED.key: method})
@@ -82,14 +105,25 @@ def _measured(
 
 
 def training(store: Store, effort: Effort, item: Item) -> Made:
-    """Learn the cell's method, going on where an interrupted training was left."""
+    """Learn the cell's method; an interrupted training goes on.
+
+    Args:
+        store: where the run directory lies.
+        effort: for the options of training.
+        item: the piece of work.
+    """
     return _trained(store, item, {"seed": SEED} | dict(effort.training))
 
 
 def protocol(store: Store, effort: Effort, item: Item) -> Made:
-    """Learn the cell's method by the paper's protocol, alike.
+    """Learn the cell's method by the paper's protocol; an interrupted training goes on.
 
     Coefficients may leave what has a meaning (alpha h > t0): the steps until then are the result.
+
+    Args:
+        store: where the run directory lies.
+        effort: for the options of training.
+        item: the piece of work.
     """
     run = RunDirectory(store.run(item))
     try:
@@ -119,7 +153,13 @@ def _trained(store: Store, item: Item, options: dict[str, Any]) -> Made:
 
 
 def learned_method(store: Store, item: Item, kind: str = "training") -> Method:
-    """Return the method of an item's cell that a training of some kind has learned."""
+    """Return the method that a training of an item's cell has learned.
+
+    Args:
+        store: holds the training run.
+        item: the piece of work.
+        kind: of training: "training" (ours, the default) or "protocol" (the paper's).
+    """
     return Method.load(RunDirectory(store.run(item._replace(kind=kind))).method)
 
 
@@ -143,5 +183,9 @@ def _curves(method: Method) -> dict[str, list[float]]:
 
 
 def six_digits(values: Any) -> list[float]:
-    """Return values rounded to what can be drawn."""
+    """Return values rounded to six digits, which is what can be drawn.
+
+    Args:
+        values: numbers.
+    """
     return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float).tolist()]

@@ -36,7 +36,14 @@ GONE = 5.0  # times the first gradient norm: a run beyond has left
 
 
 class Subject(NamedTuple):
-    """Coefficients for curvature 1, what they are divided by, and their mesh."""
+    """Coefficients to follow.
+
+    Attributes:
+        coefficients: of the inertial system, for curvature 1.
+        scale: the curvature that they are divided by.
+        h: the step of the sequence, 0.04 by default.
+        t0: its first time, 1 by default.
+    """
 
     coefficients: Coefficients
     scale: float

@@ -17,13 +17,23 @@ EXACT = 1e-10  # the gradient norm behind the least value of an example
 
 
 def instance_of(item: Item) -> tuple[Problem, Start]:
-    """Return the one test problem that figures show: the first of the benchmark's."""
+    """Return the one test problem that figures show, the first of the benchmark's, and its start.
+
+    Args:
+        item: the piece of work, for its cell.
+    """
     problem = family_of(item.problem, item.dataset).sample([SEED, 0], part="test")
     return problem, problem.start()
 
 
 def example(store: Store, effort: Effort, item: Item) -> Made:
-    """Follow every method on one test problem, well past the horizon, with function values."""
+    """Follow every method on one test problem, well past the horizon, with function values.
+
+    Args:
+        store: holds the learned method.
+        effort: not used.
+        item: the piece of work.
+    """
     problem, start = instance_of(item)
     methods: dict[str, str | Method] = {row.key: row.key for row in CLASSICS}
     methods[LEARNED.key] = learned_method(store, item)
@@ -52,7 +62,16 @@ def followed(
     problem: Problem, start: Start, method: str | Method | Schedule, handover: str | Relay,
     iterations: int, look: Callable[[Progress], None],
 ) -> Result:  # fmt: skip
-    """Run a method to the last iteration, whatever it does; ``look`` is called at every point."""
+    """Run a method to the last iteration, whatever it does.
+
+    Args:
+        problem: what is minimised.
+        start: where to start, with the paper's L.
+        method: a built-in name, a learned method or a schedule.
+        handover: what happens where the method gives up, as in :func:`ode2opt.solve`.
+        iterations: how many are made.
+        look: called at every point.
+    """
     return solve(
         problem, start, method=method, tol=TOL, max_iter=iterations, handover=handover,
         stop_at_tol=False, history=True, callback=look,
@@ -60,7 +79,13 @@ def followed(
 
 
 def smoothness(store: Store, effort: Effort, item: Item) -> Made:
-    """Return gradient norms and curvatures along four methods on one test problem."""
+    """Return gradient norms and curvatures along four methods on one test problem.
+
+    Args:
+        store: not used.
+        effort: for the iterations between two points.
+        item: the piece of work.
+    """
     problem, _ = instance_of(item)
     found = scatter(problem, every=effort.scatter_every)
     return {"points": {method: points.tolist() for method, points in found.items()}}

@@ -26,7 +26,16 @@ NAMES = {"logistic": "logistic regression", "lpp": "lpp minimisation"}
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table to read, and its numbers as records for the CSV file, which names the study."""
+    """A table to read, and its numbers as records.
+
+    Attributes:
+        name: "table1" to "table5".
+        caption: what it shows.
+        columns: the names of the columns.
+        rows: the cells as text.
+        records: the numbers, for the CSV file.
+        study: which study they are of: "full", or what is said of a quick one.
+    """
 
     name: str
     caption: str
@@ -41,7 +50,14 @@ class PaperTable:
         return f"Table {self.name.removeprefix('table')}. {self.caption}"
 
     def save(self, folder: Path) -> list[Path]:
-        """Write name.csv, name.md and name.tex; returns their paths."""
+        """Write name.csv, name.md and name.tex.
+
+        Args:
+            folder: where they go.
+
+        Returns:
+            Their paths.
+        """
         texts = {"csv": self._csv(), "md": self._markdown(), "tex": self._latex()}
         return [_written(folder / f"{self.name}.{end}", text) for end, text in texts.items()]
 
@@ -81,7 +97,11 @@ def _tex(text: str) -> str:
 
 
 def make_tables(findings: Findings) -> dict[str, PaperTable]:
-    """Return the tables that are asked for, by name."""
+    """Return the tables that are asked for, by name.
+
+    Args:
+        findings: what the study has found.
+    """
     made = {}
     for name in findings.outputs:
         if name == "table1":

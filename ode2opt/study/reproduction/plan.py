@@ -22,7 +22,13 @@ FOLLOWED_CELL = ("lpp", "a5a")  # of figure 4
 
 
 class Item(NamedTuple):
-    """A piece of work with a result of its own."""
+    """A piece of work with a result of its own.
+
+    Attributes:
+        kind: of work, such as "training" or "classics".
+        problem: "logistic" or "lpp".
+        dataset: the dataset's name.
+    """
 
     kind: str
     problem: str
@@ -60,7 +66,11 @@ class Effort:
         return asdict(self)
 
     def marked(self, text: str) -> str:
-        """Return a caption or title with the mark behind it."""
+        """Return a caption or title with the mark of a quick study behind it.
+
+        Args:
+            text: the caption or title.
+        """
         return f"{text} [{self.mark}]" if self.mark else text
 
     def paper_options(self, item: Item) -> dict[str, Any]:
@@ -89,7 +99,11 @@ QUICK = Effort(
 
 
 def covtype_of(datasets: Iterable[str]) -> str:
-    """Return which of the two covtypes a study shows where the paper shows one."""
+    """Return which of the two covtypes a study shows where the paper shows one.
+
+    Args:
+        datasets: of the study.
+    """
     return IF_AT_HAND if IF_AT_HAND in datasets else "covtype20k"
 
 
@@ -133,12 +147,23 @@ NEEDS: dict[str, Sequence[str]] = {
 
 
 def needs_of(item: Item) -> list[Item]:
-    """Return the trainings of an item's cell that it needs."""
+    """Return the trainings of an item's cell that it needs.
+
+    Args:
+        item: the piece of work.
+    """
     return [item._replace(kind=kind) for kind in NEEDS.get(item.kind, ())]
 
 
 def chosen_outputs(only: str | None) -> tuple[str, ...]:
-    """Return the outputs of ``--only``, in the paper's order; all of them without it."""
+    """Return the tables and figures to make, in the paper's order.
+
+    Args:
+        only: names separated by commas; None is all.
+
+    Raises:
+        InputError: for an unknown name, or none.
+    """
     if only is None:
         return tuple(OUTPUTS)
     names = [name.strip() for name in only.split(",") if name.strip()]
@@ -161,7 +186,12 @@ def datasets_of_study() -> tuple[str, ...]:
 
 
 def work_behind(outputs: Iterable[str], datasets: Sequence[str]) -> list[Item]:
-    """Return all items that outputs need, each once and after what it needs itself."""
+    """Return all items that outputs need, each once and after what it needs itself.
+
+    Args:
+        outputs: names of tables and figures.
+        datasets: of the study.
+    """
     shown = [item for output in outputs for item in OUTPUTS[output](datasets)]
     first = [needed for item in shown for needed in needs_of(item)]
     return list(dict.fromkeys(first + shown))

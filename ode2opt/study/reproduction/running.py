@@ -23,7 +23,12 @@ LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
 
 
 class Kind(NamedTuple):
-    """How a kind of item is made, and how long that takes beside a training step."""
+    """How a kind of item is made.
+
+    Attributes:
+        make: makes the result.
+        steps: how long that takes, in training steps.
+    """
 
     make: Callable[[Store, Effort, Item], Made]
     steps: int
@@ -42,14 +47,24 @@ WORK: dict[str, Kind] = {
 
 
 class Failure(NamedTuple):
-    """Work that could not be done, and why."""
+    """Work that could not be done.
+
+    Attributes:
+        item: the piece of work.
+        why: the sentence of the error.
+    """
 
     item: Item
     why: str
 
 
 def cost_of(items: Iterable[Item], effort: Effort) -> int:
-    """Return how much work items are, in training steps."""
+    """Return how much work items are, in training steps.
+
+    Args:
+        items: the pieces of work.
+        effort: for the steps of a training.
+    """
     return sum(_cost(item, effort) for item in items)
 
 
