@@ -9,6 +9,7 @@ from support import figures_of
 
 from ode2opt import Family, Lpp
 from ode2opt.dynamics.conditions import contraction as contraction_of
+from ode2opt.learning.flow.smoothness import SCATTER_METHODS
 from ode2opt.study.page import Page
 from ode2opt.study.reproduction import cells, contraction, plan, running
 from ode2opt.study.reproduction.cache import Store
@@ -16,6 +17,7 @@ from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import Effort, Item
 from ode2opt.study.reproduction.protocol_figures import draw_contraction, draw_training
 from ode2opt.study.reproduction.protocol_pages import add_contraction, add_training
+from ode2opt.study.reproduction.report import write_report
 
 SEED = 0
 
@@ -84,7 +86,11 @@ def training(reached):
     times = [6.0 - 0.1 * i if met else None for i, met in enumerate(reached)]
     columns = {"step": list(range(steps)), "stopping_time": times, "reached": reached}
     columns |= {"P": [0.5 + i for i in range(steps)], "Q": [0.0] * steps}
-    return {"steps": columns, "options": {"t0": 1.0}}
+    curve = [1.0, 2.0, 4.0]
+    return {
+        "steps": columns, "options": {"t0": 1.0}, "horizon": 3, "certificate": {"verdict": ["x."]},
+        "curves": dict.fromkeys(("k", "t", "beta", "gamma", "a", "c", "d"), curve),
+    }  # fmt: skip
 
 
 class Stored:
@@ -98,6 +104,9 @@ class Stored:
         },
         "protocol": training([1, 1, 0, 1, 1]),
         "training": training([2, 2, 2, 2, 2]),
+        "smoothness": {
+            "points": {name: [[1.0, 2.0], [0.1, 0.3]] for name in SCATTER_METHODS},
+        },
     }
 
     def load(self, item):
@@ -143,6 +152,25 @@ def test_the_page_tells_what_the_paper_shows_and_what_is_seen_here(findings):
     assert "the paper's protocol: contraction factor, top mode" in html.unescape(text)
     assert "lpp, ours: stopping time" in text
     assert len(figures_of(text)) == 2 * 2 * 2 + 2 * 4
+
+
+def test_the_report_has_figures_2_3_and_4():
+    outputs = ("fig2", "fig3", "fig4")
+    text = write_report(Findings(Stored(), Effort(), ("a5a",), outputs), {}, []).html()
+    for heading in ("curvature against gradient norm", "training", "lpp a5a, followed"):
+        assert f": {heading}</h2>" in text
+    assert "logistic separable" in text
+    assert "lpp mushrooms" in text
+
+
+def test_a_training_that_had_to_end_is_drawn_and_told(findings):
+    broken = training([1, 1, 1]) | {"broken_off": "alpha is 0.5: it must be above 1."}
+    findings.store.made = Stored.made | {"protocol": broken}
+    axes = draw_training(findings).axes
+    assert [one.get_marker() for one in axes[2].lines].count("X") == 1
+    page = Page("test")
+    add_training(page, findings)
+    assert "a5a ended after 3 steps: alpha is 0.5: it must be above 1." in page.html()
 
 
 @pytest.mark.exhaustive

@@ -168,7 +168,8 @@ def draw_contraction(findings: Findings) -> Any:
         for key, words in NAMES.items():
             axes.plot(*line_of(lines[key], name), label=words, **LOOKS[key])
         axes.set_xlim(0, ITERATIONS)
-        _keep_in_view(axes, name, found)
+        axes.set_yscale("log" if name == "grad_norm" else "linear")
+        axes.set_ylim(*heights_of(name, found))
     add_legend(figure, panels, 2)
     return figure
 
@@ -193,17 +194,21 @@ def _panel_title(name: str, protocol: str, lines: dict[str, Any]) -> str:
     return f"largest: {top['largest']:.3g} ({worst}, k = {top['at']})"
 
 
-def _keep_in_view(axes: Any, name: str, found: dict[str, Any]) -> None:
-    """Choose heights that show what matters where a line leaves for infinity, alike in a row."""
-    every = [
-        line_of(line, name)[1] for lines in found["protocols"].values() for line in lines.values()
-    ]
+def heights_of(name: str, found: dict[str, Any]) -> tuple[float, float]:
+    """Return heights that show what matters of a quantity, alike for both protocols.
+
+    A line that leaves for infinity is cut off.
+
+    Args:
+        name: the quantity, as in ``QUANTITIES``.
+        found: the result behind figure 4.
+    """
+    lines = [line for lines in found["protocols"].values() for line in lines.values()]
+    every = [line_of(line, name)[1] for line in lines]
     if name == "grad_norm":
-        axes.set_yscale("log")
-        axes.set_ylim(*window_of(every))
-        return
+        return window_of(every)
     values = np.concatenate(every)
     values = values[np.isfinite(values) & (np.abs(values) <= LARGEST)]
     low, high = float(values.min()), float(values.max())
     room = 0.05 * (high - low)
-    axes.set_ylim(low - room, high + room)
+    return low - room, high + room

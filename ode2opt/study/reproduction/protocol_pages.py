@@ -11,14 +11,13 @@ from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import FOLLOWED_CELL, PROBLEMS
 from ode2opt.study.reproduction.protocol_figures import (
     COLUMNS,
-    LARGEST,
     NAMES,
     QUANTITIES,
     TRAININGS,
+    heights_of,
     line_of,
     training_curves,
 )
-from ode2opt.study.style import window_of
 
 TRAINING_WORDS = """\
 The paper's figure shows stopping time and penalty falling in all its trainings. Here both \
@@ -108,10 +107,9 @@ def add_contraction(page: Page, findings: Findings) -> None:
         )
         for name, label, edge in QUANTITIES:
             curves = [Curve(NAMES[key], *line_of(lines[key], name)) for key in NAMES]
-            heights = window_of([curve.y for curve in curves]) if name == "grad_norm" else None
             page.add_plot(
                 f"{words}: {label}", curves, x="iteration k", y=label, log_y=name == "grad_norm",
-                threshold=edge, heights=heights or (-LARGEST, LARGEST),
+                threshold=edge, heights=heights_of(name, found),
             )  # fmt: skip
 
 
