@@ -79,9 +79,8 @@ def row_stages(
         return [Newton.within_budget(problem)]
     hessian, sizes = costs.hessian(), subsample_sizes(problem, options)
     newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
-    if (problem.quadratic or hessian <= options.cheap_hessian) and newton <= _subsampled_price(
-        costs, sizes
-    ):
+    affordable = problem.quadratic or hessian <= options.cheap_hessian
+    if affordable and newton <= _subsampled_price(costs, sizes):
         return [Newton.within_budget(problem)]
     full = FullHessianLbfgs(costs)
     if skip_subsample:
