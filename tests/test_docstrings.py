@@ -26,6 +26,7 @@ FLOORS = {
     "executor": 1.0,
     "integrations": 0.98,
     "learning": 0.97,
+    "models": 0.90,
     "ode2opt": 0.95,
     "problems": 0.95,
     "solvers": 0.94,
