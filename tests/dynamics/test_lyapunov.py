@@ -19,7 +19,6 @@ from ode2opt.dynamics import (
     Table,
     best_pair,
     convergence,
-    delta,
     energy,
     energy_rate,
     flow,
@@ -121,19 +120,6 @@ def test_energy_can_rise_where_w_is_negative():
     assert np.any(np.diff(energies) > 1e-3 * abs(energies[0]))
 
 
-def test_the_promised_rate_holds_along_the_flow():
-    """f(x(t)) - f* <= E(t0)/delta(t) (Theorem 1)."""
-    problem = problems()["logistic"]
-    minimum, coefficients, pair = minimum_of(problem), Default(0.1), Pair(1.0, 5.0)
-    t = np.linspace(1, 10, 50)
-    twin = to_jax(problem)
-    found = flow(coefficients, twin, np.ones(4), t1=10.0, ts=t)
-    start = energy(coefficients, twin, pair, minimum, t[0], State(found.x[0], found.v[0]))
-    for time, x in zip(t, found.x, strict=True):
-        gap = problem.value(np.asarray(x)) - minimum.value
-        assert gap <= float(start / delta(coefficients, pair, time)) * (1 + 1e-9)
-
-
 class Independent:
     """The default coefficients' flow by SciPy, with E and the four integrands in NumPy."""
 
@@ -198,7 +184,9 @@ class Independent:
         return scipy.integrate.solve_ivp(rate, (1.0, t1), start, **options)
 
 
-@pytest.mark.parametrize("name", ["logistic", "quadratic"])
+@pytest.mark.parametrize(
+    "name", ["logistic", pytest.param("quadratic", marks=pytest.mark.exhaustive)]
+)
 def test_energy_its_rate_and_the_integrals_agree_with_scipy(name):
     """Against solve_ivp with the integrals as further variables, and finite differences of E."""
     problem, coefficients, L = problems()[name], Default(1.0), 10.0
@@ -243,42 +231,36 @@ def test_integrals_need_times():
         integral_estimates(coefficients, problem, Pair(1.0, 5.0), minimum_of(problem), found)
 
 
-@pytest.mark.parametrize("l2", [0.1, 0.0], ids=["minimiser", "no minimiser"])
+@pytest.mark.parametrize("l2", [0.02, 0.0], ids=["minimiser", "no minimiser"])
 def test_the_number_of_the_flow_bounds_its_values(l2):
-    """With a minimiser f(x(T)) - f* <= E(t0)/delta(T); without one the lowest value is bounded."""
+    """With a minimiser f(x(t)) - f* <= E(t0)/delta(t); without one the lowest value is bounded."""
     rng = np.random.default_rng(0)
-    b = rng.integers(0, 2, 30).astype(float)
-    A = np.column_stack([rng.standard_normal(30), (2 * b - 1) * rng.random(30)])
-    problem, coefficients, x0 = Logistic(A, b, l2=l2), Default(1.0), np.array([1.0, -2.0])
-    t = np.linspace(1, 12, 200)
+    b = rng.integers(0, 2, 40).astype(float)
+    A = rng.standard_normal((40, 4))
+    A[:, 1] = (2 * b - 1) * rng.random(40)  # along it the loss falls for ever
+    problem, coefficients, L = Logistic(A, b, l2=l2), Default(1.0), 0.5
+    x0, t = np.array([1.0, -2.0, 0.0, 1.0]), np.linspace(1, 12, 200)
     checked = best_pair(coefficients, t)
     pair = (checked.kappa, checked.lam)
-    bound = flow_bound(coefficients, problem, x0, pair=pair, t0=1.0, t1=12.0, scale=0.5)
-    values = [
-        problem.value(np.asarray(x))
-        for x in flow(coefficients, problem, x0, t1=12.0, ts=t, scale=0.5).x
-    ]
+    bound = flow_bound(coefficients, problem, x0, pair=pair, t0=1.0, t1=12.0, scale=L)
+    found = flow(coefficients, problem, x0, t1=12.0, ts=t, scale=L, rtol=1e-10, atol=1e-12)
+    values = np.array([problem.value(x) for x in np.asarray(found.x)])
+    ours = Independent(problem, *pair, np.zeros(4), L)
     assert bound.minimiser is (l2 > 0)
     if l2:
-        best = minimum_of(problem)
-        assert bound.reference == pytest.approx(best.value, abs=1e-10)
-        assert values[-1] - best.value <= bound.value
-        ours = Independent(problem, *pair, np.asarray(best.x), 0.5)
-        first = ours.energy(1.0, x0, ours.beta(1.0) * problem.gradient(x0) / 0.5)
-        assert bound.value == pytest.approx(0.5 * first / ours.delta(12.0), rel=1e-6)
-    else:
-        assert "column 1" in bound.why
-        assert min(values) <= bound.reference + bound.value
-    # Nobody finds a point z that promises more where there is no minimiser.
-    promised = bound.reference + bound.value
-    for z in rng.normal(0, 5, (50, 2)):
+        ours.z = np.asarray(minimum_of(problem).x)
+        first = L * ours.energy(1.0, x0, ours.beta(1.0) * problem.gradient(x0) / L)
+        assert bound.reference == pytest.approx(problem.value(ours.z), abs=1e-10)
+        assert bound.value == pytest.approx(first / ours.delta(12.0), rel=1e-6)
+        assert np.all(values - problem.value(ours.z) <= first / ours.delta(t))
+        return
+    assert "column 1" in bound.why
+    assert values.min() <= bound.reference + bound.value
+    # No point z with f(z) <= f(x0) is contradicted, and none promises more.
+    for z in rng.normal(0, 5, (50, 4)):
         if problem.value(z) <= problem.value(x0):
             point = ReferencePoint(z, problem.value(z))
-            first = starting_energy(coefficients, problem, Pair(*pair), point, x0, 1.0, 0.5)
-            other = problem.value(z) + 0.5 * float(first) / ours_delta(pair, 12.0)
-            assert min(values) <= other
-            assert l2 or promised <= other * (1 + 1e-6)
-
-
-def ours_delta(pair, t):
-    return Independent(None, *pair, None, 1.0).delta(t)
+            first = starting_energy(coefficients, problem, Pair(*pair), point, x0, 1.0, L)
+            promised = problem.value(z) + L * float(first) / ours.delta(12.0)
+            assert values.min() <= promised
+            assert bound.reference + bound.value <= promised * (1 + 1e-6)
