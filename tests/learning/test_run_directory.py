@@ -1,5 +1,7 @@
 """The folder of a run: one process at a time, no dead end, nothing half-written."""
 
+import errno
+import gc
 import json
 import os
 import signal
@@ -70,13 +72,44 @@ def test_a_lock_ends_with_its_process(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_locked_a_warning_says_so(tmp_path, monkeypatch):
-    def cannot(handle):
-        raise OSError(37, "No locks available")
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_where_nothing_can_be_locked_a_warning_says_so(tmp_path, monkeypatch, code):
+    fcntl = pytest.importorskip("fcntl")
 
-    monkeypatch.setattr("ode2opt.locking._lock", cannot)
+    def cannot(handle, how):
+        raise OSError(code, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", cannot)
     with pytest.warns(UserWarning, match="cannot be locked here .No locks available"):
         FolderLock(tmp_path).release()
+
+
+def test_a_lock_that_is_forgotten_is_given_back(tmp_path):
+    lock = FolderLock(tmp_path)
+    del lock
+    gc.collect()
+    FolderLock(tmp_path).release()
+
+
+def test_waiting_processes_have_a_lock_one_after_the_other(tmp_path):
+    """Each holder takes the lock's file away: one who waited for that file must not have it, too.
+
+    Each process reads a number and writes the next one, many times: two at once would lose some.
+    """
+    code = (
+        "import pathlib, sys; from ode2opt.locking import FileLock\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "for _ in range(40):\n"
+        "    with FileLock(folder / 'lock', 'held', wait=100):\n"
+        "        number = int((folder / 'number').read_text())\n"
+        "        (folder / 'number').write_text(str(number + 1))\n"
+    )
+    (tmp_path / "number").write_text("0")
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    children = [subprocess.Popen(command) for _ in range(2)]
+    assert [child.wait() for child in children] == [0, 0]
+    assert (tmp_path / "number").read_text() == "80"
+    assert not (tmp_path / "lock").exists()
 
 
 def full(*args, **kwargs):
