@@ -83,7 +83,7 @@ def _tell_dashboard(client: Client, tell: Callable[[str], None], here: bool = Fa
 
 @contextmanager
 def _answering(address: str) -> Iterator[Client]:
-    """Join a scheduler; one that does not answer is told."""
+    """Connect to a scheduler; an error says where none answers."""
     try:
         client = Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -66,7 +66,7 @@ def agreed(
 
 
 def _first_index(part: Facts) -> str:
-    """Return what a LIBSVM file counts columns from; of other parts that does not matter."""
+    """Return the first index of the columns in a LIBSVM file; other parts have 1, as most files."""
     return "0" if part.encoding is not None and part.encoding.zero_based else "1"
 
 
@@ -111,7 +111,7 @@ def _encoding(
 
 
 def _columns(facts: Sequence[Facts]) -> int:
-    """Return how many columns there are; only what leaves zeros out may have fewer."""
+    """Return how many columns there are; only files that leave zeros out may have fewer."""
     first = next((part for part in facts if part.rows), facts[0])
     for part in facts:
         if part.columns != first.columns and not part.grows:
@@ -146,7 +146,7 @@ def _alike(facts: Sequence[Facts], what: Callable[[Facts], Any], words: str) -> 
 
 
 def _label_values(facts: Sequence[Facts], two: bool) -> tuple[Any, ...]:
-    """Return the labels in order; where two are due, a part that brings a third is named."""
+    """Return the labels in order; where two are expected, an error names a part with a third."""
     seen: set[Any] = set()
     for part in sorted(facts, key=lambda part: len(part.values)):
         kinds = {isinstance(value, str) for value in (*seen, *part.values)}

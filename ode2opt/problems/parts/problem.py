@@ -297,7 +297,7 @@ def _subset(index: np.ndarray, model: LinearModel, _: float) -> LinearModel:
 
 
 def _joined(models: Sequence[LinearModel]) -> LinearModel:
-    """Return the problem of the rows of several."""
+    """Return one problem with the rows of several."""
     joined = copy.copy(models[0])
     for name in joined.arrays:
         values = [getattr(model, name) for model in models]
