@@ -14,6 +14,7 @@ from ode2opt.learning.options import Options
 from ode2opt.learning.registry import make_options
 from ode2opt.learning.run import LearningRun, Log, TrainingCallback
 from ode2opt.learning.run_directory import read_config
+from ode2opt.learning.sequence.certified.run import CertifiedRun
 from ode2opt.learning.sequence.instant_run import InstantRun
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.remembered import snapshot
@@ -118,7 +119,8 @@ def start_run(
 ) -> LearningRun[Any]:
     """Return a run that is set up and ready: call its ``run``.
 
-    With ``options.steps`` = 0 it makes an instant method, otherwise it trains.
+    With ``options.certified`` it learns a table inside its proof, with ``options.steps`` = 0 it
+    makes an instant method, otherwise it trains.
 
     Args:
         family: the problems to learn from.
@@ -139,6 +141,8 @@ def start_run(
         if not isinstance(options, SequenceOptions):
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
+    if isinstance(options, SequenceOptions) and options.certified is not None:
+        return CertifiedRun(family, options, out, resume, log, memory, executor)
     if isinstance(options, SequenceOptions) and not options.steps:
         return InstantRun(family, options, out, resume, log, memory, executor)
     return Training(family, options, out, resume, log, memory, executor, PLANS[options.target])

@@ -35,6 +35,10 @@ Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
 
 
+WORDS = ("guard", "none")
+"""The handovers that every method takes."""
+
+
 @dataclass(frozen=True)
 class BuiltIn:
     """A named method: what it is, whether it needs the step constant L, and how it runs.
@@ -111,6 +115,11 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
     """
     if isinstance(handover, Guard) and isinstance(method, Method):
         return  # an instant method takes its fallback from the guard
+    if isinstance(method, Method) and method.monitored is not None and handover not in WORDS:
+        raise InputError(
+            "A monitored table checks its own proof and takes no relay: use handover='guard' or "
+            "'none', or method.replace(monitored=None)."
+        )
     if (handover == "relay" or not isinstance(handover, str)) and not runs_a_table(method):
         kind = "relay" if handover == "relay" else type(handover).__name__
         raise InputError(

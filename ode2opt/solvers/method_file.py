@@ -24,6 +24,7 @@ from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
+from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
 from ode2opt.storage import METHOD, expect, finite, load_tensors, save_tensors
 
@@ -74,6 +75,8 @@ class Method(Displayed):
         statistics: what was measured when it was made.
         proof: multipliers that prove a bound of its table for every smooth convex function, as
             ``ode2opt prove --out`` writes them; None where nothing was proved.
+        monitored: how a solve runs the proved table with longer steps that check the proof; None
+            runs it with the steps that it has.
     """
 
     schedule: Schedule | None
@@ -89,6 +92,7 @@ class Method(Displayed):
     certificate: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] | None = None
+    monitored: MonitoredSettings | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -110,6 +114,22 @@ class Method(Displayed):
             )
         if self.metric is not None and self.guard.fallback == "metric-lbfgs":
             self.metric.milder(self.guard.power)  # now, and not in a solve
+        if self.monitored is not None:
+            self._check_monitored()
+
+    def _check_monitored(self) -> None:
+        """Refuse a table that has no proof which a run can check."""
+        proof = {} if self.proof is None else self.proof
+        if self.instant or self.scale != "family":
+            raise InputError("it is monitored, so it must have a table and the scale family.")
+        if (proof.get("star"), proof.get("tail")) != ("convex", "nag"):
+            raise InputError(
+                "it is monitored without a proof by plain convexity that has the tail nag."
+            )
+        try:
+            MonitoredProof(proof)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise InputError("it is monitored with a damaged proof.") from None
 
     def __repr__(self) -> str:
         return printable(f"Method({self.family}, tol {self.tol:g}: {self.words})")
@@ -175,6 +195,11 @@ class Method(Displayed):
         if self.instant:
             return fallback
         where = "" if self.metric is None else f" in a {self.metric.kind} metric"
+        if self.monitored is not None:
+            return (
+                f"a certified table of {self.horizon} iterations{where} with steps up to "
+                f"{1 / self.monitored.rho:g} times longer, which checks its proof"
+            )
         return f"EIGAC with a learned table of {self.horizon} iterations{where}"
 
     def table(self) -> Schedule:
@@ -274,8 +299,9 @@ class Method(Displayed):
             **{key: getattr(self, key) for key in _PLAIN},
         )
         about = asdict(header)
-        if self.proof is None:  # a file without a proof is one of before there were any
-            del about["proof"]
+        for name in ("proof", "monitored"):  # a file without them is one of before there were any
+            if about[name] is None:
+                del about[name]
         return arrays, about
 
     @classmethod
@@ -311,7 +337,7 @@ class Method(Displayed):
         )
 
 
-_PLAIN = ("family", "tol", "scale", "family_scale", "guard")
+_PLAIN = ("family", "tol", "scale", "family_scale", "guard", "monitored")
 
 
 @dataclass(frozen=True)
@@ -343,6 +369,7 @@ class _MethodHeader:
     formula: _FormulaHeader | None = None
     metric: str | None = None
     proof: dict[str, Any] | None = None
+    monitored: MonitoredSettings | None = None
 
     def __post_init__(self) -> None:
         as_count(self.horizon, "horizon", least=0)

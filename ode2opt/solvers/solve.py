@@ -34,6 +34,7 @@ from ode2opt.solvers.library import method_of
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.memory_session import MemorySession
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.monitored_table import MonitoredTable
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
@@ -232,7 +233,13 @@ def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) 
         in_stages(session, x, lambda: guard.stages(session, metric, scale), policy)
         return
     session.log(method.words)
-    if method.scale == "product":
+    if method.monitored is not None:
+        assert method.proof is not None
+        settings = method.monitored
+        table = MonitoredTable(session, method.schedule, x, metric, settings, method.proof)
+        table.divide_by(method.family_scale or 1.0)
+        follow(table, policy)
+    elif method.scale == "product":
 
         def scale_at(g: Array) -> float:
             session.charge(1)
@@ -293,6 +300,7 @@ def _bound(session: Session, value: float) -> Bound | None:
         return None
     x, unit = session.best_x, session.rounding
     known = by_strong_convexity(session.problem, x, session.best_norm, value, unit)
+    known = known or session.bound
     if known is not None or not session.lower_bounds:
         return known
     return best_bound(session.lower_bounds, np.asarray(x, dtype=np.float64), value, unit)

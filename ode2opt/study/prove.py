@@ -133,12 +133,22 @@ def _proof(
     if isinstance(subject, Method) and subject.proof is not None and steps is None:
         found = check(dict(subject.proof))
         check_belongs(found, subject.table())
+        _check_monitored(found, subject)
         return found, "lmi"
     if name in TAILS and isinstance(subject, BuiltIn):
         return classical_proof(name, steps or STEPS), "theorem"
     if name == "nag-monitored":
         return monitored_proof(steps or STEPS), "theorem"
     return exact_proof(_rows(name, subject, steps)), "lmi"
+
+
+def _check_monitored(found: ProvedBound, method: Method) -> None:
+    """Refuse a method that tells its solves of a smaller bound than its proof gives."""
+    if method.monitored is not None and Fraction(method.monitored.tau) < found.tau:
+        raise InputError(
+            f"Its solves take the bound tau = {method.monitored.tau:g}, its proof gives "
+            f"{float(found.tau):g}: the file is damaged."
+        )
 
 
 def _rows(name: str, subject: BuiltIn | Method | Schedule, steps: int | None) -> list[ExactRow]:
@@ -164,7 +174,13 @@ def _notes(subject: BuiltIn | Method | Schedule) -> tuple[str, ...]:
     }
     where = "" if subject.metric is None else " in its preconditioner"
     scale = f"A solve divides the table by {by[subject.scale]}: the theorem holds where that is at "
-    return (f"{scale}least L, the curvature's bound{where}.",)
+    note = f"{scale}least L, the curvature's bound{where}."
+    if subject.monitored is None:
+        return (note,)
+    return (
+        note,
+        f"A solve begins with {subject.monitored.rho:g} of that and checks the inequalities.",
+    )
 
 
 def check_belongs(found: ProvedBound, table: Schedule) -> None:

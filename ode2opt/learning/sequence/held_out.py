@@ -7,6 +7,7 @@ problems, no others are taken: a preconditioner that knows a problem's rows flat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ode2opt.learning.comparison import BASELINES, ProblemSet, solve_all_by, summary
@@ -26,18 +27,24 @@ class HeldOut:
 
     Args:
         background: what is known of the family.
+        numbers: those of the problems in the validation stream; by default ones that no validation
+            has seen.
     """
 
-    def __init__(self, background: Background) -> None:
-        numbers = _numbers(background)
+    def __init__(self, background: Background, numbers: Sequence[int] | None = None) -> None:
+        numbers = _numbers(background) if numbers is None else numbers
         self.folds = [background.fold(VALIDATION, i) for i in numbers]
         self.problems = [background.problem(VALIDATION, i) for i in numbers]
         pairs = zip(self.problems, self.folds, strict=True)
         self.starts = [background.start(problem, fold) for problem, fold in pairs]
         self._subjects = ProblemSet(self.problems, self.starts, background.options.tol)
         self._executor = background.executor
-        self.baselines = self._solved(
-            {name: [baseline] * len(numbers) for name, baseline in BASELINES.items()}
+
+    @cached_property
+    def baselines(self) -> dict[str, list[Result]]:
+        """How the baselines solve the problems."""
+        return self._solved(
+            {name: [baseline] * len(self.problems) for name, baseline in BASELINES.items()}
         )
 
     def solved(self, method: Folded) -> list[Result]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ode2opt.errors import InputError
 from ode2opt.learning.options import SHARE, Options, Range, option, override
 from ode2opt.solvers.metric import METRIC_KINDS
 
@@ -13,6 +14,7 @@ REFERENCES = ("auto", "start", "path")
 STARTS = ("paper", "learned")
 TABLE_KINDS = ("spline", "proved")
 SEQUENCE_SCALES = ("family",)
+TAILS = ("nag", "ogm")
 SEQUENCE_PANEL = "Of a sequence"
 
 
@@ -38,6 +40,11 @@ class SequenceOptions(Options):
         start: "paper" (the default), or "learned" from solutions.
         knots: of the table's spline; 2 or more, 9 by default.
         margin: of linear stability in the penalty P; in [0, 1), 0 by default.
+        certified: learn inside what can be proved: the worst case over all smooth convex functions
+            stays below this many times Nesterov's own, 1 or more. None (the default) proves
+            nothing.
+        tail: what follows a certified table for ever: "nag" (the default), whose proof a solve
+            checks while it takes longer steps, or "ogm", with the steps that are proved.
     """
 
     target: ClassVar[str] = "sequence"
@@ -65,6 +72,26 @@ class SequenceOptions(Options):
     )
     margin: float = option(0.0, "Of linear stability, in a sequence's penalty P.", SEQUENCE_PANEL,
                            range=SHARE)  # fmt: skip
+    certified: float | None = option(
+        None,
+        "Learn a proved table: at most this many times Nesterov's worst case, 1 or more.",
+        SEQUENCE_PANEL,
+        range=Range(1),
+    )
+    tail: str = option(
+        "nag", "What follows a certified table: Nesterov's method or OGM.", SEQUENCE_PANEL,
+        choices=TAILS,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.certified is None and self.tail != TAILS[0]:
+            raise InputError(f"tail {self.tail} is for a certified table: give certified as well.")
+        if self.certified is not None and self.coefficients != TABLE_KINDS[0]:
+            raise InputError(
+                f"certified learns a table of its own, and {self.coefficients} is another: give "
+                f"one of certified and coefficients."
+            )
 
     def _rate(self) -> float:
         return 5e-2
