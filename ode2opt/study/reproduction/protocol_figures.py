@@ -55,6 +55,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "relay": line_style(_PLACES[LEARNED.key]),
 }
 LARGEST = 2.5  # of contraction factor, C and |1 - B|
+MOST = 1e4  # of the penalty: what blows up leaves at the top
 SMALL = 1e-4  # of the penalty: below, its axis is linear
 
 
@@ -106,7 +107,7 @@ def _draw_steps(above: Any, below: Any, found: dict[str, Any], style: dict[str, 
         below.plot(step, penalty, **style)
     if "broken_off" in found:
         mark = {"color": style["color"], "marker": "X", "markersize": 7}
-        below.plot(step[-1:], penalty[-1:], **mark)
+        below.plot(step[-1:], np.minimum(penalty[-1:], MOST), **mark)
 
 
 def _finish_steps(above: Any, below: Any) -> None:
@@ -125,7 +126,7 @@ def _same_heights(pair: Sequence[Any]) -> None:
     if not all(axes.lines for axes in pair):
         return
     limits = [axes.get_ylim() for axes in pair]
-    low, high = min(low for low, _ in limits), max(high for _, high in limits)
+    low, high = min(low for low, _ in limits), min(max(high for _, high in limits), 2 * MOST)
     for axes in pair:
         axes.set_ylim(low, high)
 
