@@ -126,7 +126,8 @@ def _same_heights(pair: Sequence[Any]) -> None:
     if not all(axes.lines for axes in pair):
         return
     limits = [axes.get_ylim() for axes in pair]
-    low, high = min(low for low, _ in limits), min(max(high for _, high in limits), 2 * MOST)
+    low = max(min(low for low, _ in limits), -SMALL / 4)  # neither quantity is negative
+    high = min(max(high for _, high in limits), 2 * MOST)
     for axes in pair:
         axes.set_ylim(low, high)
 
