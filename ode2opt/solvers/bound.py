@@ -85,7 +85,7 @@ class LowerBound:
         """
         radius = FURTHER * float(np.linalg.norm(x - self.start))
         far = radius + float(np.linalg.norm(self.center - self.start))
-        found = MARGIN * (value - self.level + self.factor * far**2) + unit * abs(value)
+        found = MARGIN * (value - self.level + self.factor * far * far) + unit * abs(value)
         known = math.isfinite(found)
         return Bound(max(found, 0.0), self.source, radius) if known else None
 
@@ -146,5 +146,5 @@ def by_strong_convexity(
         norm = grad_norm * (1 + problem.n * unit) + problem.gradient_rounding(x, value)
     except WorkersLostError:  # nobody is left to tell it
         return None
-    bound = max(MARGIN * norm**2 / (2 * mu), unit * abs(value))
+    bound = max(MARGIN * norm * norm / (2 * mu), unit * abs(value))
     return Bound(bound, STRONG_CONVEXITY) if math.isfinite(bound) else None

@@ -312,3 +312,9 @@ def test_the_command_prints_it_or_says_that_nothing_is_known(run_cli, tmp_path):
     assert said in " ".join(out.replace("│", " ").split())
     _, out, _ = run_cli(*solve_rows, "--intercept")
     assert "nothing is known of f(x) - f*" in " ".join(out.replace("│", " ").split())
+
+
+def test_a_gradient_whose_square_overflows_gives_no_bound_and_no_error():
+    result = solve(Huber([[1e160]], [0.0], l2=1e-3), np.ones(1), method="lbfgs", max_iter=0)
+    assert result.grad_norm > 1e155
+    assert result.bound is None
