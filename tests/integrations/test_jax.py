@@ -42,7 +42,8 @@ LONG = Schedule.heavy_ball(1.0, 0.4, 3000)
 @pytest.mark.parametrize(
     ("kind", "scale"),
     [(kind, "family") for kind in metrics()]
-    + [("none", "product"), ("spectral", "product"), ("none", "instance")],
+    + [pytest.param("none", "product", marks=pytest.mark.exhaustive)]
+    + [("spectral", "product"), ("none", "instance")],
 )
 def test_the_iterates_are_those_of_numpy(kind, scale):
     problem, chosen = logistic(), method(metrics()[kind], scale)

@@ -67,6 +67,14 @@ def problem(request):
     return counting(PROBLEMS[request.param]())
 
 
+def crossed(first, second, quick):
+    """Return all pairs of two lists; those that are not quick are marked exhaustive."""
+    pairs = ((one, other) for one in first for other in second)
+    return [
+        pytest.param(*pair, marks=() if quick(*pair) else pytest.mark.exhaustive) for pair in pairs
+    ]
+
+
 def assert_counted(problem, x0=None, **options):
     """Solve; the run's account and the problem's own must be the same."""
     problem.tally.calls = 0
@@ -75,7 +83,15 @@ def assert_counted(problem, x0=None, **options):
     return result
 
 
-@pytest.mark.parametrize("method", METHODS)
+PLANNERS = ("auto", "newton", "lbfgs")  # they ask each kind of problem for something else
+KINDS_OF_ACCOUNT = ("dense logistic", "quadratic", "function")
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    crossed(PROBLEMS, METHODS, lambda name, m: m in PLANNERS or name in KINDS_OF_ACCOUNT),
+    indirect=["problem"],
+)
 def test_every_built_in_method_counts_what_it_asks_for(problem, method):
     if method == "newton" and not problem.has_hvp:
         with pytest.raises(InputError, match="needs second derivatives"):
@@ -106,8 +122,17 @@ def learned(problem, **fields):
     return Method(**(given | fields))
 
 
-@pytest.mark.parametrize("scale", ["product", "instance", "family"])
-@pytest.mark.parametrize("fallback", ["nesterov", "lbfgs", "metric-lbfgs"])
+TOGETHER = {("product", "metric-lbfgs"), ("instance", "nesterov"), ("family", "lbfgs")}
+
+
+@pytest.mark.parametrize(
+    ("scale", "fallback"),
+    crossed(
+        ["product", "instance", "family"],
+        ["nesterov", "lbfgs", "metric-lbfgs"],
+        lambda *pair: pair in TOGETHER,
+    ),
+)
 def test_a_learned_method_counts_what_it_asks_for(problem, scale, fallback):
     method = learned(problem, scale=scale, family_scale=9.0, guard=Guard(fallback=fallback))
     assert assert_counted(problem, method=method).success
@@ -120,8 +145,14 @@ def test_an_instant_method_counts_what_it_asks_for(problem, handover):
     assert assert_counted(problem, method=method, handover=handover).success
 
 
-@pytest.mark.parametrize("step", [1e-9, 1e3, 1e308])
-@pytest.mark.parametrize("fallback", ["nesterov", "lbfgs"])
+@pytest.mark.parametrize(
+    ("step", "fallback"),
+    crossed(
+        [1e-9, 1e3, 1e308],
+        ["nesterov", "lbfgs"],
+        lambda step, one: (step == 1e3) == (one == "lbfgs"),
+    ),
+)
 def test_a_handover_by_the_guard_is_counted(problem, step, fallback):
     wild = Schedule.heavy_ball(step, 0.5, 30)
     result = assert_counted(
