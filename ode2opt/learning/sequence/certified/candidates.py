@@ -23,7 +23,7 @@ from ode2opt.solvers.monitored_table import MonitoredSettings
 
 RHOS = tuple(2.0**-k for k in range(11))
 """The shares of L that a run may begin with; each is one restart from the next."""
-NEAR = 1e-6  # by how much, relatively, an exact bound may exceed the cap
+NEAR = 1e-4  # by how much, relatively, an exact bound may exceed the cap: the price of fractions
 GUARD = Guard(fallback="metric-lbfgs")
 
 

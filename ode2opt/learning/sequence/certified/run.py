@@ -81,7 +81,7 @@ class CertifiedRun(LearningRun[SequenceOptions]):
         self.best_calls, self.rho = math.inf, rho
         self._judge(self.best)
         objective = BarrierObjective(
-            rows, self.cap, self._instances(), rho * self.L, self.options.tol, followed
+            rows, self.cap, self.instances(), rho * self.L, self.options.tol, followed
         )
         if has_room(objective):
             self._train(objective, callback)
@@ -108,7 +108,8 @@ class CertifiedRun(LearningRun[SequenceOptions]):
         )  # fmt: skip
 
     @double
-    def _instances(self) -> list[CertifiedInstance]:
+    def instances(self) -> list[CertifiedInstance]:
+        """Return the training problems as the objective takes them."""
         parts = [parts_of(metric) for metric in self.metrics]
         return [
             CertifiedInstance(
