@@ -303,7 +303,7 @@ def test_covtype_is_read_from_its_text_and_its_hash_is_checked(tmp_path, monkeyp
 
 def test_files_with_the_known_hash_are_taken_without_a_word(real_data):
     for name in ("a5a", "a5a.t", "w3a", "w3a.t", "mushrooms", "phishing", "covtype20k"):
-        assert sources.as_known(real_data / name) == real_data / name
+        assert sources.check_hash(real_data / name) == real_data / name
 
 
 # Output --------------------------------------------------------------------------------------

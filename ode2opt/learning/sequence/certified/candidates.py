@@ -17,14 +17,14 @@ from ode2opt.errors import Ode2OptError
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.handing_over import mean_calls
 from ode2opt.learning.sequence.held_out import Folded, HeldOut
-from ode2opt.solvers import Guard, Method, Result
+from ode2opt.learning.sequence.target import GUARD
+from ode2opt.solvers import Method, Result
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.monitored_table import MonitoredSettings
 
 RHOS = tuple(2.0**-k for k in range(11))
 """The shares of L that a run may begin with; each is one restart from the next."""
 NEAR = 1e-4  # by how much, relatively, an exact bound may exceed the cap: the price of fractions
-GUARD = Guard(fallback="metric-lbfgs")
 
 
 @dataclass(frozen=True)

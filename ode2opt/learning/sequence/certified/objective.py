@@ -21,13 +21,13 @@ from ode2opt.dynamics.jaxed import double
 from ode2opt.dynamics.proofs.chain import worst_case
 from ode2opt.errors import Ode2OptError
 from ode2opt.learning.sequence.certified.rows import LearnedRows
+from ode2opt.learning.sequence.objective import TINY
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.metric import Metric, product
 
 WIDTH = 0.25  # of the soft step, in units of log |g|
 FIRST_HIT = 0.5  # the weight of the first time at the tolerance; the rest counts all times above
-TINY = 1e-300
 
 
 class CertifiedInstance(NamedTuple):

@@ -32,13 +32,13 @@ from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import in_metric
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.restarts import background_of
+from ode2opt.learning.training import CERTIFIED_PROBLEMS
 from ode2opt.learning.validation import Validation, counts_of, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Memory, Method, Result
 
 FEWEST_ROWS, MOST_ROWS = 10, 80  # that are learned
 TRAINING_FACTOR = 2  # times the batch: the problems that rows are learned on
-CERTIFIED_PROBLEMS = 5  # held-out ones that the certificate looks at
 LARGER = 1.1  # so many times the smoothness constants seen is the family's
 ROOM = 1.5  # times the iterations of the slowest problem: how far a table is followed
 
