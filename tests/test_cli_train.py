@@ -5,13 +5,16 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import typer
 from sklearn.datasets import load_digits
 
-from ode2opt import Method, cli
+from ode2opt import Guard, Method, cli
+from ode2opt.cli import train as train_command
 from ode2opt.cli.app import app
 
 SHORT = (
@@ -297,3 +300,15 @@ def test_the_command_has_the_options_of_its_contract_the_five_that_matter_first(
     assert {each.name for each in found[:5]} == {"target", "tol", "steps", "out_dir", "resume"}
     assert all(each.help for each in found)
     assert len({each.rich_help_panel for each in found[5:-1]}) > 3
+
+
+def test_a_certified_table_is_shown_without_penalties():
+    """It has a proof in the place of P and Q."""
+    counts = {"complexity": 3.0, "worst": 4, "P": None, "Q": None, "handovers": 0, "total": 5}
+    method = SimpleNamespace(
+        words="a table", instant=False, provenance={"options": {}}, metric=None, guard=Guard(),
+        statistics={"validation": counts, "test": counts},
+    )  # fmt: skip
+    facts = train_command._facts(method, Path("run"))
+    assert facts["handed over by the guard"] == "0 of 5"
+    assert "P, Q on them" not in facts

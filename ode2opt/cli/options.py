@@ -13,6 +13,7 @@ import typer
 
 from ode2opt.cli.completion import dataset_names, problem_names
 from ode2opt.errors import InputError
+from ode2opt.problems.family import KINDS
 from ode2opt.problems.files import ReadOptions
 from ode2opt.progress import downloads
 from ode2opt.terminal import mention, say
@@ -55,7 +56,7 @@ def _named_json(text: str | None) -> str | None:
     return text if text is None else str(text) if text == "-" else str(named(text))
 
 
-PROBLEM_NAMES = "logistic, lpp, leastsquares, poisson, huber, squaredhinge or softmax"
+PROBLEM_NAMES = " or ".join([", ".join([*KINDS][:-1]), [*KINDS][-1]])
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES, autocompletion=problem_names)]
 DatasetArgument = Annotated[
     str,

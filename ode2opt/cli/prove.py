@@ -32,7 +32,10 @@ def prove(
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Steps of the table to look at, at most 160."),
+        typer.Option(
+            metavar="N",
+            help="Steps of the table to look at, at most 160; by default 40, or those of a file.",
+        ),
     ] = None,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,

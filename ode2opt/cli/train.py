@@ -221,8 +221,9 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
         facts["protocol"] = protocol
     if method.instant:
         return facts
+    if fresh["P"] is not None:  # a certified table has a proof in their place
+        facts["P, Q on them"] = f"{fresh['P']:.2g}, {fresh['Q']:.2g}"
     return facts | {
-        "P, Q on them": f"{fresh['P']:.2g}, {fresh['Q']:.2g}",
         "handed over by the guard": f"{fresh['handovers']} of {fresh['total']}",
         "to": method.guard.words(method.metric is not None),
     }

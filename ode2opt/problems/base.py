@@ -147,8 +147,8 @@ class Problem(Displayed, ABC):
             InputError: this problem has no Hessian-vector product (``has_hvp`` is False).
         """
         raise InputError(
-            f"{type(self).__name__} has no Hessian-vector product: give one, or use an estimator "
-            f"that needs gradients only."
+            f"{type(self).__name__} has no Hessian-vector product: give it a method hvp, or use "
+            f"what needs gradients only (the method lbfgs, the estimator l0l1)."
         )
 
     def at(self, x: Array) -> Point:

@@ -79,7 +79,7 @@ class Supervisor:
         if begin is None and self.point is self.start:
             self.plain_from_start |= isinstance(stage, Lbfgs)
         self.last = outcome = stage.run(session, begin or self.point)
-        if outcome.point is not None and not outcome.point.value > self.point.value:
+        if outcome.point is not None and outcome.point.value <= self.point.value:
             self.point = outcome.point
         return outcome
 

@@ -173,7 +173,7 @@ def _notes(subject: BuiltIn | Method | Schedule) -> tuple[str, ...]:
         "product": "the curvature along the first gradient",
     }
     where = "" if subject.metric is None else " in its preconditioner"
-    scale = f"A solve divides the table by {by[subject.scale]}: the theorem holds where that is at "
+    scale = f"A solve divides the table by {by[subject.scale]}: the bound holds where that is at "
     note = f"{scale}least L, the curvature's bound{where}."
     if subject.monitored is None:
         return (note,)

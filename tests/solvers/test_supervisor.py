@@ -300,3 +300,13 @@ def test_in_rounds_lbfgs_also_begins_at_the_start_if_it_has_not_yet(monkeypatch,
         assert ran == [("lbfgs", 1.0), *turns, *turns, *turns][:9]
     else:
         assert ran == turns + turns
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_stage_that_ends_where_there_is_no_value_is_followed_from_before_it(value):
+    def blown(run, here):
+        return Outcome(Reason.MANY_STEPS, here._replace(x=here.x * math.nan, value=value))
+
+    run, status = ended(made(), [Given("blown", blown), Lbfgs()])
+    assert status is Status.CONVERGED
+    assert np.all(np.isfinite(run.best_x))

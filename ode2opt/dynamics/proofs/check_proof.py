@@ -396,9 +396,9 @@ def _short(value: Any) -> str:
 
 def main(arguments: list[str]) -> int:
     """Check the file that is named; returns the exit code."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         print("Usage: python check_proof.py proof.json", file=sys.stderr)
-        return 1
+        return 2
     started = time.perf_counter()
     try:
         try:

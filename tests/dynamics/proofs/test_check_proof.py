@@ -211,7 +211,7 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path, capsys, monkeypatch):
 
 
 def test_without_a_file_the_use_is_told(capsys):
-    assert check_proof.main([]) == 1
+    assert check_proof.main([]) == check_proof.main(["--help"]) == 2
     assert "Usage" in capsys.readouterr().err
 
 
