@@ -71,8 +71,8 @@ def test_networks_are_those_of_the_print_and_start_at_its_curves():
         assert (network.W1.shape, network.W2.shape, network.unit) == ((50,), (50, 50), 1.0)
     t, C = np.linspace(1, 20, 50), options.C
     expected = (C - C / 2 * options.alpha * options.h / t) / options.h  # as printed, with C for 4
-    np.testing.assert_allclose([float(start.beta(one)) for one in t], expected, rtol=1e-4)
-    np.testing.assert_allclose([float(start.gamma(one)) for one in t], expected / 0.04, rtol=1e-4)
+    np.testing.assert_allclose([float(start.beta(one)) for one in t], expected, rtol=1e-3)
+    np.testing.assert_allclose([float(start.gamma(one)) for one in t], expected / 0.04, rtol=1e-3)
 
 
 def test_training_starts_at_the_largest_stable_C_because_the_printed_one_is_past_the_edge():

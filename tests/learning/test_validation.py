@@ -121,7 +121,9 @@ def test_a_violation_that_is_no_number_is_no_feasible_one(bad):
 def training(strict=True, **options):
     """A training that has been set up, with a penalty of 1 and parameters that are words."""
     run = object.__new__(Training)
-    run.options = SimpleNamespace(**{"penalty_growth": 2.0, "patience": 3} | options)
+    run.options = SimpleNamespace(
+        **{"penalty_growth": 2.0, "patience": 3, "keep": "best"} | options
+    )
     run.position = Position(penalty=1.0)
     run.state, run.best = TrainingState("start", None, 1.0), "start"
     run.target, run.directory = SimpleNamespace(strict=strict), None
