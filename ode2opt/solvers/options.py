@@ -22,7 +22,8 @@ class AutoOptions:
             and in growing order. Those of more than a quarter of all rows are left out; an empty
             tuple goes without subsamples.
         damping_rows: curvature added to a subsample's Hessian, in rows that it may have missed.
-        cheap_hessian: where a Hessian costs no more, Newton's method may come first.
+        cheap_hessian: where a Hessian costs no more, Newton's method may come first; subsamples
+            of more than 16 rows a column must have such a Hessian.
         affordable_hessian: where a subsample's Hessian costs more, plain L-BFGS is tried first.
         clearly: how many times as dear as a Hessian and the steps after it plain L-BFGS must be
             before it is left.
@@ -32,7 +33,7 @@ class AutoOptions:
         >>> solve(problem, options=AutoOptions(rows_per_column=()))
     """
 
-    rows_per_column: tuple[int, ...] = (4, 16, 64)
+    rows_per_column: tuple[int, ...] = (4, 16, 64, 256)
     damping_rows: float = 1.0
     cheap_hessian: float = 2.5
     affordable_hessian: float = 8.0

@@ -117,5 +117,5 @@ class _Preconditioned:
         if problem.N <= problem.n:
             return None
         affordable = self.costs.hessian() <= session.options.affordable_hessian * self.solves
-        rows = problem.N if affordable else [*subsample_sizes(problem), problem.N][0]
+        rows = problem.N if affordable else [*subsample_sizes(problem, self.costs), problem.N][0]
         return Subsamples(session, problem).hessian(rows, start.x)

@@ -26,7 +26,7 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import FullHessianLbfgs, SubsampledLbfgs
 from ode2opt.solvers.watches import SwitchIfCheaper
 
-ENOUGH_ROWS = 16  # a column, for a subsample that serves without having been solved
+ENOUGH_ROWS = 16  # a column: then a subsample serves without having been solved
 NEWTON_STEPS = 7  # on all rows, about
 DIGITS = 1e6  # by which the gradient norm is to fall, about
 
@@ -77,7 +77,7 @@ def row_stages(
     """
     if problem.n > LARGEST_DENSE_HESSIAN or problem.N <= problem.n:
         return [Newton.within_budget(problem)]
-    hessian, sizes = costs.hessian(), subsample_sizes(problem, options)
+    hessian, sizes = costs.hessian(), subsample_sizes(problem, costs, options)
     newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
     affordable = problem.quadratic or hessian <= options.cheap_hessian
     if affordable and newton <= _subsampled_price(costs, sizes):
@@ -103,12 +103,17 @@ def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
     return costs.subsamples(sizes) + 1 + math.log(DIGITS) / math.log(rate)
 
 
-def subsample_sizes(problem: RowModel, options: AutoOptions = DEFAULTS) -> list[int]:
+def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFAULTS) -> list[int]:
     """Return the rows of the subsamples: so many a column, where the problem has far more.
+
+    Of the large ones only those whose Hessian is cheap are taken.
 
     Args:
         problem: the linear model.
+        costs: what work on it costs.
         options: what the user has set.
     """
     sizes = [count * problem.n for count in options.rows_per_column]
-    return [size for size in sizes if size <= problem.largest_sample()]
+    sizes = [size for size in sizes if size <= problem.largest_sample()]
+    enough = ENOUGH_ROWS * problem.n
+    return [m for m in sizes if m <= enough or costs.hessian(m) <= options.cheap_hessian]
