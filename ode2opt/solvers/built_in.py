@@ -191,7 +191,7 @@ METHODS: dict[str, BuiltIn] = {
     ),
     "newton": _in_stages(
         "Newton's method, by Cholesky or conjugate gradients",
-        lambda problem, options: [Newton.within_budget(problem), Lbfgs()],
+        lambda problem, options: [Newton.within_budget(Costs(problem)), Lbfgs()],
     ),
     "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda problem, options: [Lbfgs()]),
     "lbfgs-scipy": BuiltIn(

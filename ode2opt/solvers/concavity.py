@@ -29,7 +29,8 @@ class Concave(NamedTuple):
     """Two points with <g(x) - g(y), x - y> = ``product`` < 0, and what rounding explains of it.
 
     Attributes:
-        x, y: the two points.
+        x: one point.
+        y: the other.
         product: <g(x) - g(y), x - y>, which is negative.
         rounding: how much of it rounding may explain.
     """

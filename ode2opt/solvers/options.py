@@ -68,8 +68,9 @@ class MemoryOptions:
         fewest_calls: calls of a solve that no preconditioner is expected to go below.
         retry_after: solves after which, at powers of two, a memory that did not help is tried.
         clearly: share of the calls without memory at which earlier failures are forgotten.
-        slow_factor, slow_calls: a solve of more than so many usual costs plus calls is slow; two
-            slow solves in a row mean that problems have changed.
+        slow_factor: a solve is slow that takes more than so many usual costs, plus ``slow_calls``;
+            two slow solves in a row mean that problems have changed.
+        slow_calls: calls beside the usual costs.
     """
 
     recent: int = 8

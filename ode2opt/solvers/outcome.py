@@ -31,7 +31,7 @@ class Reason(Enum):
     ROUNDING = "no further progress is possible at this precision"
     CHEAPER = "another preconditioner costs less than what is left"
     FAR = "the tolerance is too far away at this pace"
-    STUCK = "no progress for {:.0f} evaluations"
+    STUCK = "hardly any progress in the later half of {:.0f} evaluations"
     TURN = "the other methods have a turn"
     HORIZON = "the schedule's horizon is over"
     TOO_DEAR = "rows with curvature are too many for Newton's method"

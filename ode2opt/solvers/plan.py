@@ -53,14 +53,14 @@ def plan(
             stages.append(ClasswiseLbfgs(costs))
             skip_subsample = True
         elif has_active_rows(problem):
-            affordable = ActiveRowsNewton.affordable(problem, costs)
+            affordable = ActiveRowsNewton.affordable(problem, costs, options)
             stages.append(
                 ActiveRowsNewton(costs, skip_subsample) if affordable else ActiveProductsNewton()
             )
             skip_subsample = True
         stages += row_stages(problem, costs, options, skip_subsample)
     elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():
-        stages.append(Newton.within_budget(problem))
+        stages.append(Newton.within_budget(costs))
     return [*stages, Lbfgs()]
 
 
@@ -76,12 +76,12 @@ def row_stages(
         skip_subsample: whether to go without solutions on some rows.
     """
     if problem.n > LARGEST_DENSE_HESSIAN or problem.N <= problem.n:
-        return [Newton.within_budget(problem)]
+        return [Newton.within_budget(costs)]
     hessian, sizes = costs.hessian(), subsample_sizes(problem, costs, options)
     newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
     affordable = problem.quadratic or hessian <= options.cheap_hessian
     if affordable and newton <= _subsampled_price(costs, sizes):
-        return [Newton.within_budget(problem)]
+        return [Newton.within_budget(costs)]
     full = FullHessianLbfgs(costs)
     if skip_subsample:
         subsampled = SubsampledLbfgs(problem, costs, sizes, options, skip_subsample)

@@ -19,7 +19,7 @@ from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import Bound, LowerBound
 from ode2opt.solvers.concavity import Concave
-from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.result import Handover, History, Milestone, Status
 from ode2opt.solvers.start_point import unfit_start
@@ -73,7 +73,7 @@ class Session:
         k: the current iteration, 0 at the start point.
         norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
         best_x: the point with the smallest gradient norm. It is kept by reference: as long as a
-            vector is ``run.best_x``, nobody may overwrite it.
+            vector is ``session.best_x``, nobody may overwrite it.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         best_value: f there, where it is known.
         description: what was done, step by step, for the result.
@@ -107,7 +107,7 @@ class Session:
         callback: Callback | None = None,
         options: AutoOptions | None = None,
     ) -> None:
-        self.problem, self.options = problem, options or AutoOptions()
+        self.problem, self.options = problem, options or DEFAULTS
         self.tol, self.max_iter, self.max_seconds = tol, max_iter, max_seconds
         self.stop_at_tol, self.callback = stop_at_tol, callback
         self.history = History() if history else None

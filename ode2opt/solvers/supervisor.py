@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.session import PROGRESS, Session, Stop
@@ -95,7 +96,7 @@ class Supervisor:
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
         self._nesterov_at = outcomes[0].point
         if session.problem.has_hvp:
-            outcomes.append(self.run(Newton(turn(calls))))
+            outcomes.append(self.run(Newton(Costs(session.problem), turn(calls))))
         if not self.plain_from_start and not all(one.exhausted for one in outcomes):
             outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))
         outcomes.append(self.run(Lbfgs(turn(calls))))

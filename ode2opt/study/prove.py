@@ -171,6 +171,7 @@ def _notes(subject: BuiltIn | Method | Schedule) -> tuple[str, ...]:
         "family": f"{subject.family_scale:.6g}" if subject.family_scale else "",
         "instance": "the largest curvature at the start point",
         "product": "the curvature along the first gradient",
+        "paper": "the paper's step constant",
     }
     where = "" if subject.metric is None else " in its preconditioner"
     scale = f"A solve divides the table by {by[subject.scale]}: the bound holds where that is at "

@@ -16,6 +16,8 @@ from ode2opt import InputError, Method, Schedule
 from ode2opt.dynamics.proofs.exact import exact_proof
 from ode2opt.dynamics.proofs.theorem import classical_rows, tail_rows
 from ode2opt.dynamics.proofs.two_step import exact_rows, schedule_of
+from ode2opt.solvers import METHODS
+from ode2opt.solvers.method_file import SCALES
 from ode2opt.study.prove import prove
 
 FIELDS = {"method", "K", "tail", "tau", "ratio_to_nesterov", "seconds"}
@@ -160,3 +162,11 @@ def test_the_command_answers_in_json_and_by_its_exit_code(run_cli, tmp_path):
     assert "Error: eigac-c2 is not proved." in " ".join(error.split())
     assert json.loads((tmp_path / "p.json").read_text())["tau"] > 0.5
     assert run_cli("prove", "lbfgs")[0] == 2
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_a_solve_divides_by_is_told_for_every_scale(scale):
+    family_scale = 2.0 if scale == "family" else None
+    table = METHODS["nag"].schedule(6)
+    method = Method(table, "test", 1e-4, scale, family_scale=family_scale)
+    assert prove(method).notes[0].startswith("A solve divides the table by ")

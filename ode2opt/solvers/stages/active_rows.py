@@ -23,7 +23,7 @@ from ode2opt.problems.gram import extent
 from ode2opt.problems.line import Line
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
-from ode2opt.solvers.options import DEFAULTS
+from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.active_products import ACTIVE_ROWS, ConjugateSteps
@@ -61,16 +61,17 @@ class ActiveRowsNewton(Stage):
         self.costs, self.skip_subsample = costs, skip_subsample
 
     @staticmethod
-    def affordable(problem: LinearModel, costs: Costs) -> bool:
+    def affordable(problem: LinearModel, costs: Costs, options: AutoOptions) -> bool:
         """Whether the first Hessian is cheap enough to be formed.
 
         Args:
             problem: the linear model.
             costs: what work on it costs.
+            options: what the user has set.
         """
         if problem.n > LARGEST_DENSE_HESSIAN:
             return False
-        return bool(_sizes(problem)) or costs.hessian() <= DEFAULTS.affordable_hessian
+        return bool(_sizes(problem)) or costs.hessian() <= options.affordable_hessian
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point, after solutions on some rows."""

@@ -31,9 +31,6 @@ class Lbfgs(Stage):
 
     name = "lbfgs"
 
-    def __init__(self, watch: Watch | None = None) -> None:
-        super().__init__(watch)
-
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
         session.log("L-BFGS")

@@ -22,7 +22,7 @@ from ode2opt.problems._numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop, Watch
+from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 
@@ -32,7 +32,8 @@ class BacktrackingRules(NamedTuple):
 
     Attributes:
         relax: how much L is lowered before each step.
-        grow, most_growth: by how much at least and at most L grows after a step that fails.
+        grow: by how much L grows at least after a step that fails.
+        most_growth: by how much it grows at most.
         trials: of one step.
         probe: where the first L is found, in lengths of x.
     """
@@ -71,9 +72,6 @@ class Nesterov(Stage):
     """
 
     name = "nesterov"
-
-    def __init__(self, watch: Watch | None = None) -> None:
-        super().__init__(watch)
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient is an iteration of the solve."""

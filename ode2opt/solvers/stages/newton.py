@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.problems.base import Problem
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Watch
@@ -30,7 +29,8 @@ class NewtonRules(NamedTuple):
     """Budgets of Newton's method.
 
     Attributes:
-        calls, steps: it must promise to arrive within so many calls, after so many steps.
+        calls: within how many it must promise to arrive.
+        steps: after how many this is judged.
         hessians: the same by Cholesky, in Hessians.
         products: of one step by conjugate gradients.
         residual: of the gradient at most, in the root of how far the gradient has come.
@@ -53,34 +53,35 @@ class Newton(Stage):
     gradients.
 
     Args:
+        costs: what work on the problem costs.
         watch: ends the stage where another one would be cheaper.
     """
 
     name = "newton"
 
-    def __init__(self, watch: Watch | None = None) -> None:
+    def __init__(self, costs: Costs, watch: Watch | None = None) -> None:
         super().__init__(watch)
+        self.costs = costs
 
     @classmethod
-    def within_budget(cls, problem: Problem) -> Newton:
+    def within_budget(cls, costs: Costs) -> Newton:
         """Return the stage with a budget: a step may cost many calls.
 
         Args:
-            problem: the problem, whose costs set the budget.
+            costs: what work on the problem costs.
         """
-        if Costs(problem).newton_by_cholesky():
-            hessian = problem.hessian_flops() / problem.gradient_flops()
-            return cls(within(max(NEWTON.calls, NEWTON.hessians * hessian), NEWTON.hessians + 1))
-        return cls(within(NEWTON.calls, NEWTON.steps + 1))
+        if not costs.newton_by_cholesky():
+            return cls(costs, within(NEWTON.calls, NEWTON.steps + 1))
+        hessians = NEWTON.hessians * costs.problem.hessian_flops() / costs.problem.gradient_flops()
+        return cls(costs, within(max(NEWTON.calls, hessians), NEWTON.hessians + 1))
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; a problem without second derivatives is refused."""
-        problem = session.problem
-        if not problem.has_hvp:
+        if not session.problem.has_hvp:
             raise InputError(
                 "newton needs second derivatives: give the function's hvp, or use lbfgs."
             )
-        if Costs(problem).newton_by_cholesky():
+        if self.costs.newton_by_cholesky():
             session.log("Newton's method by Cholesky")
             return newton_steps(session, point, partial(_by_cholesky, session))
         session.log("Newton's method by conjugate gradients")
