@@ -1,17 +1,18 @@
 """What work on a problem costs: what ``auto`` plans with.
 
 Prices are in evaluations of value and gradient. They come from measured times of the parts
-(benchmarks/costs.py measures them anew); nothing is timed in a solve, so that the same problem is
-always solved in the same way.
+(``ode2opt.measured_times``); nothing is timed in a solve, so that the same problem is always solved
+in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, repeat
 
+from ode2opt.measured_times import form_in_use, measured_times
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
@@ -21,7 +22,9 @@ NANO = 1e-9
 
 @dataclass(frozen=True)
 class MeasuredTimes:
-    """Times of the parts of a solve on one core, in nanoseconds unless said.
+    """Times of the parts of a solve on one core, in nanoseconds, and counts that were chosen.
+
+    The times are those of ``ode2opt/measured_times.json``.
 
     Attributes:
         entry: value and gradient together, an entry of a dense matrix.
@@ -32,31 +35,38 @@ class MeasuredTimes:
         cube, square: a factorisation, by n^3 and n^2.
         solve: a solve with the factor, by n^2.
         correction: a step of L-BFGS beside its evaluation, by n.
+        evaluation, forming: what of an evaluation and of a Hessian does not depend on size.
         flop: an operation of a problem that is no linear model.
-        evaluation, forming: seconds of an evaluation and a Hessian that do not depend on size.
         first_steps, further_steps: of L-BFGS on a first subsample, and on each larger one, about.
         products: with the Hessian in a Newton step by conjugate gradients, about.
     """
 
-    entry: float = 1.4
-    cached_entry: float = 0.6
-    sparse_entry: float = 2.3
-    row: float = 25.0
-    further: float = 0.2
-    cube: float = 0.015
-    square: float = 6.0
-    solve: float = 0.7
-    correction: float = 40.0
+    entry: float
+    cached_entry: float
+    sparse_entry: float
+    row: float
+    further: float
+    cube: float
+    square: float
+    solve: float
+    correction: float
+    evaluation: float
+    forming: float
     flop: float = 0.5
-    evaluation: float = 60e-6
-    forming: float = 100e-6
     cached: int = 1 << 19
     first_steps: int = 30
     further_steps: int = 4
     products: int = 60
 
 
-TIMES = MeasuredTimes()
+@cache
+def times_of(form: str) -> MeasuredTimes:
+    """Return the set of times of a form.
+
+    Args:
+        form: "numpy" or "kernels".
+    """
+    return MeasuredTimes(**measured_times("solving", form))
 
 
 class Costs:
@@ -69,7 +79,7 @@ class Costs:
     """
 
     def __init__(self, problem: Problem, count_calls: bool = False) -> None:
-        self.count_calls = count_calls
+        self.count_calls, self.times = count_calls, times_of(form_in_use())
         self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
         self.model = problem if isinstance(problem, RowModel) else None
 
@@ -101,7 +111,7 @@ class Costs:
         """
         seconds = sum(self.hessian_seconds(m) for m in sizes)
         for steps, m in zip(
-            chain([TIMES.first_steps], repeat(TIMES.further_steps)), sizes, strict=False
+            chain([self.times.first_steps], repeat(self.times.further_steps)), sizes, strict=False
         ):
             seconds += steps * self.evaluation_seconds(m)
         return seconds / self.preconditioned_seconds()
@@ -110,7 +120,7 @@ class Costs:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""
         if self.n > LARGEST_DENSE_HESSIAN:
             return False
-        return self.hessian_seconds() < TIMES.products * self.evaluation_seconds()
+        return self.hessian_seconds() < self.times.products * self.evaluation_seconds()
 
     def evaluation_seconds(self, m: int | None = None) -> float:
         """Return seconds of value and gradient, with what a step of L-BFGS costs beside them.
@@ -118,21 +128,21 @@ class Costs:
         Args:
             m: the number of rows; all of them by default.
         """
-        share, model = self._share(m), self.model
-        own = TIMES.correction * self.n
+        share, model, times = self._share(m), self.model, self.times
+        own = times.evaluation + times.correction * self.n
         if model is None:
-            return TIMES.evaluation + NANO * (own + TIMES.flop * self.problem.gradient_flops())
+            return NANO * (own + times.flop * self.problem.gradient_flops())
         entries = share * (model.entries() if model.sparse else self.rows * self.n / model.width)
-        each = TIMES.cached_entry if entries < TIMES.cached else TIMES.entry
+        each = times.cached_entry if entries < times.cached else times.entry
         if model.sparse:
-            each = TIMES.sparse_entry
-        each *= 1 + TIMES.further * (model.width - 1)
-        rows = TIMES.row * share * self.rows * model.width
-        return TIMES.evaluation + NANO * (own + each * entries + rows)
+            each = times.sparse_entry
+        each *= 1 + times.further * (model.width - 1)
+        rows = times.row * share * self.rows * model.width
+        return NANO * (own + each * entries + rows)
 
     def preconditioned_seconds(self) -> float:
         """Return seconds of one evaluation with a product by a dense preconditioner."""
-        return self.evaluation_seconds() + NANO * TIMES.solve * self.n**2
+        return self.evaluation_seconds() + NANO * self.times.solve * self.n**2
 
     def hessian_seconds(self, m: int | None = None) -> float:
         """Return seconds of a Hessian, formed and factorised.
@@ -140,7 +150,7 @@ class Costs:
         Args:
             m: the number of rows; all of them by default.
         """
-        forming = NANO * TIMES.square * self.n**2
+        forming = NANO * self.times.square * self.n**2
         if self.model is not None:
             forming = self._share(m) * self._gram_seconds
         elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
@@ -154,8 +164,8 @@ class Costs:
         return self.model.grams() * self.model.extent().seconds()
 
     def _formed(self, forming: float) -> float:
-        factor = NANO * (TIMES.cube * self.n**3 + TIMES.square * self.n**2)
-        return TIMES.forming + forming + factor
+        times = self.times
+        return forming + NANO * (times.forming + times.cube * self.n**3 + times.square * self.n**2)
 
     def _share(self, m: int | None) -> float:
         return 1.0 if m is None else m / self.rows

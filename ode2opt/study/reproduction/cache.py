@@ -25,6 +25,8 @@ NUMERICS = (
     "confidence.py",
     "executor",
     "machine.py",
+    "measured_times.json",
+    "measured_times.py",
     "precision.py",
     "threads.py",
     "study/benchmark.py",
@@ -69,7 +71,7 @@ def code_hash(package: Path = PACKAGE) -> str:
 
 
 def _sources(path: Path) -> list[Path]:
-    return [path] if path.suffix == ".py" else list(path.rglob("*.py"))
+    return [path] if path.suffix else list(path.rglob("*.py"))
 
 
 def claim(folder: Path, identity: Identity) -> None:

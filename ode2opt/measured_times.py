@@ -1,0 +1,49 @@
+"""Times of the parts of a solve on one machine, which plans are made with.
+
+``measured_times.json`` has a set of them for each form of the arithmetic: "numpy" (NumPy and SciPy
+alone) and "kernels" (compiled, extra ``fast``). ``python benchmarks/costs.py --write`` measures
+both and writes the file, with the machine, the versions and the date. Nothing is timed in a solve,
+so that the same problem is always solved in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_suffix(".json")
+NUMPY, KERNELS = "numpy", "kernels"
+
+
+def form_in_use() -> str:
+    """Return the set of times that applies: that of the form in which rows are evaluated."""
+    return NUMPY
+
+
+def measured_times(part: str, form: str | None = None) -> dict[str, float]:
+    """Return the times of one part, by name, in nanoseconds.
+
+    Args:
+        part: "solving" (fields of ``ode2opt.solvers.costs.MeasuredTimes``) or "gram" (weighted Gram
+            products, ``ode2opt.problems.gram``).
+        form: "numpy" or "kernels"; the one in use by default.
+
+    Returns:
+        A new dictionary.
+
+    Example:
+        >>> from ode2opt.measured_times import measured_times
+        >>> sorted(measured_times("gram", "numpy"))[0]
+        'dense_entry'
+    """
+    times: dict[str, float] = _sets()[form or form_in_use()][part]
+    return dict(times)
+
+
+@cache
+def _sets() -> dict[str, dict[str, Any]]:
+    """Return the file's content."""
+    sets: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return sets
