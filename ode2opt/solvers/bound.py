@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,23 @@ if TYPE_CHECKING:
 
 STRONG_CONVEXITY = "strong convexity"
 MONITORED = "the monitored certificate"
+CONVEXITY = "convexity"
+IN_PRECONDITIONER = ", distances being those of the preconditioner"
 FURTHER = 2.0  # in distances of x from the start: how far points are that x is compared with
 MARGIN = 1 + 1e-12  # for the few operations that make the number
+
+Distance = Callable[[np.ndarray, np.ndarray], float]
+"""How far two points are apart."""
+
+
+def euclidean(x: np.ndarray, y: np.ndarray) -> float:
+    """Return |x - y|.
+
+    Args:
+        x: a point.
+        y: another one.
+    """
+    return float(np.linalg.norm(x - y))
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,9 @@ class Bound:
 
 @dataclass(frozen=True, eq=False)
 class LowerBound:
-    """What a method has proved of f while it ran: f(z) >= level - factor |center - z|^2 for all z.
+    """What a method has proved of f while it ran, for all z, with d the distance of z and a center:
+
+        f(z) >= min(least_seen, level - slope d - factor d^2).
 
     Attributes:
         level: a number.
@@ -64,6 +81,9 @@ class LowerBound:
         center: the point that the method compares with.
         start: where the solve began.
         source: by what it is proved, in a word or two.
+        slope: a number, 0 or above.
+        least_seen: the least value of f where the proof is about lower z only; else infinity.
+        distance: that of two points; Euclidean, or that of a preconditioner.
     """
 
     level: float
@@ -71,6 +91,9 @@ class LowerBound:
     center: np.ndarray
     start: np.ndarray
     source: str = MONITORED
+    slope: float = 0.0
+    least_seen: float = math.inf
+    distance: Distance = euclidean
 
     def against(self, x: np.ndarray, value: float, unit: float) -> Bound | None:
         """Return what it says of a point: f(x) - f(z) for all z up to twice as far from the start.
@@ -83,11 +106,14 @@ class LowerBound:
         Returns:
             The bound; None where it is no number.
         """
-        radius = FURTHER * float(np.linalg.norm(x - self.start))
-        far = radius + float(np.linalg.norm(self.center - self.start))
-        found = MARGIN * (value - self.level + self.factor * far * far) + unit * abs(value)
-        known = math.isfinite(found)
-        return Bound(max(found, 0.0), self.source, radius) if known else None
+        radius = FURTHER * self.distance(x, self.start)
+        far = radius + self.distance(self.center, self.start)
+        below = self.level - (self.slope + self.factor * far) * far
+        found = MARGIN * (value - min(self.least_seen, below)) + unit * abs(value)
+        if not math.isfinite(found):
+            return None
+        where = "" if self.distance is euclidean else IN_PRECONDITIONER
+        return Bound(max(found, 0.0), self.source + where, radius)
 
 
 def best_bound(

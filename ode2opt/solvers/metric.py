@@ -127,6 +127,22 @@ class Metric:
             self._milder[power] = Metric(self.kind, self.scale**power, self.V, stretch)
         return self._milder[power]
 
+    def distance(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Return |S^-1 (x - y)|, how far two points are apart in the preconditioner.
+
+        (I + V D V^T)^-1 = I - V (I + D V^T V)^-1 D V^T holds whether or not V is orthonormal to
+        the last digit.
+
+        Args:
+            x: a point.
+            y: another one.
+        """
+        apart = (x - y) / self.scale
+        if self.V is not None and self.stretch is not None:
+            inner = np.eye(len(self.stretch)) + self.stretch[:, None] * (self.V.T @ self.V)
+            apart -= self.V @ np.linalg.solve(inner, self.stretch * (self.V.T @ apart))
+        return float(np.linalg.norm(apart))
+
     def lengths(self) -> np.ndarray:
         """Return the lengths of the scale, each direction stretched, in order."""
         if self.V is None or self.stretch is None:

@@ -17,7 +17,7 @@ import numpy as np
 from ode2opt.problems._arrays import Array, copy, epsilon, namespace
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.bound import Bound, LowerBound
+from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.outcome import Evaluated, Outcome
@@ -82,7 +82,6 @@ class Session:
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
         lower_bounds: what the method itself has proved of f, from below; empty, unless it says so.
-        bound: what it has proved of f(best_x) as it ended the solve; None, unless it says so.
 
     Args:
         problem: what is minimised.
@@ -118,7 +117,6 @@ class Session:
         self.reached: Milestone | None = None
         self.concave: Concave | None = None
         self.lower_bounds: list[LowerBound] = []
-        self.bound: Bound | None = None
         self.calls: float = 0
         self.k = -1
         self.norm = self.first_norm = self.best_norm = self.previous_norm = math.inf

@@ -26,7 +26,7 @@ from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
-from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity
+from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
@@ -235,8 +235,10 @@ def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) 
     session.log(method.words)
     if method.monitored is not None:
         assert method.proof is not None
-        settings = method.monitored
-        table = MonitoredTable(session, method.schedule, x, metric, settings, method.proof)
+        distance = euclidean if method.metric is None else method.metric.distance
+        table = MonitoredTable(
+            session, method.schedule, x, method.monitored, method.proof, metric, distance
+        )
         table.divide_by(method.family_scale or 1.0)
         follow(table, policy)
     elif method.scale == "product":
@@ -300,7 +302,6 @@ def _bound(session: Session, value: float) -> Bound | None:
         return None
     x, unit = session.best_x, session.rounding
     known = by_strong_convexity(session.problem, x, session.best_norm, value, unit)
-    known = known or session.bound
     if known is not None or not session.lower_bounds:
         return known
     return best_bound(session.lower_bounds, np.asarray(x, dtype=np.float64), value, unit)

@@ -29,8 +29,8 @@ from ode2opt.solvers.library import method_of
 
 STEPS, MOST = 40, 160
 """Steps of a built-in method that are looked at by default, and of any table at most."""
-ROUNDING = 1e-12
-"""How far, relatively, a table's rows may be from those of the tail that its proof names."""
+TAIL_APART = 1e-12
+"""How far a table's rows may be from those of the tail that its proof names: both are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +208,8 @@ def check_belongs(found: ProvedBound, table: Schedule) -> None:
         return
     after = tail_rows(found.proof.tail, found.proof.theta, len(rows) - len(due))
     apart = np.abs(np.array(rows[len(due) :]) - np.array(after)).max(axis=1).astype(np.float64)
-    if np.any(apart > ROUNDING):
-        k = len(due) + int(np.flatnonzero(apart > ROUNDING)[0])
+    if np.any(apart > TAIL_APART):
+        k = len(due) + int(np.flatnonzero(apart > TAIL_APART)[0])
         raise InputError(f"The table does not go on as its proof says: they differ at step {k}.")
 
 

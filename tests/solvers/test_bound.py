@@ -287,7 +287,8 @@ def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid(mon
         for k in (1, 2)
     ]
     assert min(missed) > 1
-    [told] = session.lower_bounds
+    told, last = session.lower_bounds
+    assert last.factor == pytest.approx(L / (2 * 7))
     assert told.factor == pytest.approx(L / (2 * 4.5))
     due = f[2] - g[2] @ g[2] / (2 * L) - (1 * missed[0] + 2.5 * missed[1]) / 4.5
     assert told.level == pytest.approx(due, rel=1e-9)
@@ -300,6 +301,19 @@ def test_a_run_that_was_restarted_speaks_of_points_near_the_first_start():
     bound = told.against(start + np.array([1.0, 0.0]), 1.0, 1e-13)
     assert bound.radius == pytest.approx(2)
     assert bound.value == pytest.approx(1.0 - 0.25 + 0.5 * (2 + 5) ** 2)
+
+
+def test_a_statement_about_lower_points_is_no_better_than_what_was_seen():
+    """f(z) >= min(0.5, 2 - 3 d - d^2), d twice the Euclidean distance: by hand, both sides."""
+    start, x = np.zeros(2), np.array([0.0, 0.1])
+    told = LowerBound(
+        2.0, 1.0, start, start, "a proof", 3.0, 0.5, lambda x, y: 2 * np.linalg.norm(x - y)
+    )
+    near = told.against(x, 1.0, 0.0)  # radius 0.4: 2 - 1.2 - 0.16 = 0.64 is above 0.5
+    assert (near.value, near.radius) == (pytest.approx(1.0 - 0.5), pytest.approx(0.4))
+    assert near.source == "a proof, distances being those of the preconditioner"
+    far = told.against(2 * x, 1.0, 0.0)  # radius 0.8: 2 - 2.4 - 0.64
+    assert far.value == pytest.approx(1.0 + 1.04)
 
 
 def test_the_command_prints_it_or_says_that_nothing_is_known(run_cli, tmp_path):

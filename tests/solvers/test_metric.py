@@ -45,6 +45,8 @@ def test_products_are_those_of_the_matrix(kind, rng, problem):
     np.testing.assert_allclose(on.root(g), S @ g)
     np.testing.assert_allclose(on.root_transposed(g), S.T @ g)
     np.testing.assert_allclose(on(g), S @ S.T @ g)
+    away = np.linalg.norm(np.linalg.solve(S, g - 1))
+    assert metric.distance(g, np.ones(N)) == pytest.approx(away)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 from support import visited
 
-from ode2opt import Logistic, Quadratic, solve
+from ode2opt import InputError, Logistic, Quadratic, solve
 from ode2opt.dynamics.proofs.theorem import classical_rows, monitored_rows
+from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers import METHODS, monitored
-from ode2opt.solvers.monitored import violation
-from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.monitored_loop import MonitoredPoint, violations
 
 
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(1)
     return Logistic(rng.standard_normal((80, 10)), rng.integers(0, 2, 80), l2=0.01)
+
+
+def evaluated(problem, x) -> MonitoredPoint:
+    g = problem.gradient(x)
+    return MonitoredPoint(x, float(problem.value(x)), g, g)
 
 
 def two_step(problem, x0, L, rows):
@@ -68,13 +73,12 @@ def test_the_bound_holds_for_every_point_with_the_violations_counted():
     problem = Logistic(np.abs(rng.standard_normal((40, 5))), np.ones(40))  # no minimiser
     x0, L = problem.start()
     L /= 8
-    here = lambda x: Evaluated(x, float(problem.value(x)), problem.gradient(x), 0.0)  # noqa: E731
-    points = [here(x) for x in two_step(problem, x0, L, monitored_rows(30))]
+    points = [evaluated(problem, x) for x in two_step(problem, x0, L, monitored_rows(30))]
     n = [k * (k + 3) / 4 for k in range(32)]
     paid = 0.0
     for k in range(31):
         if k:
-            paid += n[k] * max(violation(points[k - 1], points[k], L), 0.0)
+            paid += n[k] * max(violations(points[k - 1], points[k], L)[0], 0.0)
         left = points[k].value - points[k].g @ points[k].g / (2 * L)
         for size in (0.1, 1.0, 10.0, 100.0):
             z = size * rng.uniform(-1, 1, 5)
@@ -89,12 +93,19 @@ def test_an_l_smooth_function_never_violates(problem):
     L = float(np.linalg.norm(A @ A.T, 2))
     for _ in range(50):
         one, other = (rng.standard_normal(6) for _ in range(2))
-        one, other = (
-            Evaluated(x, float(quadratic.value(x)), quadratic.gradient(x), 0.0)
-            for x in (one, other)
-        )
-        assert violation(one, other, L) <= 1e-12
-        assert violation(one, other, L / 50) > 0
+        one, other = (evaluated(quadratic, x) for x in (one, other))
+        assert max(violations(one, other, L)) <= 1e-12
+        assert min(violations(one, other, L / 50)) > 0
+
+
+def test_a_problem_without_values_is_told_what_to_use():
+    class Gradients(FunctionProblem):
+        def value_and_gradient(self, x):
+            raise NotImplementedError
+
+    problem = Gradients(lambda x: 0.0, lambda x: x, n=2)
+    with pytest.raises(InputError, match=r"checks its proof by values; .* use method='nag'"):
+        solve(problem, np.ones(2), method="nag-monitored")
 
 
 def test_solving_does_not_load_what_certificates_need():

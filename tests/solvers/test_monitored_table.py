@@ -8,6 +8,7 @@ from ode2opt import Logistic, Method, Quadratic, solve
 from ode2opt.dynamics.proofs.two_step import two_step_rows
 from ode2opt.learning.sequence.certified.candidates import CandidateMaker
 from ode2opt.learning.sequence.certified.rows import LearnedRows
+from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric
 
 
@@ -66,3 +67,16 @@ def test_the_bound_is_never_below_the_true_gap(problem, metric, iterations, rho)
         assert result.fun - best.fun <= result.bound.value
     else:
         assert iterations == 5
+
+
+def test_what_was_proved_is_told_after_a_handover(problem, metric):
+    """The guard gives up on the table before its last row; what convexity says is still true."""
+    plain = Logistic(problem.A, problem.b)
+    best = solve(plain, tol=1e-12)
+    x0 = best.x + 0.3 * np.ones(6)
+    method = monitored(plain.smoothness(metric), 1.0, metric)
+    result = solve(plain, x0, method=method.replace(guard=Guard(patience=2)), tol=1e-9)
+    assert result.handovers
+    assert result.fun - best.fun <= result.bound.value
+    away = np.linalg.norm(np.linalg.solve(metric.matrix(), result.x - x0))
+    assert result.bound.radius == pytest.approx(2 * away)

@@ -20,11 +20,12 @@ from ode2opt.dynamics.proofs.goals import TAILS, Goal
 from ode2opt.dynamics.proofs.theorem import (
     classical_rows,
     monitored_rows,
-    monitored_weights,
     theorem_multipliers,
+    weights_for_every_point,
 )
 from ode2opt.dynamics.proofs.two_step import ExactRow
 from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.problems._arrays import as_count
 
 GRID = 1 << 48
 """Multipliers are rounded to multiples of 1/GRID."""
@@ -183,8 +184,9 @@ def monitored_proof(count: int) -> ProvedBound:
         >>> monitored_proof(2).tau
         Fraction(1, 9)
     """
-    w, n = monitored_weights(count + 2)
-    multipliers = [one / n[-1] for one in w[:-1]]
+    count = as_count(count, "count")
+    w = [weights_for_every_point(Fraction(k))[0] for k in range(count + 1)]
+    multipliers = [one / sum(w) for one in w]
     nothing = [Fraction(0)] * (count + 1)
     goal = Goal(None, "convex", None)
     return check(document_of(monitored_rows(count), goal, (multipliers, nothing, nothing)))

@@ -10,9 +10,13 @@ gives f(y_k - g_k/L) - f* <= L R^2 / (2 eta_k t_k^2) for every L-smooth convex f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count as counted
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,8 +25,11 @@ from ode2opt.dynamics.proofs.two_step import ExactRow
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.problems._arrays import as_count
 
-ROUNDING = 1e-12
-"""By how much, relatively, the inequalities may be missed in floating point."""
+Number = TypeVar("Number", Fraction, float, np.ndarray)
+"""Rows are made of fractions for proofs and of floats for runs, by the same formulas."""
+
+MISSED_BY_ROUNDING = 1e-12
+"""By how much, relatively, numbers in floating point may miss the theorem's inequalities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +64,17 @@ class Member:
         self._check()
 
     def _check(self) -> None:
-        eta, t, near = self.eta, self.t, 1 + ROUNDING
+        eta, t, near = self.eta, self.t, 1 + MISSED_BY_ROUNDING
         ceiling = 2 - 1 / t if self.without_minimiser else np.full_like(t, 2.0)
         if np.any(eta <= 0) or np.any(eta > ceiling * near):
             k = int(np.flatnonzero((eta <= 0) | (eta > ceiling * near))[0])
             raise InputError(f"eta_{k} is {eta[k]:g}: it must be in (0, {ceiling[k]:.4g}].")
-        if abs(t[0] - 1) > ROUNDING or np.any(t < 1 - ROUNDING):
+        if abs(t[0] - 1) > MISSED_BY_ROUNDING or np.any(t < 1 - MISSED_BY_ROUNDING):
             raise InputError(f"t_0 must be 1 and every t_k at least 1; the least is {t.min():g}.")
         before, after = eta[:-1] * t[:-1] ** 2, eta[1:] * (t[1:] ** 2 - t[1:])
         missed = after > before * near
         if self.without_minimiser:
-            missed |= after < before * (1 - ROUNDING)
+            missed |= after < before * (1 - MISSED_BY_ROUNDING)
         if np.any(missed):
             k = int(np.flatnonzero(missed)[0])
             sign = "=" if self.without_minimiser else "<="
@@ -78,9 +85,8 @@ class Member:
 
     def rows(self) -> np.ndarray:
         """Return the rows (m_k, p_k, q_k), k = 0..R-1, shape (R, 3)."""
-        momentum = (self.t[:-1] - 1) / self.t[1:]
-        p = 1 + (self.eta[:-1] * self.t[:-1] - 1) / self.t[1:]
-        return np.column_stack([momentum, p, momentum])
+        t, t_next = self.t[:-1], self.t[1:]
+        return np.column_stack(row_of(self.eta[:-1] * t, t, t_next))
 
     def bounds(self) -> np.ndarray:
         """Return 1/(2 eta_k t_k^2), k = 0..R, in units of L R^2."""
@@ -143,10 +149,59 @@ def member_without_minimiser(extras: Sequence[float] | np.ndarray, eta_0: float 
     return Member(np.array(eta), np.array(t), without_minimiser=True)
 
 
-def tail_rows(tail: str, theta: Fraction | float, count: int) -> list[ExactRow]:
-    """Return the rows that follow a table whose last point stands at ``theta``.
+def row_of(w: Number, t: Number, t_next: Number) -> tuple[Number, Number, Number]:
+    """Return the theorem's row m_k = q_k = (t_k - 1)/t_{k+1}, p_k = 1 + (w_k - 1)/t_{k+1}.
+
+    Args:
+        w: w_k = eta_k t_k.
+        t: t_k.
+        t_next: t_{k+1}.
+
+    Returns:
+        m, p, q: fractions from fractions, floats from floats, arrays from arrays.
+    """
+    momentum = (t - 1) / t_next
+    return momentum, 1 + (w - 1) / t_next, momentum
+
+
+def rows_after(tail: str, theta: Number) -> Iterator[tuple[Number, Number, Number]]:
+    """Yield the rows that follow a table whose last point stands at ``theta``, without end.
 
     They are the theorem's with eta = 2 ("ogm") or 1 ("nag") and t = theta + 1/2, theta + 1, ...
+
+    Args:
+        tail: "ogm" or "nag".
+        theta: where the tail stands at the table's last point, at least 1.
+
+    Yields:
+        The rows (m, p, q), of the kind of number that theta is.
+
+    Raises:
+        InputError: the tail is unknown, or theta is out of range.
+
+    Example:
+        >>> next(rows_after("nag", 1.0))
+        (0.25, 1.25, 0.25)
+    """
+    _check_tail(tail, theta)
+    return _spaced_by_half(TAILS[tail], theta)
+
+
+def _check_tail(tail: str, theta: Fraction | float | np.ndarray) -> None:
+    if tail not in TAILS:
+        raise unknown_name("tail", tail, TAILS)
+    if not 1 <= theta < math.inf:
+        raise InputError(f"theta is {theta}: it must be at least 1.")
+
+
+def _spaced_by_half(eta: int, t: Number) -> Iterator[tuple[Number, Number, Number]]:
+    while True:
+        t = (2 * t + 1) / 2
+        yield row_of(eta * t, t, (2 * t + 1) / 2)
+
+
+def tail_rows(tail: str, theta: Fraction | float, count: int) -> list[ExactRow]:
+    """Return the first rows of :func:`rows_after` as fractions.
 
     Args:
         tail: "ogm" or "nag".
@@ -163,18 +218,8 @@ def tail_rows(tail: str, theta: Fraction | float, count: int) -> list[ExactRow]:
         >>> [str(x) for x in tail_rows("nag", 1, 1)[0]]
         ['1/4', '5/4', '1/4']
     """
-    if tail not in TAILS:
-        raise unknown_name("tail", tail, TAILS)
-    if not theta >= 1:
-        raise InputError(f"theta is {theta}: it must be at least 1.")
-    eta, half = TAILS[tail], Fraction(1, 2)
-    t = Fraction(theta) + half
-    rows = []
-    for _ in range(as_count(count, "count")):
-        momentum = (t - 1) / (t + half)
-        rows.append((momentum, 1 + (eta * t - 1) / (t + half), momentum))
-        t += half
-    return rows
+    _check_tail(tail, theta)
+    return list(islice(rows_after(tail, Fraction(theta)), as_count(count, "count")))
 
 
 def classical_rows(name: str, count: int) -> list[ExactRow]:
@@ -196,34 +241,59 @@ def classical_rows(name: str, count: int) -> list[ExactRow]:
     return [start, *(tail_rows(name, Fraction(1), as_count(count, "count"))[: count - 1])]
 
 
-def monitored_weights(count: int) -> tuple[list[Fraction], list[Fraction]]:
+def weights_for_every_point(k: Number) -> tuple[Number, Number]:
     """Return w_k = (k + 2)/2 and n_k = w_0 + ... + w_{k-1} = k (k + 3)/4 of ``nag-monitored``.
 
     Args:
-        count: how many, at least 1.
+        k: the point, 0 for the start; a fraction or a float.
 
     Returns:
-        w_0..w_{count-1} and n_0..n_{count-1}.
+        w_k and n_k, of the kind of number that k is.
+
+    Example:
+        >>> weights_for_every_point(2.0)
+        (2.0, 2.5)
     """
-    ks = range(as_count(count, "count"))
-    return [Fraction(k + 2, 2) for k in ks], [Fraction(k * (k + 3), 4) for k in ks]
+    return (k + 2) / 2, k * (k + 3) / 4
+
+
+def rows_for_every_point(
+    number: Callable[[int], Number],
+) -> Iterator[tuple[Number, Number, Number]]:
+    """Yield the rows of ``nag-monitored``, whose bound needs no minimiser, without end.
+
+    eta_k t_k = w_k = (k + 2)/2 and t_k = 1 + n_k/w_k, so that the recursion holds with equality:
+    f(y_k) - |g_k|^2/(2L) <= f(z) + L |x0 - z|^2 / (2 n_{k+1}) for every z.
+
+    Args:
+        number: what rows are made of: ``float`` or ``Fraction``.
+
+    Yields:
+        The rows (m, p, q).
+
+    Example:
+        >>> next(rows_for_every_point(float))
+        (0.0, 1.0, 0.0)
+    """
+    w, n = weights_for_every_point(number(0))
+    t = 1 + n / w
+    for k in counted(1):
+        w_next, n_next = weights_for_every_point(number(k))
+        t_next = 1 + n_next / w_next
+        yield row_of(w, t, t_next)
+        w, t = w_next, t_next
 
 
 def monitored_rows(count: int) -> list[ExactRow]:
-    """Return rows of the theorem whose bound needs no minimiser, as ``nag-monitored`` runs them.
-
-    eta_k t_k = w_k = (k + 2)/2 and t_k = 1 + n_k/w_k, so that the recursion holds with equality.
+    """Return the first rows of :func:`rows_for_every_point` as fractions.
 
     Args:
         count: how many rows, at least 1.
 
     Returns:
-        The rows (m, p, q); f(y_k) - |g_k|^2/(2L) <= f(z) + L |x0 - z|^2 / (2 n_{k+1}) for every z.
+        The rows (m, p, q).
     """
-    w, n = monitored_weights(as_count(count, "count") + 1)
-    t = [1 + below / one for one, below in zip(w, n, strict=True)]
-    momenta = [(t[k] - 1) / t[k + 1] for k in range(count)]
-    return [(m, 1 + (w[k] - 1) / t[k + 1], m) for k, m in enumerate(momenta)]
+    return list(islice(rows_for_every_point(Fraction), as_count(count, "count")))
 
 
 def theorem_multipliers(

@@ -1,6 +1,7 @@
 """The corrected Theorem 2: members against the chain, its potential along runs."""
 
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from ode2opt.dynamics.proofs.theorem import (
     classical_rows,
     member_of,
     member_without_minimiser,
+    monitored_rows,
+    rows_after,
+    rows_for_every_point,
     tail_rows,
 )
 from ode2opt.dynamics.proofs.two_step import two_step_rows
@@ -138,6 +142,14 @@ def test_nesterov_of_this_package_and_its_tail_are_members():
 def test_what_is_outside_the_theorem_is_refused(eta, t, options, said):
     with pytest.raises(InputError, match=said):
         Member(eta, t, **options)
+
+
+@pytest.mark.parametrize("tail", ["nag", "ogm"])
+def test_runs_take_their_rows_from_the_formulas_of_the_proof(tail):
+    exact = np.array(tail_rows(tail, Fraction(13, 2), 50), float)
+    np.testing.assert_allclose(list(islice(rows_after(tail, 6.5), 50)), exact, rtol=1e-14)
+    exact = np.array(monitored_rows(50), float)
+    np.testing.assert_allclose(list(islice(rows_for_every_point(float), 50)), exact, rtol=1e-14)
 
 
 def test_bad_tails_are_named():
