@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, repeat
+from typing import Any
 
 from ode2opt.measured_times import form_in_use, measured_times
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
@@ -66,7 +67,8 @@ def times_of(form: str) -> MeasuredTimes:
     Args:
         form: "numpy" or "kernels".
     """
-    return MeasuredTimes(**measured_times("solving", form))
+    times: dict[str, Any] = {**measured_times("solving", form)}
+    return MeasuredTimes(**times)
 
 
 class Costs:
