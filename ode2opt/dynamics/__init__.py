@@ -1,15 +1,16 @@
 """The inertial system: coefficients, flow, curvature, conditions, certificate.
 
-Schedules and the default coefficients need NumPy only; the rest needs JAX (the extra ``learn``)
-and is loaded when it is asked for. It works in double precision: ``flow`` and ``certificate_of``
-see to that themselves; code of your own that calls coefficients or estimators, or ``flow`` under
-JAX's transformations, is wrapped in ``double``.
+Schedules, tables with a prox and the default coefficients need NumPy only; the rest needs JAX (the
+extra ``learn``) and is loaded when it is asked for. It works in double precision: ``flow`` and
+``certificate_of`` see to that themselves; code of your own that calls coefficients or estimators,
+or ``flow`` under JAX's transformations, is wrapped in ``double``.
 """
 
 from importlib import import_module
 from typing import Any
 
 from ode2opt.dynamics.default import DefaultCoefficients
+from ode2opt.dynamics.proximal import ProximalTable
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import needing
 
@@ -37,7 +38,7 @@ _LAZY = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
-__all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
+__all__ = ["DefaultCoefficients", "ProximalTable", "Schedule", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
