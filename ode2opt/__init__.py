@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.models import Model
+from ode2opt.penalties import L1, Box, ElasticNet, GroupL1, L1Ball, NonNegative, Penalty, Simplex
 from ode2opt.problems import (
     Family,
     Huber,
@@ -43,11 +44,16 @@ if TYPE_CHECKING:
 __version__ = _version("ode2opt")
 
 __all__ = [
+    "L1",
     "AutoOptions",
+    "Box",
+    "ElasticNet",
     "Family",
+    "GroupL1",
     "Guard",
     "Huber",
     "InputError",
+    "L1Ball",
     "LeastSquares",
     "LinearModel",
     "Logistic",
@@ -56,14 +62,17 @@ __all__ = [
     "MemoryOptions",
     "Method",
     "Model",
+    "NonNegative",
     "Ode2OptError",
     "Parts",
+    "Penalty",
     "Poisson",
     "Problem",
     "Quadratic",
     "Relay",
     "Result",
     "Schedule",
+    "Simplex",
     "Softmax",
     "SquaredHinge",
     "Status",

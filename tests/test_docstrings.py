@@ -28,6 +28,7 @@ FLOORS = {
     "learning": 0.97,
     "models": 0.90,
     "ode2opt": 0.95,
+    "penalties": 0.95,
     "problems": 0.95,
     "solvers": 0.94,
     "study": 0.97,

@@ -1,0 +1,64 @@
+"""A penalty on all variables but the last ones, which are intercepts."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from ode2opt.penalties.base import Face, Penalty
+from ode2opt.problems._arrays import Array, namespace
+
+
+class LeavingLast(Penalty):
+    """A penalty that leaves the last variables alone; :meth:`Penalty.on` makes it.
+
+    Args:
+        inner: the penalty of the others.
+        n: the number of variables.
+        free: how many are left alone, at least 1.
+    """
+
+    def __init__(self, inner: Penalty, n: int, free: int) -> None:
+        self.inner, self.n, self.free = inner, n, free
+
+    def value(self, x: Array) -> Array:
+        return self.inner.value(x[: -self.free])
+
+    def prox(self, x: Array, step: Any) -> Array:
+        own = self.inner.prox(x[: -self.free], step)
+        return namespace(x).concat([own, x[-self.free :]])
+
+    def project(self, x: Array) -> Array:
+        return namespace(x).concat([self.inner.project(x[: -self.free]), x[-self.free :]])
+
+    def curvature_set(self, x: np.ndarray) -> Face | None:
+        face = self.inner.curvature_set(x[: -self.free])
+        if face is None:
+            return None
+        zeros = np.zeros(self.free)
+        longer = [None if one is None else np.append(one, zeros) for one in face]
+        longer[0] = np.append(face.free, np.ones(self.free, dtype=bool))
+        if face.labels is not None:  # groups of their own, for which outer is 0
+            last = face.labels.max() + 1
+            longer[4] = np.append(face.labels, np.full(self.free, last))
+        return Face(*longer)  # type: ignore[arg-type]
+
+    def support(self, x: np.ndarray) -> np.ndarray:
+        last = np.arange(len(x) - self.free, len(x))
+        return np.append(self.inner.support(x[: -self.free]), last)
+
+    def conjugate(self, v: np.ndarray) -> float:
+        return np.inf if np.any(v[-self.free :]) else self.inner.conjugate(v[: -self.free])
+
+    def dual_scale(self, v: np.ndarray) -> float:
+        return 0.0 if np.any(v[-self.free :]) else self.inner.dual_scale(v[: -self.free])
+
+    def critical_scale(self, g: np.ndarray) -> float | None:
+        return self.inner.critical_scale(g[: -self.free])
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(self.inner.scaled(factor), int(self.n or 0), self.free)
+
+    def _about(self) -> list[tuple[str, str]]:
+        return [("penalty", repr(self.inner)), ("left alone", f"{self.free}")]
