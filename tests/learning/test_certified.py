@@ -158,6 +158,33 @@ def test_a_cap_of_1_leaves_nesterov_no_room_and_ogm_some():
     assert has_room(objective(1.0, "ogm"))
 
 
+def test_no_exact_ratio_exceeds_the_cap():
+    """A cap of 1 gives Nesterov's own bound, 1 exactly, not 1 and a rounding."""
+    for cap in (1.0, 1.05):
+        method = learn(family_of(), certified=cap, **SMALL)
+        assert check(dict(method.proof)).ratio <= cap
+        assert prove(method).found.ratio <= cap
+    rows = LearnedRows("nag", 12)
+    maker = candidates.CandidateMaker(rows, "x", 1e-3, 1.0, 40, [None])
+    with pytest.raises(Ode2OptError, match="in exact arithmetic only"):
+        maker.proved(rows.first(), 1.0)  # the solver's multipliers miss it by 1e-9
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_table(method, steps, tmp_path):
+    out = tmp_path / "run"
+    first = learn(family_of(), certified=2.0, out=out, callback=lambda one: one.done == 8, **SMALL)
+    assert not first.provenance["finished"]
+    assert prove(first).found.ratio <= 2
+    more = []
+    again = learn(family_of(), certified=2.0, out=out, resume=True, callback=more.append, **SMALL)
+    assert 0 < len(more) < len(steps)
+    assert [one.line["loss"] for one in more] == [one.line["loss"] for one in steps[-len(more) :]]
+    np.testing.assert_array_equal(again.schedule.a, method.schedule.a)
+    assert again.proof == method.proof
+    lines = (out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(len(steps)))
+
+
 def test_descent_never_steps_where_the_function_is_infinite():
     """-x - y - mu log(1 - x^2 - y^2) is least at x = y = a with 2 a^2 + 2 mu a = 1."""
     mu = 0.05

@@ -27,6 +27,9 @@ from ode2opt.problems.base import Problem
 from ode2opt.solvers.metric import Metric, product
 
 WIDTH = 0.25  # of the soft step, in units of log |g|
+INSIDE = 1e-3
+"""By how much, relatively, learning stays below the cap: fractions cost a little, 1e-4 of the ratio
+at most where it was looked at. Where the first rows are that near, nothing can be learned."""
 FIRST_HIT = 0.5  # the weight of the first time at the tolerance; the rest counts all times above
 
 
@@ -122,13 +125,14 @@ class BarrierObjective:
 
     Args:
         rows: which rows are learned.
-        cap: what the ratio has to stay below; above 1.
+        cap: what the exact ratio has to stay below; the barrier stands a thousandth before it.
         instances: the problems.
         L: the curvature that rows are divided by.
         tol: the gradient norm to reach.
         horizon: how many rows are followed, the tail's included.
 
     Attributes:
+        cap: where the barrier stands.
         ratio: that of the last rows with a finite value; not a number before the first call.
     """
 
@@ -141,7 +145,7 @@ class BarrierObjective:
         tol: float,
         horizon: int,
     ) -> None:
-        self.rows, self.cap, self.instances = rows, cap, instances
+        self.rows, self.cap, self.instances = rows, (1 - INSIDE) * cap, instances
         self.ratio = math.nan
         self._after = rows.after(max(horizon - rows.count, 0))
         self._given = (np.float64(L), np.log(np.float64(tol)))

@@ -14,12 +14,16 @@ from ode2opt.dynamics.certificate import Certificate, uncertified
 from ode2opt.dynamics.following import certificate_of
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.proofs.exact import ProvedBound
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST, TRAINING
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.sequence.certified.candidates import CandidateMaker, best_rho
+from ode2opt.learning.sequence.certified.candidates import (
+    NESTEROV_ROWS,
+    CandidateMaker,
+    best_rho,
+)
 from ode2opt.learning.sequence.certified.objective import (
     BarrierObjective,
     CertifiedInstance,
@@ -46,7 +50,8 @@ ROOM = 1.5  # times the iterations of the slowest problem: how far a table is fo
 class CertifiedRun(LearningRun[SequenceOptions]):
     """Learns rows whose worst case stays below a cap, proves them and measures them.
 
-    Training stops at no checkpoint: a run that is resumed begins again.
+    A checkpoint is written after each weight of the barrier, where the descent begins anew: a run
+    that is resumed goes on there and comes to the same table.
     """
 
     def _set_up(self, memory: Memory | None) -> None:
@@ -80,14 +85,31 @@ class CertifiedRun(LearningRun[SequenceOptions]):
         self.best = rows.first()
         self.best_calls, self.rho = math.inf, rho
         self._judge(self.best)
-        objective = BarrierObjective(
-            rows, self.cap, self.instances(), rho * self.L, self.options.tol, followed
-        )
+        objective = self._objective(rows, followed)
         if has_room(objective):
-            self._train(objective, callback)
+            if self._train(objective, callback):
+                return self._unfinished()
         else:
             self.log(f"the cap {self.cap:g} leaves no room: the table is the tail's own")
+            self.maker = self._maker(replace(rows, count=NESTEROV_ROWS))
+            self.best = self.maker.rows.first()
         return self._finish()
+
+    def _objective(self, rows: LearnedRows, followed: int) -> BarrierObjective:
+        """Return what is minimised, at rho L, or above where the table alone leaves all numbers.
+
+        A solve that begins with steps so long starts anew; the table in the objective does not.
+        """
+        instances, share = self.instances(), self.rho
+        while True:
+            objective = BarrierObjective(
+                rows, self.cap, instances, share * self.L, self.options.tol, followed
+            )
+            self.learned_at = share * self.L
+            count, slope = objective.count(rows.first())
+            if share >= 1 or (np.isfinite(count) and np.all(np.isfinite(slope))):
+                return objective
+            share *= 2
 
     def _planned(self) -> tuple[LearnedRows, float, int]:
         """Return the rows to learn, the share of L to learn at, and how far to follow a table."""
@@ -118,21 +140,60 @@ class CertifiedRun(LearningRun[SequenceOptions]):
             for problem, fold in zip(self.problems, self.folds, strict=True)
         ]
 
-    def _train(self, objective: BarrierObjective, callback: TrainingCallback | None) -> None:
-        """Take the steps; keep what validation finds best."""
-        for step in train_rows(objective, self.options.knots, self.options.steps, self.log):
+    def _train(self, objective: BarrierObjective, callback: TrainingCallback | None) -> bool:
+        """Take the steps; keep the best by validation. Returns whether the callback ended it."""
+        options, (learned, stage) = self.options, self._reached()
+        for step in train_rows(objective, options.knots, options.steps, self.log, learned, stage):
             results = self._judge(step.rows) if step.last else None
             told = self._told(step, results)
+            if step.last and self.directory is not None:
+                done = np.array([step.stage + 1.0])
+                self.directory.save(self.position, (step.rows, self.best, done))
             if callback is not None and callback(told):
-                return
+                return True
+        return False
+
+    def _reached(self) -> tuple[np.ndarray, int]:
+        """Return the rows to go on from and how many weights are over; after a checkpoint, its."""
+        first = self.maker.rows.first()
+        if not self.resuming:
+            return first, 0
+        assert self.directory is not None
+        self.position, tree = self.directory.load(lambda _: (first, first, np.zeros(1)))
+        learned, best, stage = (np.asarray(one) for one in tree)
+        self._began -= self.position.seconds
+        self._judge(best)
+        return learned, int(stage[0])
+
+    def _unfinished(self) -> Method:
+        """Return the best table so far with its proof, for a run that can be gone on with."""
+        proof = self.maker.proved(self.best, self.cap)
+        method = self.maker.with_proof(self.best, proof, self.rho)[-1].replace(
+            provenance=self.config | {"finished": False}
+        )
+        if self.directory is not None:
+            self.directory.save_method(method)
+        return method
 
     def _judge(self, rows: np.ndarray) -> list[Result]:
-        """Solve the validation problems; keep rows that need fewer calls than all before."""
+        """Solve the validation problems; keep proved rows that need the fewest calls so far."""
         results = self.validation.solved(self.maker.unchecked(rows, self.rho))
         calls = mean_calls(results)
-        if calls < self.best_calls and all(one.success for one in results):
+        better = calls < self.best_calls and all(one.success for one in results)
+        if better and self._is_proved(rows):
             self.best, self.best_calls = rows, calls
         return results
+
+    def _is_proved(self, rows: np.ndarray) -> bool:
+        """Whether rows have an exact proof below the cap; the tail's own need none here."""
+        if np.array_equal(rows, self.maker.rows.first()):
+            return True
+        try:
+            self.maker.proved(rows, self.cap)
+        except Ode2OptError as error:
+            self.log(str(error))
+            return False
+        return True
 
     def _told(self, step: CertifiedStep, results: list[Result] | None) -> TrainingStep:
         """Write a step's line of metrics, and return what a callback sees."""

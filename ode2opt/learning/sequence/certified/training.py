@@ -12,7 +12,6 @@ from ode2opt.learning.sequence.certified.objective import BarrierObjective
 
 BARRIERS = {"knots": (3.0, 1.0, 0.3), "rows": (0.3, 0.1, 0.03)}
 """The weights mu of the barrier, in iterations, of the phases one after another."""
-NO_ROOM = 1e-6  # of the ratio: where the first rows are that near the cap, nothing can be learned
 
 
 class CertifiedStep(NamedTuple):
@@ -24,6 +23,7 @@ class CertifiedStep(NamedTuple):
         ratio: the worst case in multiples of Nesterov's own, below the cap.
         mu: the weight of the barrier.
         phase: "knots" or "rows".
+        stage: the number of the weight among all, from 0.
         last: whether it is the last point with this weight.
     """
 
@@ -32,6 +32,7 @@ class CertifiedStep(NamedTuple):
     ratio: float
     mu: float
     phase: str
+    stage: int
     last: bool
 
 
@@ -42,11 +43,16 @@ def has_room(objective: BarrierObjective) -> bool:
         objective: the count with its barrier.
     """
     found = objective.certified(objective.rows.first())
-    return found is not None and found.ratio < objective.cap * (1 - NO_ROOM)
+    return found is not None and found.ratio < objective.cap
 
 
 def train_rows(
-    objective: BarrierObjective, knots: int, steps: int, log: Callable[[str], None] = lambda _: None
+    objective: BarrierObjective,
+    knots: int,
+    steps: int,
+    log: Callable[[str], None] = lambda _: None,
+    learned: np.ndarray | None = None,
+    stage: int = 0,
 ) -> Iterator[CertifiedStep]:
     """Yield the accepted points of training; each is certified.
 
@@ -55,17 +61,19 @@ def train_rows(
         knots: of the first phase.
         steps: how many there are at most, over all phases.
         log: told which phase begins.
+        learned: the rows to go on from; by default the first ones.
+        stage: how many weights of the barrier are over, 0 by default.
     """
     rows = objective.rows
     phases = {"knots": rows.by_knots(knots), "rows": rows.each_alone()}
     plan = [(phase, mu) for phase, weights in BARRIERS.items() for mu in weights]
-    learned = rows.first()
-    for number, (phase, mu) in enumerate(plan):
+    learned = rows.first() if learned is None else learned
+    for number, (phase, mu) in list(enumerate(plan))[stage:]:
         log(f"learning {phase} with the barrier {mu:g}")
         share = steps * (number + 1) // len(plan) - steps * number // len(plan)
         for step in _phase(objective, learned, phases[phase], mu, phase, share):
             learned = step.rows
-            yield step
+            yield step._replace(stage=number)
 
 
 def _phase(
@@ -90,6 +98,6 @@ def _phase(
     for z, value in points:
         if waiting is not None:
             yield waiting
-        waiting = CertifiedStep(rows_of(z), value, objective.ratio, mu, phase, last=False)
+        waiting = CertifiedStep(rows_of(z), value, objective.ratio, mu, phase, 0, last=False)
     if waiting is not None:
         yield waiting._replace(last=True)
