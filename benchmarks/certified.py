@@ -9,8 +9,8 @@ cap are monitored and run under the guard, Nesterov's method and OGM run alone w
 "none" is a table learned in the same way without a cap. Then each table alone, without monitoring
 and guard, on functions as smooth as the family's problems (L; "none" divides by what it was learned
 at, which is rho L): the worst case of f(y_N) - f* over all functions after 20 and 40 steps, by the
-chain of matrix inequalities, and how many of 200 functions drive it away (adversaries.py). Seconds are those of the
-processor for learning. It needs the extra ``test``.
+chain of matrix inequalities, and how many of 200 functions drive it away (adversaries.py). Seconds
+are those of the processor for learning. It needs the extra ``test``.
 --record keeps the tables of docs/certificates.md, cell by cell: rows of other cells stay.
 """
 
