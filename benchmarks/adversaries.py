@@ -113,7 +113,7 @@ def attacked(rows: np.ndarray) -> Iterator[float]:
     for steps in WORST_AFTER:
         try:
             function, x0, due = worst_function(rows[:steps])
-        except SolverError:  # the worst case grows beyond its precision
+        except (SolverError, ValueError):  # the worst case grows beyond its precision
             return
         found = float(highest(rows, function, x0)[0])
         if found < due * (1 - 1e-2):
