@@ -8,6 +8,7 @@ from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.models import Model
 from ode2opt.penalties import L1, Box, ElasticNet, GroupL1, L1Ball, NonNegative, Penalty, Simplex
 from ode2opt.problems import (
+    Deconvolution,
     Family,
     Huber,
     LeastSquares,
@@ -47,6 +48,7 @@ __all__ = [
     "L1",
     "AutoOptions",
     "Box",
+    "Deconvolution",
     "ElasticNet",
     "Family",
     "GroupL1",

@@ -2,6 +2,7 @@
 
 from ode2opt.problems.base import Problem, Scale, Start
 from ode2opt.problems.datasets import Dataset, load_dataset
+from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.family import KINDS, Family
 from ode2opt.problems.files import read_encoded, read_table
 from ode2opt.problems.function import FunctionProblem
@@ -18,6 +19,7 @@ __all__ = [
     "DATASETS",
     "KINDS",
     "Dataset",
+    "Deconvolution",
     "Family",
     "FunctionProblem",
     "Huber",

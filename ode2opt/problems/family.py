@@ -8,8 +8,9 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -55,6 +56,25 @@ class Fold:
     others: bool = False
 
 
+class HasProx(Protocol):
+    """What is added to the problems of a family: an :class:`ode2opt.Penalty`."""
+
+    def value(self, x: Array) -> Array:
+        """Return h(x).
+
+        Args:
+            x: n numbers.
+        """
+
+    def prox(self, x: Array, step: Any) -> Array:
+        """Return the minimiser of h(z) + |z - x|^2 / (2 step).
+
+        Args:
+            x: n numbers.
+            step: a positive number.
+        """
+
+
 Seed = int | Sequence[int] | np.random.Generator
 Sampler = Callable[[np.random.Generator, str], Problem]
 
@@ -96,6 +116,7 @@ class Family(Displayed):
 
     Attributes:
         notes: sentences about how a file was read.
+        penalty: what is added to each of its problems; None, the default, for nothing.
     """
 
     def __init__(
@@ -104,6 +125,7 @@ class Family(Displayed):
         self.name, self.split = name, split
         self.size = None if size is None else int(size)
         self.notes: tuple[str, ...] = ()
+        self.penalty: HasProx | None = None
         self._sampler = sampler
 
     def __repr__(self) -> str:
@@ -124,6 +146,8 @@ class Family(Displayed):
             rows += [(name, brief(value)) for name, value in sampler.options.items()]
         else:
             rows.append(("drawn by", str(getattr(sampler, "__name__", type(sampler).__name__))))
+        if self.penalty is not None:
+            rows.append(("penalty", repr(self.penalty)))
         return rows if self.split is None else [*rows, ("split", self.split)]
 
     def sample(
@@ -157,6 +181,25 @@ class Family(Displayed):
         if not isinstance(problem, Problem):
             raise InputError(f"The sampler returned {type(problem).__name__}, not a Problem.")
         return problem
+
+    def with_penalty(self, penalty: HasProx) -> Family:
+        """Return the same family, each problem with a penalty or a constraint added to it.
+
+        Args:
+            penalty: an :class:`ode2opt.Penalty`, the same for all problems.
+
+        Raises:
+            InputError: it has no prox.
+
+        Examples:
+            >>> from ode2opt import L1
+            >>> family = Family.from_dataset("logistic", "digits").with_penalty(L1(0.01))
+        """
+        if isinstance(penalty, type) or not hasattr(penalty, "prox"):
+            raise InputError(f"{penalty!r} is no penalty: give one such as ode2opt.L1(0.01).")
+        family = copy(self)
+        family.penalty = penalty
+        return family
 
     @property
     def words(self) -> tuple[str, ...]:
