@@ -87,8 +87,11 @@ def record(name: str, tables: Mapping[str, Table], folder: Path = RESULTS) -> Pa
 
 
 def origin() -> dict[str, Any]:
-    """Return what the program was, where it ran, with which versions, and when."""
-    words = [word for word in sys.argv[1:] if word != RECORD]
+    """Return what the program was, where it ran, with which versions, and when.
+
+    Folders of this machine (absolute paths) are called DIR.
+    """
+    words = ["DIR" if Path(word).is_absolute() else word for word in sys.argv[1:] if word != RECORD]
     script = Path(sys.argv[0]).name
     return {
         "command": " ".join(["python", f"benchmarks/{script}", *words]),

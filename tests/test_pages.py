@@ -217,13 +217,15 @@ def like(result, made):
 def test_what_is_recorded_has_its_machine_versions_and_date(benchmarks, tmp_path, monkeypatch):
     recording = benchmarks("recording")
     (tmp_path / "r.json").write_text(json.dumps(RESULT))
-    monkeypatch.setattr("sys.argv", ["/x/peers.py", "--l2", "1e-4", "--record"])
+    monkeypatch.setattr(
+        "sys.argv", ["/x/peers.py", "--l2", "1e-4", "--tables", "/x/kept", "--record"]
+    )
     table = recording.Table("data", "seconds", quiet=True)
     table.add('a "b", [c]', 1.5)
     table.add("d", None)
     path = recording.record("r", {"t": table}, tmp_path)
     found = tables.read_results(tmp_path)["r"]
-    assert found["command"] == "python benchmarks/peers.py --l2 1e-4"
+    assert found["command"] == "python benchmarks/peers.py --l2 1e-4 --tables DIR"
     assert found["versions"]["numpy"] == np.__version__
     assert re.fullmatch(rf".+, \d+ cores, \d+ GB, {platform.system()}", found["machine"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
