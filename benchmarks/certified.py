@@ -180,9 +180,10 @@ def rows_at(method: Method, L: float) -> np.ndarray:
 
 
 def attacks(found: Sequence[Method]) -> dict[str, list[str]]:
-    """Return the cells of each table of attacks: all tables at the family's L, the last one twice."""
+    """Return the rows of the attacks: all tables at the family's L, the last at its own, too."""
     L, own = found[0].family_scale, found[-1].family_scale
-    assert L is not None and own is not None
+    assert L is not None
+    assert own is not None
     attacked = [*((one, L) for one in found), (found[-1], own)]
     return {
         "adversaries": [adversaries(*one) for one in attacked],
