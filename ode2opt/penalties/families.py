@@ -1,6 +1,7 @@
 """Families of problems with a penalty, made from a seed: nothing is read or downloaded.
 
-Training problems and test problems are drawn from different images, noise and states.
+Training and test problems are drawn by different seeds; sparse coding takes its test signals from
+another image, too.
 """
 
 from __future__ import annotations
