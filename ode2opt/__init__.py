@@ -1,7 +1,6 @@
 """ode2opt learns optimisation methods from differential equations, and solves with them."""
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
@@ -35,6 +34,7 @@ from ode2opt.solvers import (
     Status,
     solve,
 )
+from ode2opt.threads import blas_libraries
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ode2opt.study.prove import prove
     from ode2opt.study.trajectories import trajectories
 
-__version__ = _version("ode2opt")
+    __version__: str
 
 __all__ = [
     "L1",
@@ -104,9 +104,14 @@ def _from_dask(kind: type[LinearModel], *args: Any, **options: Any) -> Parts:
 
 
 LinearModel.makers["dask"] = _from_dask
+blas_libraries()  # now that all is imported: a first solve need not look for them
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # asked for late: to read what is installed takes 20 ms
+        from importlib.metadata import version
+
+        return version("ode2opt")
     if name in _LAZY:
         with needing("learn"):
             return getattr(import_module(_LAZY[name]), name)

@@ -6,11 +6,15 @@ saves, and where other processes want the same cores the threads wait for each o
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
+
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+import ode2opt.lapack  # noqa: F401  (SciPy's BLAS is loaded before it is looked for)
 
 # A solve is small where its matrix has at most so many entries (16 MB) and a Hessian so many rows.
 # `python benchmarks/blas_threads.py` measures solves around these sizes with one thread and more.
@@ -22,12 +26,8 @@ SMALL_SIDE = 500
 def one_thread() -> Iterator[None]:
     """Limit the thread pools of BLAS and OpenMP to one thread each.
 
-    A limit holds for the libraries that are loaded, and SciPy has a BLAS of its own that a solve
-    would load later: it is loaded first.
+    A limit holds for the libraries that are loaded; SciPy's BLAS is, by ``ode2opt.lapack``.
     """
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(1):
         yield
 
@@ -42,7 +42,27 @@ def is_small(entries: int, side: int) -> bool:
     return entries <= SMALL_ENTRIES and side <= SMALL_SIDE
 
 
+class BlasLibraries:
+    """The loaded BLAS libraries, looked for again only after something was imported.
+
+    To look for them takes as long as half a small solve. A library comes with a Python module, so
+    the number of modules tells whether there can be a new one.
+    """
+
+    def __init__(self) -> None:
+        self._modules = -1
+        self._found: Any = None
+
+    def __call__(self) -> Any:
+        """Return threadpoolctl's controller of the libraries that are loaded now."""
+        if self._modules != len(sys.modules):
+            self._found = ThreadpoolController().select(user_api="blas")
+            self._modules = len(sys.modules)
+        return self._found
+
+
 _in_use = threading.Lock()
+blas_libraries = BlasLibraries()
 
 
 @contextmanager
@@ -56,16 +76,7 @@ def one_blas_thread() -> Iterator[None]:
         yield
         return
     try:
-        with _blas().limit(limits=1):
+        with blas_libraries().limit(limits=1):
             yield
     finally:
         _in_use.release()
-
-
-@cache
-def _blas() -> Any:
-    """Return the BLAS libraries of NumPy and SciPy; to find them takes milliseconds, once."""
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")

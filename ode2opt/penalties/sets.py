@@ -120,7 +120,7 @@ def _threshold(x: Array, radius: float) -> Array:
     needed (Held, Wolfe and Crowder, 1974).
     """
     xp = namespace(x)
-    falling = xp.sort(x, descending=True)
+    falling = -xp.sort(-x)  # NumPy itself has no "descending"
     counts = xp.arange(1, x.shape[0] + 1, dtype=x.dtype)
     return xp.max((xp.cumulative_sum(falling) - radius) / counts)
 

@@ -1,7 +1,6 @@
 """The little that array libraries do not agree on: sparse matrices, dtypes, validation."""
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -9,6 +8,7 @@ import array_api_compat
 import numpy as np
 
 from ode2opt.errors import InputError, shown
+from ode2opt.lapack import axpy
 
 Array = Any  # a NumPy, JAX or torch array; a matrix may also be a SciPy sparse one
 Namespace = Any  # an array-API module
@@ -148,7 +148,7 @@ def as_floating(A: Array, name: str) -> Array:
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} must be an array of numbers: {error}.") from None
     A = detached(A)
-    xp = array_api_compat.array_namespace(A)
+    xp = namespace(A)
     if str(A.dtype).split(".")[-1] not in ("float32", "float64"):
         if not _is_real(xp, A.dtype):
             raise InputError(f"{name} must hold real numbers, not {A.dtype}.")
@@ -206,7 +206,18 @@ def _is_real(xp: Namespace, dtype: Any) -> bool:
 
 def namespace(A: Array) -> Namespace:
     """Return the array-API module of ``A``; a sparse matrix works with NumPy vectors."""
-    return array_api_compat.array_namespace(np.empty(0) if is_sparse(A) else A)
+    if isinstance(A, np.ndarray | np.generic) or is_sparse(A):
+        return numpy_namespace()
+    return array_api_compat.array_namespace(A)
+
+
+@cache
+def numpy_namespace() -> Namespace:
+    """Return NumPy as an array-API module: itself from 2.1 on, else array_api_compat's form of it.
+
+    That form loads every part of NumPy, which takes longer than to load NumPy.
+    """
+    return np if hasattr(np, "unstack") else array_api_compat.array_namespace(np.empty(0))
 
 
 def epsilon(xp: Namespace, dtype: Any) -> float:
@@ -226,15 +237,7 @@ def plus(x: Array, y: Array, into: Array | None) -> Array:
 
 def plus_multiple(y: Array, a: float, x: Array) -> Array:
     """Return y + a x; of NumPy's arrays in y, in one pass."""
-    return _axpy(y.dtype)(x, y, a=a) if isinstance(y, np.ndarray) else y + a * x
-
-
-@cache
-def _axpy(dtype: np.dtype) -> Callable[..., np.ndarray]:
-    """Return the BLAS routine of a precision (asked for late: importing scipy takes time)."""
-    from scipy.linalg.blas import daxpy, saxpy
-
-    return daxpy if dtype == np.float64 else saxpy
+    return axpy(y.dtype)(x, y, a=a) if isinstance(y, np.ndarray) else y + a * x
 
 
 def first_non_finite(A: Array) -> tuple[int, int, float] | None:

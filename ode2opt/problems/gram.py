@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.lapack import syrk
+from ode2opt.measured_times import measured_times
 from ode2opt.problems._arrays import Array, is_sparse
 
 SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
 MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
 BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
-# Nanoseconds measured on one core: of a product of two sparse entries; of a multiplication and an
-# addition between dense columns; of making a dense entry of a sparse one and weighting it.
-SPARSE_PRODUCT, DENSE_PRODUCT, DENSE_ENTRY = 7.0, 0.035, 3.0
 SIDE = 128  # rows and columns of the squares that are copied at once
 SPARSE_TIME = 2.0  # a sparse product may take this many times as long: it has fewer operations
 
@@ -70,7 +69,7 @@ class Extent(NamedTuple):
 
     def stays_sparse(self) -> bool:
         """Whether A^T W A is made of products between sparse entries, not between dense columns."""
-        return self.pairs is not None and SPARSE_PRODUCT * self.pairs < SPARSE_TIME * self._dense()
+        return self.pairs is not None and self._sparse() < SPARSE_TIME * self._dense()
 
     def flops(self) -> int:
         """Return about how many operations it takes; one between sparse entries counts four."""
@@ -81,11 +80,19 @@ class Extent(NamedTuple):
     def seconds(self) -> float:
         """Return about how long it takes on one core."""
         if self.pairs is not None and self.stays_sparse():
-            return 1e-9 * SPARSE_PRODUCT * self.pairs
+            return 1e-9 * self._sparse()
         return 1e-9 * self._dense()
 
+    def _sparse(self) -> float:
+        """Return the nanoseconds of the products between sparse entries."""
+        assert self.pairs is not None
+        return measured_times("gram")["sparse_product"] * self.pairs
+
     def _dense(self) -> float:
-        return self.rows * self.columns * (DENSE_PRODUCT * self.columns + DENSE_ENTRY)
+        """Return the nanoseconds of making dense, weighted entries, and of their products."""
+        times = measured_times("gram")
+        product, entry = times["dense_product"], times["dense_entry"]
+        return self.rows * self.columns * (product * self.columns + entry)
 
 
 def extent(A: Array, weights: Array = None) -> Extent:
@@ -136,13 +143,11 @@ def _by_blocks(A: Array, active: np.ndarray | None, weights: np.ndarray | None) 
         active: the rows that count; None is all.
         weights: of these rows; None is one each.
     """
-    from scipy.linalg import get_blas_funcs
-
     N, n = A.shape
     convex = weights is None or bool(np.all(weights >= 0))
     factor = None if weights is None else (np.sqrt(weights) if convex else weights)[:, None]
     total = np.zeros((n, n), dtype=A.dtype, order="F")
-    add = get_blas_funcs("syrk", dtype=A.dtype)
+    add = syrk(A.dtype)
     for first in range(0, N if active is None else len(active), rows := max(64, BLOCK // n)):
         here: Any = slice(first, first + rows)
         block = A[here if active is None else active[here]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, copy, epsilon, namespace
+from ode2opt.problems._arrays import Array, copy, epsilon, namespace, numpy_namespace
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import LowerBound
@@ -124,7 +124,7 @@ class Session:
         self.best_x: Array = None
         self.unfit: Array = None
         self.best_value: float | None = None
-        self._host = problem.xp is namespace(np.empty(0)) and problem.dtype == np.float64
+        self._host = problem.xp is numpy_namespace() and problem.dtype == np.float64
         self._double = epsilon(problem.xp, problem.dtype) == np.finfo(np.float64).eps
         self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
         self._began = time.perf_counter()

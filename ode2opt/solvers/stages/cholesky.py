@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ode2opt.lapack import dpotrf, dpotri, dpotrs
+
 DAMPING = 1e-12  # in diagonals of H, always there: what is lost is below rounding of the step
 
 
@@ -19,9 +21,6 @@ class CholeskyFactor:
     """
 
     def __init__(self, H: np.ndarray, damping: float = DAMPING) -> None:
-        from scipy.linalg.lapack import dpotrf, dpotrs
-
-        self._solve = dpotrs
         index = np.diag_indices(len(H))
         H = np.asarray(H, dtype=np.float64)
         H = H if H.flags.f_contiguous else H.T  # symmetric: LAPACK's order without a second copy
@@ -39,11 +38,9 @@ class CholeskyFactor:
 
     def inverse(self) -> np.ndarray:
         """Return H^-1 as a matrix: for a preconditioner that is used many times."""
-        from scipy.linalg.lapack import dpotri
-
         upper = np.triu(dpotri(self._factor)[0])
         return upper + np.triu(upper, 1).T
 
     def __call__(self, g: np.ndarray) -> np.ndarray:
         """Return H^-1 g."""
-        return self._solve(self._factor, g)[0]
+        return dpotrs(self._factor, g)[0]

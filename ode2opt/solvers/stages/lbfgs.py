@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from ode2opt.lapack import dtrtrs
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Watch
 from ode2opt.solvers.stages.line_search import Standstill, Trial, search
@@ -140,9 +141,7 @@ class Corrections:
     """
 
     def __init__(self, n: int, most: int = CORRECTIONS) -> None:
-        from scipy.linalg.lapack import dtrtrs
-
-        self.most, self._solve = most, dtrtrs
+        self.most = most
         self._rows = np.zeros((2 * most, n))  # s and z of slot i in rows 2i and 2i + 1
         self._young, self._orders = _rings(most)
         self.clear()
@@ -203,9 +202,9 @@ class Corrections:
         rows = self._rows[: 2 * m]
         along = rows @ g
         R = self._sy[:m, :m]
-        p, _ = self._solve(R, along[order])
+        p, _ = dtrtrs(R, along[order])
         q = R.diagonal() * p + gamma * (self._zy[:m, :m] @ p - along[order + 1])
-        q, _ = self._solve(R, q, trans=1)
+        q, _ = dtrtrs(R, q, trans=1)
         weights = np.empty(2 * m)
         weights[order], weights[order + 1] = -q, gamma * p
         result = weights @ rows
