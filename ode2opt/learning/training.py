@@ -209,7 +209,8 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
                 f"No {self.options.target} of {validation.total} held-out problems of "
                 f"{self.family.name} reaches the gradient norm {self.options.tol:g} within "
                 f"{self.options.horizon} iterations: "
-                f"raise the tolerance or the horizon, or add l2 to the problem."
+                f"raise the tolerance or the horizon, or add l2 to the problem, and train anew "
+                f"(there is nothing to resume)."
             )
         self._judge(validation)
         self._commit_step()

@@ -32,6 +32,7 @@ from ode2opt.study.run_files import (
     read_metrics,
     read_run,
 )
+from ode2opt.study.run_proof import CERTIFIED_WORDS, add_certified_training, add_proof, cap_of
 from ode2opt.study.terminal_tables import CONDITIONS, benchmark_cells, legend
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def run_report(
     if benchmark is not None or curves is not None:
         _add_comparison(page, method, benchmark, curves or {})
     _add_certificate(page, directory.method, method)
+    add_proof(page, directory.method, method, options)
     _add_coefficients(page, directory.method, method, options)
     _add_training(page, restarts, metrics, options)
     _add_provenance(page, config)
@@ -141,8 +143,9 @@ def _instant_words(options: Options) -> str:
 
 
 def _table_words(method: Method, options: Options) -> str:
+    learned = WORDS[options.target] if cap_of(options) is None else CERTIFIED_WORDS
     return (
-        f"{WORDS[options.target]} Three numbers an iteration, for {method.horizon} iterations, "
+        f"{learned} Three numbers an iteration, for {method.horizon} iterations, "
         f"divided by {_scale_words(method)} Where it does not do well, "
         f"{method.guard.words(method.metric is not None)} takes over."
     )
@@ -368,6 +371,9 @@ def _add_training(page: Page, restarts: Metrics, metrics: Metrics, options: Opti
         _add_restarts(page, restarts)
     if not metrics:
         page.add_text("No step is done yet.")
+        return
+    if (cap := cap_of(options)) is not None:
+        add_certified_training(page, metrics, cap)
         return
     judged = [line for line in metrics if line["validation"] is not None]
     feasible = sum(bool(line.get("feasible")) for line in judged)

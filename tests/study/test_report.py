@@ -1,10 +1,12 @@
 """The report of a run: its contents, its refusals, and how a browser shows it."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -14,7 +16,11 @@ from support import DESKTOP, PHONE, assert_drawn, figures_of, traces, wait_for_t
 
 from ode2opt import Family, InputError, learn
 from ode2opt.confidence import Expectation
-from ode2opt.solvers import Method
+from ode2opt.dynamics.proofs import check_proof
+from ode2opt.dynamics.proofs.exact import exact_proof
+from ode2opt.dynamics.proofs.two_step import exact_rows
+from ode2opt.solvers import METHODS, Method
+from ode2opt.study.prove import prove
 from ode2opt.study.run_report import run_report
 
 TOL = 1e-2
@@ -238,6 +244,43 @@ def test_an_instant_method_is_not_reported_as_what_it_is_not(instant):
     labels = [figure["y"]["title"] for figure in figures_of(text)]
     assert labels == ["gradient norm", "length"]
     assert "No step is done yet" not in text
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """A short certified run, of the shape of that in tests/learning/test_certified.py."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((240, 5)) * np.logspace(0, -1, 5)
+    b = (A @ np.ones(5) + rng.standard_normal(240) > 0).astype(float)
+    folder = tmp_path_factory.mktemp("certified") / "run"
+    learn(
+        Family.from_arrays("logistic", A, b, size=40), out=folder, target="sequence", steps=4,
+        certified=2.0, horizon=40, batch=1, validation=2, tol=1e-3, metric="none", knots=3,
+    )  # fmt: skip
+    return folder
+
+
+def test_a_certified_run_shows_its_cap_its_exact_ratio_and_its_theorem(certified):
+    text, method = run_report(certified).html(), Method.load(certified / "method.safetensors")
+    ratio = check_proof.ratio(
+        proof := check_proof.ExactProof(dict(method.proof)), check_proof.bound(proof)
+    )
+    (told,) = re.findall(r"<dd>([\d.]+) times Nesterov&#39;s bound</dd>", text)[1:]
+    assert ratio <= Fraction(told) <= ratio + Fraction(1, 10**6)
+    assert "<dd>2 times Nesterov&#39;s bound</dd>" in text
+    assert text.count(str(escape(prove(method).found.words))) == 1
+    assert "whose worst case over all smooth convex functions is below a cap" in text
+    assert "ratio" in [figure["y"]["title"] for figure in figures_of(text)]
+    assert "P + Q" not in text.partition("Training</h2>")[2]
+
+
+def test_a_certified_run_with_the_proof_of_another_table_is_not_reported(certified, tmp_path):
+    folder = shutil.copytree(certified, tmp_path / "copy")
+    method = Method.load(folder / "method.safetensors")
+    other = exact_proof(exact_rows(METHODS["nag"].schedule(12)))
+    method.replace(proof=dict(other.document), monitored=None).save(folder / "method.safetensors")
+    with pytest.raises(InputError, match=r"method.safetensors is damaged: .*another table"):
+        run_report(folder)
 
 
 def test_where_training_was_in_vain_the_report_says_so(instant, tmp_path):
