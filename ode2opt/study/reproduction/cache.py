@@ -24,6 +24,7 @@ NUMERICS = (
     "learning",
     "confidence.py",
     "executor",
+    "lapack.py",
     "machine.py",
     "measured_times.json",
     "measured_times.py",
