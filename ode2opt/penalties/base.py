@@ -104,6 +104,15 @@ class Penalty(Displayed, ABC):
             step: a positive number; n of them where the penalty is separable.
         """
 
+    def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return x - prox(x - g) for the step 1: 0 where x minimises f + h, g being f's gradient.
+
+        Args:
+            x: n numbers of NumPy's.
+            g: n numbers of NumPy's.
+        """
+        return x - np.asarray(self.prox(x - g, 1.0), dtype=np.float64)
+
     def project(self, x: Array) -> Array:
         """Return a point where h is finite: x itself, or one near by.
 

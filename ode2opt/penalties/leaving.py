@@ -29,6 +29,10 @@ class LeavingLast(Penalty):
         own = self.inner.prox(x[: -self.free], step)
         return namespace(x).concat([own, x[-self.free :]])
 
+    def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        own = self.inner.residual(x[: -self.free], g[: -self.free])
+        return np.append(own, g[-self.free :])
+
     def project(self, x: Array) -> Array:
         return namespace(x).concat([self.inner.project(x[: -self.free]), x[-self.free :]])
 

@@ -74,6 +74,12 @@ class Separable(Penalty):
             x = x / (1 + step * l2)
         return xp.clip(x, lower, upper) if self._limited else 1 * x
 
+    def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return x - prox(x - g), the difference taken by hand: g counts however large x is."""
+        l1, l2, lower, upper = self._like(x)
+        found = (l2 * x + g + np.clip(x - g, -l1, l1)) / (1 + l2)
+        return np.clip(found, x - upper, x - lower)
+
     def project(self, x: Array) -> Array:
         _, _, lower, upper = self._like(x)
         return namespace(x).clip(x, lower, upper) if self._limited else x

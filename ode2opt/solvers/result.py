@@ -127,6 +127,14 @@ class Result(Displayed):
             gradients' difference with their own.
         tol: the gradient norm that was asked for.
         bound: what is known of f(x) - f*, and from where; None where nothing is.
+        residual: |x - prox(x - grad f(x))| of a solve with a penalty, at ``x``; ``history`` has it
+            in place of gradient norms, ``fun`` is f + h, and ``x`` the point where it is smallest.
+            None without a penalty.
+        support: the numbers of the variables that are not 0, or not at a limit; None without a
+            penalty.
+        gap: f + h at ``x`` is at most so much above its minimum; None without a penalty, and
+            where nothing is known: h of one's own without ``conjugate``, |x|_1 beside an intercept
+            or added to a problem that may be negative.
     """
 
     x: Array
@@ -143,10 +151,14 @@ class Result(Displayed):
     concave: Concave | None = None
     tol: float | None = None
     bound: Bound | None = None
+    residual: float | None = None
+    support: np.ndarray | None = None
+    gap: float | None = None
 
     def __repr__(self) -> str:
+        name, size = self.measure
         return (
-            f"Result({self.status.name.lower()}, gradient norm {self.grad_norm:.3g}, "
+            f"Result({self.status.name.lower()}, {name} {size:.3g}, "
             f"fun {self.fun:.6g}, {many(self.iterations, 'iteration')}, "
             f"{self.oracle_calls:.4g} oracle calls, x of {many(len(self.x), 'number')})"
         )
@@ -156,10 +168,13 @@ class Result(Displayed):
 
     def _listing(self) -> Listing:
         asked = "" if self.tol is None else f" (asked for: {self.tol:.3g})"
+        name, size = self.measure
         rows = [
             ("method", self.method),
-            ("f(x)", f"{self.fun:.8g}"),
-            ("gradient norm", f"{self.grad_norm:.3g}{asked}"),
+            ("f(x)" if self.residual is None else "f(x) + h(x)", f"{self.fun:.8g}"),
+            (name, f"{size:.3g}{asked}"),
+            *([] if self.gap is None else [("gap", f"at most {self.gap:.3g}")]),
+            *([] if self.support is None else [("support", many(len(self.support), "variable"))]),
             *([] if self.bound is None else [("bound", str(self.bound))]),
             ("iterations", f"{self.iterations:,}"),
             ("oracle calls", f"{self.oracle_calls:,.1f}"),
@@ -185,20 +200,29 @@ class Result(Displayed):
         return plot_result(self, ax)
 
     @property
+    def measure(self) -> tuple[str, float]:
+        """What was to become small, by name, and how small it is: gradient norm or residual."""
+        if self.residual is None:
+            return "gradient norm", self.grad_norm
+        return "residual", self.residual
+
+    @property
     def success(self) -> bool:
-        """Whether the gradient norm reached the tolerance, nothing else."""
+        """Whether the gradient norm (with a penalty, the residual) reached the tolerance."""
         return self.reached is not None
 
     @property
     def message(self) -> str:
         """The status as a sentence, with the evidence where it needs some."""
+        if self.residual is not None and self.status is Status.CONVERGED:
+            return "The residual reached the tolerance."
         if self.concave is None:
             return self.status.value
         return f"{self.status.value[:-1]} ({self.concave})."
 
     def summary(self) -> dict[str, Any]:
-        """Return the fields of ``ode2opt solve --json``."""
-        return {
+        """Return the fields of ``ode2opt solve --json``; residual and gap with a penalty only."""
+        found = {
             "status": self.status.name.lower(),
             "success": self.success,
             "fun": _finite(self.fun),
@@ -210,6 +234,9 @@ class Result(Displayed):
             "bound": None if self.bound is None else self.bound.value,
             "bound_from": None if self.bound is None else self.bound.source,
         }
+        if self.residual is None:
+            return found
+        return found | {"residual": _finite(self.residual), "gap": self.gap}
 
     def save(
         self,

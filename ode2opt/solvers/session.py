@@ -182,7 +182,7 @@ class Session:
             self.observe(x, g)
             self.judge()
         else:
-            self._consider(x, g, norm(g), None)
+            self._consider(x, g, self.size(x, g), None)
         return g
 
     def begin(self, x: np.ndarray) -> Evaluated:
@@ -204,7 +204,7 @@ class Session:
             x: the start point.
         """
         value, g = self._value_and_gradient(self.to_problem(x))
-        size = norm(g)
+        size = self.size(self.to_problem(x), g)
         if not (math.isfinite(value) and math.isfinite(size)):
             return None
         self.accept_non_finite = True
@@ -224,9 +224,18 @@ class Session:
             self.observe(point, g, value)
             size = self.norm
         else:
-            size = norm(g)
+            size = self.size(point, g)
             self._consider(point, g, size, value)
         return Evaluated(self.to_numpy(x), value, self.to_numpy(g), size)
+
+    def size(self, x: Array, g: Array) -> float:
+        """Return what is to become small: the gradient norm.
+
+        Args:
+            x: the point.
+            g: the gradient there.
+        """
+        return norm(g)
 
     def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
         value, g = self.problem.value_and_gradient(point)
@@ -301,7 +310,7 @@ class Session:
             value: f there, where it is known.
         """
         self.k += 1
-        self.previous_norm, self.norm = self.norm, self._keep_if_best(x, norm(g), value)
+        self.previous_norm, self.norm = self.norm, self._keep_if_best(x, self.size(x, g), value)
         if self.k == 0 and self.best_x is None:
             self.unfit = x
             raise Stop(Status.NON_FINITE)

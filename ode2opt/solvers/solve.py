@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, WorkersLostError, shown, unknown_name
+from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems._arrays import (
     Array,
     as_count,
@@ -28,6 +30,9 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
+from ode2opt.solvers.composite.gap import with_residual
+from ode2opt.solvers.composite.methods import penalised_method
+from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import method_of
@@ -54,6 +59,7 @@ def solve(
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
     method: str | Path | Schedule | Method = "auto",
+    penalty: Penalty | None = None,
     memory: Memory | None = None,
     start_from_memory: bool = True,
     tol: float = 1e-6,
@@ -67,6 +73,9 @@ def solve(
 ) -> Result:
     """Minimise a smooth convex function until its gradient norm is at most ``tol``.
 
+    With a penalty h the sum f + h is minimised, until the residual |x - prox(x - grad f(x))| is
+    at most ``tol``.
+
     Args:
         problem: a :class:`Problem`, or a function of x as in scipy.
         x0: where to start; a :class:`Start` (``problem.start()``, the paper's) brings its step
@@ -78,12 +87,14 @@ def solve(
             name of one that comes with the package (``ode2opt methods list``), the ``Path`` of a
             method's file, or a :class:`Schedule`, which is taken as it is. "auto" plans from the
             problem: Newton, L-BFGS in a metric made of some of its rows, or plain L-BFGS.
+        penalty: a :class:`Penalty` that is added, such as ``L1(0.01)`` or ``Box(0, 1)``; with the
+            methods "auto" and "fista" only. A start outside of its domain is projected.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
             the method "auto" only.
         start_from_memory: whether the solve may start at the memory's mean solution. Say False
             where problems share rows, as folds of a cross-validation do: then only the
             preconditioner and the plan are shared, and the solution knows its own rows alone.
-        tol: the Euclidean gradient norm to reach.
+        tol: the Euclidean gradient norm to reach; with a penalty, the residual.
         max_iter: at most this many iterations.
         max_seconds: at most this much wall time.
         handover: who goes on where a method gives up. "guard": the next stage, and in the end a
@@ -103,27 +114,24 @@ def solve(
     Examples:
         >>> result = solve(Logistic(A, b, l2=1e-3), tol=1e-8)
         >>> result.success, result.x
+        >>> solve(Logistic(A, b), penalty=ode2opt.L1(0.01)).support
         >>> solve(lambda x: ((x - 1) ** 2).sum(), np.zeros(3), jac=lambda x: 2 * (x - 1))
     """
     task = _as_problem(problem, x0, fun, jac)
-    if memory is not None and not isinstance(memory, Memory):
-        raise InputError(
-            f"memory must be an ode2opt.Memory, not {type(memory).__name__}: "
-            f"Memory.load(path) reads its file."
-        )
-    if memory is not None and method != "auto":
-        raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
+    _check_memory(memory, method)
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
     if options is not None and not isinstance(options, AutoOptions):
         raise InputError(f"options must be AutoOptions, not {type(options).__name__}.")
     if options is not None and method != "auto":
         raise InputError(f"options are for the method 'auto' only, not for {shown(method)}.")
-    chosen = method_of(method)
+    chosen = (
+        _smooth_method(method) if penalty is None else penalised_method(method, memory, options)
+    )
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
-    session = Session(
+    session = _kind_of_session(task, penalty)(
         task,
         tol=_tolerance(task, tol),
         max_iter=as_count(max_iter, "max_iter", least=0),
@@ -145,6 +153,28 @@ def solve(
         ):  # the solution is worth more than what can be learned
             with_memory.learn()
         return _result(session, status)
+
+
+def _check_memory(memory: Memory | None, method: object) -> None:
+    if memory is not None and not isinstance(memory, Memory):
+        raise InputError(
+            f"memory must be an ode2opt.Memory, not {type(memory).__name__}: "
+            f"Memory.load(path) reads its file."
+        )
+    if memory is not None and method != "auto":
+        raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
+
+
+def _smooth_method(method: str | Path | Schedule | Method) -> BuiltIn | Schedule | Method:
+    if isinstance(method, str) and method == "fista":
+        raise InputError("The method 'fista' is for penalties: without one use 'nag-restart'.")
+    return method_of(method)
+
+
+def _kind_of_session(task: Problem, penalty: Penalty | None) -> Callable[..., Session]:
+    if penalty is None:
+        return Session
+    return partial(CompositeSession, penalty=as_penalty(penalty, task))
 
 
 class Strategy(Protocol):
@@ -278,7 +308,7 @@ def _result(session: Session, status: Status) -> Result:
     if session.best_x is None:
         raise unfit_start(session.problem, session.unfit, "gradient", "not finite")
     value = _best_value(session)
-    return Result(
+    result = Result(
         x=session.best_x,
         fun=value,
         grad_norm=session.best_norm,
@@ -294,11 +324,12 @@ def _result(session: Session, status: Status) -> Result:
         tol=session.tol,
         bound=_bound(session, value),
     )
+    return with_residual(session, result) if isinstance(session, CompositeSession) else result
 
 
 def _bound(session: Session, value: float) -> Bound | None:
     """Return what is known of f(best_x) - f*, by strong convexity or by the method's own proof."""
-    if session.concave is not None:
+    if session.concave is not None or isinstance(session, CompositeSession):
         return None
     x, unit = session.best_x, session.rounding
     known = by_strong_convexity(session.problem, x, session.best_norm, value, unit)

@@ -1,0 +1,128 @@
+"""FISTA with backtracking and adaptive restart (docs/mathematics.md, section 18).
+
+It is Nesterov's method with a prox after each gradient step: x+ = prox(y - g(y)/L, 1/L), accepted
+when <g(x+) - g(y), x+ - y> <= L/2 |x+ - y|^2. L may fall as well as rise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ode2opt.problems._arrays import epsilon
+from ode2opt.problems._numbers import norm, usable
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.line_search import Standstill
+from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
+from ode2opt.solvers.stages.stage import Stage
+
+
+class ProxStep(NamedTuple):
+    """An accepted step from y to ``new``.
+
+    Attributes:
+        y: where the gradient step began.
+        new: where the prox led.
+        L: the curvature that was accepted.
+        t: Nesterov's t after it.
+    """
+
+    y: np.ndarray
+    new: Evaluated
+    L: float
+    t: float
+
+
+class Fista(Stage):
+    """FISTA; it converges for every convex f and every penalty with a prox."""
+
+    name = "fista"
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
+        assert isinstance(session, CompositeSession)
+        session.log("FISTA with backtracking and restart")
+        L, standstill = _first_curvature(session, point), Standstill()
+        while True:
+            before = session.k
+            point, L, outcome = _until_restart(session, point, L)
+            if outcome is not None:
+                return outcome
+            if session.k == before or standstill(point.value, point.norm):
+                return Outcome(Reason.ROUNDING, point)
+
+
+def _until_restart(
+    session: CompositeSession, x: Evaluated, L: float
+) -> tuple[Evaluated, float, Outcome | None]:
+    """Go on until the momentum points uphill; returns the lowest point, L, and an outcome."""
+    previous, t, lowest, least = x, 0.0, x, x.value
+    while True:
+        step = _step(session, x, previous, t, L)
+        if step is None:
+            return lowest, L, Outcome(Reason.ROUNDING, lowest)
+        uphill = t > 1 and float((step.y - step.new.x) @ (step.new.x - x.x)) > 0
+        previous, x, L, t = x, step.new, step.L, step.t
+        if x.value <= least + session.rounding * abs(least):
+            lowest, least = x, min(x.value, least)
+        if (outcome := session.judge(lowest)) is not None or uphill:
+            return lowest, L, outcome
+
+
+def _step(
+    session: CompositeSession, x: Evaluated, previous: Evaluated, t: float, L: float
+) -> ProxStep | None:
+    """Make one accepted step; None where rounding allows none."""
+    trial, unit = BACKTRACKING.relax * L, epsilon(session.problem.xp, session.problem.dtype)
+    for _ in range(BACKTRACKING.trials):
+        t_new = next_t(t, trial / L)
+        momentum = (t - 1) / t_new
+        y, value, g = x.x, x.value, x.g
+        if momentum > 0:
+            y = x.x + momentum * (x.x - previous.x)
+            value, g = session.smooth(y)
+            if not (math.isfinite(value) and np.isfinite(g).all()):
+                trial *= BACKTRACKING.most_growth
+                continue
+        at = session.prox(y - g / trial, 1 / trial)
+        moved = at - y
+        if np.all(np.abs(moved) <= unit * np.abs(y)):
+            return None
+        new = session.evaluate(at)
+        length = norm(moved)
+        needed = float((new.g - g) @ (moved / length)) / length
+        if needed < 0:
+            _stop_if_concave(session, Evaluated(y, value, g, norm(g)), new)
+        if math.isfinite(new.value) and 2 * needed <= trial:
+            return ProxStep(y, new, trial, t_new)
+        most = BACKTRACKING.most_growth * trial
+        good = math.isfinite(needed) and math.isfinite(new.value)
+        trial = min(max(BACKTRACKING.grow * trial, 2 * needed), most) if good else most
+    return None
+
+
+def _stop_if_concave(session: CompositeSession, y: Evaluated, new: Evaluated) -> None:
+    """Stop where f is not convex between two points, by more than rounding."""
+    found = concave_between(session, y, new._replace(norm=norm(new.g)))
+    if found is not None:
+        session.concave = found
+        raise Stop(Status.NON_CONVEX)
+
+
+def _first_curvature(session: CompositeSession, here: Evaluated) -> float:
+    """Return the curvature along the gradient, from one more gradient close by.
+
+    How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
+    """
+    slope = norm(here.g)
+    if slope == 0:
+        return 1.0
+    length = BACKTRACKING.probe * (norm(here.x) or abs(here.value) / slope or 1.0)
+    _, near = session.smooth(here.x - (length / slope) * here.g)
+    return usable(norm(near - here.g) / length)

@@ -1,0 +1,72 @@
+"""The methods of a solve with a penalty, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError, shown
+from ode2opt.problems._arrays import Array
+from ode2opt.solvers.built_in import BuiltIn, Policy
+from ode2opt.solvers.composite.fista import Fista
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.supervisor import Supervisor, first_alone
+
+
+def _for_ever(session: Session) -> Outcome | None:
+    """Let a stage go on: the watch of the one that always converges."""
+    return None
+
+
+def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]) -> BuiltIn:
+    """Return a method: the stages of a plan, then FISTA, which needs no trust."""
+
+    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
+        assert isinstance(session, CompositeSession)
+        inside = session.project(np.asarray(x).astype(np.float64))
+        session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
+        start = session.begin(inside)
+        stages = [*plan(session), Fista(_for_ever)]
+        if policy is None:
+            first_alone(session, start, stages)
+        relay = Supervisor(session, start)
+        for stage in stages:
+            relay.run(stage)
+        raise Stop(Status.STALLED)
+
+    return BuiltIn(summary, False, minimise)
+
+
+PENALISED: dict[str, BuiltIn] = {
+    "auto": _in_stages("FISTA with backtracking and restart", lambda session: []),
+    "fista": _in_stages("FISTA with backtracking and restart", lambda session: []),
+}
+
+
+def penalised_method(method: Any, memory: object = None, options: object = None) -> BuiltIn:
+    """Return the method of a solve with a penalty.
+
+    Args:
+        method: what the user asked for.
+        memory: that of the solve; there must be none.
+        options: those of the plan; there must be none.
+
+    Raises:
+        InputError: one of these is for smooth functions only.
+    """
+    if memory is not None:
+        raise InputError("A memory knows nothing of penalties: leave out one of them.")
+    if options is not None:
+        raise InputError("options are for solves without a penalty: leave out one of them.")
+    if isinstance(method, str) and method in PENALISED:
+        return PENALISED[method]
+    raise InputError(
+        f"The method {shown(method)} is for smooth functions: with a penalty use "
+        f"{' or '.join(repr(name) for name in PENALISED)}."
+    )

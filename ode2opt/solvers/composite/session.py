@@ -1,0 +1,102 @@
+"""A solve of f + h: what is small at a solution is the residual x - prox(x - g(x))."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.penalties import Penalty
+from ode2opt.problems._arrays import Array, epsilon
+from ode2opt.problems._numbers import norm
+from ode2opt.problems.base import Problem
+from ode2opt.solvers.session import Session
+
+NEAR = 16  # units in the last place by which rounding may lead out of the domain of h
+
+
+class CompositeSession(Session):
+    """The state of a solve with a penalty; norms are residuals, values those of f + h.
+
+    Args:
+        problem: the smooth part f.
+        penalty: h, made for the variables of the problem.
+        limits: those of :class:`Session`.
+    """
+
+    def __init__(self, problem: Problem, penalty: Penalty, **limits: Any) -> None:
+        super().__init__(problem, **limits)
+        self.penalty = penalty
+
+    def prox(self, x: np.ndarray, step: float) -> np.ndarray:
+        """Return the penalty's prox, checked, on NumPy arrays.
+
+        Args:
+            x: n numbers of NumPy's.
+            step: a positive number.
+
+        Raises:
+            InputError: it has another shape, or is not finite where x is.
+        """
+        found = self.penalty.prox(x, step)
+        return self._checked(found, x, "prox", step)
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        """Return a point near x where h is finite, on NumPy arrays.
+
+        Args:
+            x: n numbers of NumPy's.
+
+        Raises:
+            InputError: it has another shape, or is not finite where x is.
+        """
+        return self._checked(self.penalty.project(x), x, "projection")
+
+    def _checked(self, found: Any, x: np.ndarray, what: str, step: float = 1.0) -> np.ndarray:
+        found, name = np.asarray(found, dtype=np.float64), type(self.penalty).__name__
+        if found.shape != x.shape:
+            raise InputError(f"The {what} of {name} has shape {found.shape}: must be {x.shape}.")
+        if not np.isfinite(found).all() and np.isfinite(x).all() and math.isfinite(step):
+            raise InputError(f"The {what} of {name} is not finite at a finite point.")
+        return found
+
+    def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return f and its gradient at a point that need not be in the domain of h; counted.
+
+        Args:
+            x: n numbers of NumPy's.
+        """
+        value, g = super()._value_and_gradient(self.to_problem(x))
+        return value, self.to_numpy(g)
+
+    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        value, g = super()._value_and_gradient(point)
+        return value + self.penalty_at(self.to_numpy(point)), g
+
+    def value(self, x: Array) -> float:
+        return super().value(x) + self.penalty_at(self.to_numpy(x))
+
+    def penalty_at(self, x: np.ndarray) -> float:
+        """Return h at a point; outside of its domain by rounding only, h at the nearest inside.
+
+        Args:
+            x: n numbers of NumPy's.
+        """
+        found = float(self.penalty.value(x))
+        if math.isfinite(found) or not np.isfinite(x).all():
+            return found
+        inside = self.project(x)
+        reach = NEAR * epsilon(self.problem.xp, self.problem.dtype)
+        near = float(np.max(np.abs(x - inside))) <= reach * float(np.max(np.abs(x)))
+        return float(self.penalty.value(inside)) if near else found
+
+    def undefined(self, value: float | None) -> bool:
+        return value is not None and not math.isfinite(value) and self.best_x is not None
+
+    def size(self, x: Array, g: Array) -> float:
+        at, slope = self.to_numpy(x), self.to_numpy(g)
+        if not np.isfinite(at - slope).all():
+            return math.inf
+        return norm(self._checked(self.penalty.residual(at, slope), at, "prox"))
