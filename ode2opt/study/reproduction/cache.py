@@ -24,6 +24,7 @@ NUMERICS = (
     "learning",
     "confidence.py",
     "executor",
+    "penalties",
     "lapack.py",
     "machine.py",
     "measured_times.json",
