@@ -20,7 +20,7 @@ $(VENV)/.lint: $(BIN)/python pyproject.toml
 
 $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,learn,study,proofs,torch,sklearn,dask]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,learn,study,proofs,torch,sklearn,dask,fast]'
 	touch $@ $(VENV)/.lint $(VENV)/.study $(VENV)/.core
 
 $(VENV)/.study: $(BIN)/python pyproject.toml

@@ -1,4 +1,4 @@
-"""Small solves with one BLAS thread and with all: what SMALL_ENTRIES of ode2opt/threads.py is for.
+"""Small solves with one BLAS thread and with all: what ode2opt/blas_threads.py calls small.
 
     python benchmarks/blas_threads.py [--threads 2] [--repeat 10]
 
@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from ode2opt import Logistic, solve, threads
+from ode2opt import Logistic, blas_threads, solve
 
 SIZES = [
     (569, 30),
@@ -37,12 +37,12 @@ def made(N: int, n: int) -> Logistic:
 
 def seconds(problem: Logistic, largest: int) -> tuple[float, float]:
     """Return wall and CPU seconds of a solve where so many entries are small."""
-    threads.SMALL_ENTRIES, before = largest, threads.SMALL_ENTRIES
+    blas_threads.SMALL_ENTRIES, before = largest, blas_threads.SMALL_ENTRIES
     began, cpu = time.perf_counter(), time.process_time()
     try:
         solve(problem, tol=1e-6)
     finally:
-        threads.SMALL_ENTRIES = before
+        blas_threads.SMALL_ENTRIES = before
     return time.perf_counter() - began, time.process_time() - cpu
 
 
@@ -62,7 +62,7 @@ def main() -> None:
             free, single = np.swapaxes(np.array(pairs), 0, 1)
             wall = free[:, 0].min() / single[:, 0].min()
             cpu = np.median(free[:, 1]) / np.median(single[:, 1])
-            small = "small" if threads.is_small(N * n, n) else "not small"
+            small = "small" if blas_threads.is_small(N * n, n) else "not small"
             print(f"{N:6} x {n:3} ({small}): wall {wall:5.2f}, CPU {cpu:5.2f}", flush=True)
 
 

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.errors import InputError, Ode2OptError, needing
+from ode2opt.kernels import threads
 from ode2opt.models import Model
 from ode2opt.penalties import L1, Box, ElasticNet, GroupL1, L1Ball, NonNegative, Penalty, Simplex
 from ode2opt.problems import (
@@ -84,6 +85,7 @@ __all__ = [
     "load_dataset",
     "prove",
     "solve",
+    "threads",
     "trajectories",
 ]
 

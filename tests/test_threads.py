@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from ode2opt import Logistic, Memory, Problem, Quadratic, Softmax, solve, threads
-from ode2opt.threads import one_blas_thread
+from ode2opt import Logistic, Memory, Problem, Quadratic, Softmax, solve
+from ode2opt import blas_threads as limits
+from ode2opt.blas_threads import one_blas_thread
 
 rng = np.random.default_rng(0)
 A, b = rng.standard_normal((60, 4)), np.arange(60) % 2
@@ -59,7 +60,7 @@ def test_a_small_solve_with_a_memory_has_one_thread():
 @pytest.mark.parametrize("limit", [{"SMALL_ENTRIES": 239}, {"SMALL_SIDE": 3}])
 def test_a_larger_solve_has_all_threads(limit, monkeypatch):
     for name, value in limit.items():
-        monkeypatch.setattr(threads, name, value)
+        monkeypatch.setattr(limits, name, value)
     assert seen_in_a_solve(SMALL["logistic"]) == {2}
 
 

@@ -23,7 +23,7 @@ from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
-from ode2opt.threads import one_thread
+from ode2opt.blas_threads import one_thread
 
 TEST_PROBLEMS = 20  # fresh ones, for the statistics in the method file
 REPEATS = 3  # solves of each of them; the fastest counts

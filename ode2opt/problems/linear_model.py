@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ode2opt.kernels.rows import is_worth_it, one_pass
 from ode2opt.problems import rounding
 from ode2opt.problems._arrays import (
     Array,
@@ -87,6 +88,9 @@ class LinearModel(RowModel):
     makers: ClassVar[dict[str, Callable[..., RowModel]]] = {}
     """Functions that make the problem of rows which another library holds, by its name. They are
     called with the class and its arguments. ``ode2opt`` enters that of Dask."""
+    kernel: ClassVar[tuple[str, str | None] | None] = None
+    """The loss in ``ode2opt.kernels``, and the attribute that is its parameter. A subclass does
+    not inherit it, as it may have another loss."""
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -236,11 +240,33 @@ class LinearModel(RowModel):
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
+        if (done := self._in_one_pass(x)) is not None:
+            return self._with_penalty(x, done[1])
         return self._gradient(x, self._slope_in_place(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        if (done := self._in_one_pass(x)) is not None:
+            return self._value(x, done[0]), self._with_penalty(x, done[1])
         total, slope = self._total_and_slope(self.scores(x))
         return self._value(x, total), self._gradient(x, slope)
+
+    def _in_one_pass(self, x: Array) -> tuple[Array, Array] | None:
+        """Return the sum of losses and the gradient of their mean by a kernel; None without one."""
+        kernel = vars(type(self)).get("kernel")
+        if kernel is None or not is_worth_it(self.A):
+            return None
+        kind, name = kernel
+        done = one_pass(
+            kind,
+            self.A,
+            x,
+            self.b,
+            parameter=0.0 if name is None else getattr(self, name),
+            weights=self.weights,
+            offset=self.offset,
+            intercept=self.intercept,
+        )
+        return None if done is None else (done[0], done[1] / self.N)
 
     def _slope_in_place(self, z: Array) -> Array:
         """Return the slopes; may overwrite the scores, which the caller needs no more."""
@@ -273,13 +299,24 @@ class LinearModel(RowModel):
     def _gradient(self, x: Array, slope: Array) -> Array:
         slope = self._weighted(slope)
         slope /= self.N
-        g = self._transposed_product(slope)
+        return self._with_penalty(x, self._transposed_product(slope))
+
+    def _with_penalty(self, x: Array, g: Array) -> Array:
+        """Return g with the penalty's gradient; g may be overwritten."""
         if self.l2 or self.intercept_l2:
             g += self._penalty(x)
         return g
 
     def hvp(self, x: Array, v: Array) -> Array:
-        return self._transposed_product(self._bend_shares(x) * self._product(v)) + self._penalty(v)
+        return self._curved(self._bend_shares(x), v)
+
+    def _curved(self, shares: Array, v: Array) -> Array:
+        """Return the Hessian times v, whose rows have these shares."""
+        if is_worth_it(self.A):
+            done = one_pass("product", self.A, v, shares, intercept=self.intercept)
+            if done is not None:
+                return done[1] + self._penalty(v)
+        return self._transposed_product(shares * self._product(v)) + self._penalty(v)
 
     def _bend_shares(self, x: Array) -> Array:
         """Return w_i bend_i / N at x.
@@ -306,7 +343,7 @@ class LinearModel(RowModel):
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
         bend = 0.5 * (self.bend(scores[0]) + self.bend(scores[1]))
-        return self._transposed_product(self._as_shares(bend) * self._product(v)) + self._penalty(v)
+        return self._curved(self._as_shares(bend), v)
 
     def hessian(self, x: Array) -> Array:
         return self.hessian_of(self._bend_shares(x))

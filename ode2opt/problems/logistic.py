@@ -35,6 +35,7 @@ class Logistic(LinearModel):
     least_loss = 0.0
     binary = True
     prediction = TWO_CLASSES
+    kernel = ("logistic", None)
     _signs: np.ndarray | None = None
 
     def _set(self, A: Array, b: Array) -> None:

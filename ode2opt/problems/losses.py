@@ -31,6 +31,7 @@ class Lpp(LinearModel):
     """
 
     least_loss = 0.0
+    kernel = ("power", "p")
 
     def __init__(
         self,
@@ -80,6 +81,8 @@ class LeastSquares(Lpp):
         True
     """
 
+    kernel = Lpp.kernel
+
     def __init__(
         self,
         A: Array,
@@ -110,6 +113,7 @@ class Poisson(LinearModel):
     """
 
     prediction = COUNT
+    kernel = ("poisson", None)
 
     def check_targets(self) -> None:
         if bool(self.xp.any(self.b < 0)):
@@ -156,6 +160,7 @@ class Huber(LinearModel):
 
     slope_bound = 1.0
     least_loss = 0.0
+    kernel = ("huber", "delta")
 
     def __init__(
         self,
@@ -207,6 +212,7 @@ class SquaredHinge(LinearModel):
     binary = True
     prediction = CLASS
     kinked = True
+    kernel = ("squared_hinge", None)
 
     def __init__(
         self,

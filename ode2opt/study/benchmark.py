@@ -27,7 +27,7 @@ from ode2opt.problems._numbers import norm
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
-from ode2opt.threads import one_thread
+from ode2opt.blas_threads import one_thread
 
 MEMORY = "memory"
 TRAINING_BASELINES = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against

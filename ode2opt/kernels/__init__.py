@@ -1,0 +1,6 @@
+"""Compiled loops over the rows of a linear model (extra ``fast``), and their threads."""
+
+from ode2opt.kernels.pool import threads
+from ode2opt.kernels.rows import available
+
+__all__ = ["available", "threads"]

@@ -1,0 +1,102 @@
+"""How many threads kernels have, and the threads themselves."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ode2opt.errors import InputError
+
+VARIABLE = "ODE2OPT_THREADS"
+_asked: ContextVar[int | None] = ContextVar("threads", default=None)
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let kernels of the extra ``fast`` share their rows among threads, in this context.
+
+    The result is bit for bit the same with every number of threads. Without the context the
+    environment variable ``ODE2OPT_THREADS`` says how many, and without it there is one. BLAS has
+    threads of its own, which this leaves alone.
+
+    Args:
+        count: how many, at least 1; the calling thread is one of them.
+
+    Raises:
+        InputError: it is not a whole number of at least 1.
+
+    Examples:
+        >>> with ode2opt.threads(2):
+        ...     result = solve(problem)
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(f"threads is {count!r}: it must be a whole number of at least 1.")
+    token = _asked.set(count)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def thread_count() -> int:
+    """Return how many threads a kernel may use here: those asked for, else one.
+
+    Raises:
+        InputError: ``ODE2OPT_THREADS`` is not a whole number of at least 1.
+    """
+    asked = _asked.get()
+    if asked is not None:
+        return asked
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return 1
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"{VARIABLE} is {text!r}: it must be a whole number of at least 1.")
+    return int(text)
+
+
+def shared(work: Callable[[int, int], object], pieces: int, count: int) -> None:
+    """Call ``work(first, last)`` for all pieces, a range of them in each thread.
+
+    Args:
+        work: called with the first piece and the one after the last; it must release the GIL.
+        pieces: how many there are.
+        count: how many threads there may be.
+    """
+    count = min(count, pieces)
+    if count <= 1:
+        work(0, pieces)
+        return
+    bounds = [pieces * k // count for k in range(count + 1)]
+    pool = _pool(count - 1)
+    others = [pool.submit(work, bounds[k], bounds[k + 1]) for k in range(1, count)]
+    try:
+        work(bounds[0], bounds[1])
+    finally:
+        for each in others:
+            each.result()
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Return the process's threads, made when they are first wanted."""
+    with _making:
+        if count not in _pools:
+            _pools[count] = ThreadPoolExecutor(count, thread_name_prefix="ode2opt-kernel")
+        return _pools[count]
+
+
+def _forget() -> None:
+    """Forget the threads: a process that was forked has none of them."""
+    global _making
+    _making = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_forget)
