@@ -155,19 +155,25 @@ def losses(kind, parameter, m, z, b, loss, slope):  # type: ignore[no-untyped-de
 
 @njit(**SUMS)
 def block_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
-    """Write the products of rows i to i + m with x, of four rows at a time."""
+    """Write the products of rows i to i + m with x, of eight rows at a time."""
     n = A.shape[1]
     k = 0
-    while k + 4 <= m:
+    while k + 8 <= m:
         a0, a1, a2, a3 = A[i + k], A[i + k + 1], A[i + k + 2], A[i + k + 3]
-        d0 = d1 = d2 = d3 = A.dtype.type(0)
+        a4, a5, a6, a7 = A[i + k + 4], A[i + k + 5], A[i + k + 6], A[i + k + 7]
+        d0 = d1 = d2 = d3 = d4 = d5 = d6 = d7 = A.dtype.type(0)
         for j in range(n):
             d0 += a0[j] * x[j]
             d1 += a1[j] * x[j]
             d2 += a2[j] * x[j]
             d3 += a3[j] * x[j]
+            d4 += a4[j] * x[j]
+            d5 += a5[j] * x[j]
+            d6 += a6[j] * x[j]
+            d7 += a7[j] * x[j]
         z[k], z[k + 1], z[k + 2], z[k + 3] = d0, d1, d2, d3
-        k += 4
+        z[k + 4], z[k + 5], z[k + 6], z[k + 7] = d4, d5, d6, d7
+        k += 8
     while k < m:
         a0 = A[i + k]
         d0 = A.dtype.type(0)
@@ -179,15 +185,18 @@ def block_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
 
 @njit(**SUMS)
 def block_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
-    """Add the rows i to i + m times s to g, four rows at a time."""
+    """Add the rows i to i + m times s to g, eight rows at a time."""
     n = A.shape[1]
     k = 0
-    while k + 4 <= m:
+    while k + 8 <= m:
         a0, a1, a2, a3 = A[i + k], A[i + k + 1], A[i + k + 2], A[i + k + 3]
+        a4, a5, a6, a7 = A[i + k + 4], A[i + k + 5], A[i + k + 6], A[i + k + 7]
         s0, s1, s2, s3 = s[k], s[k + 1], s[k + 2], s[k + 3]
+        s4, s5, s6, s7 = s[k + 4], s[k + 5], s[k + 6], s[k + 7]
         for j in range(n):
-            g[j] += (a0[j] * s0 + a1[j] * s1) + (a2[j] * s2 + a3[j] * s3)
-        k += 4
+            low = (a0[j] * s0 + a1[j] * s1) + (a2[j] * s2 + a3[j] * s3)
+            g[j] += low + ((a4[j] * s4 + a5[j] * s5) + (a6[j] * s6 + a7[j] * s7))
+        k += 8
     while k < m:
         a0, s0 = A[i + k], s[k]
         for j in range(n):

@@ -17,14 +17,14 @@ from ode2opt.kernels.pool import shared, thread_count
 
 SWITCH = "ODE2OPT_KERNELS"
 OLDEST = (0, 60)  # numba
-# Matrices with fewer entries are left to NumPy: the first kernel of a process costs about half a
-# second, and twice that where nothing is kept on disk yet. `python benchmarks/kernels.py` measures.
-FEWEST_ENTRIES = 2_000_000
+# Smaller matrices are left to NumPy: the first kernel of a process takes 0.3 s, and 2.5 s where
+# nothing is kept on disk yet. So are narrow ones, whose loops are short, and those whose rows are
+# too long for the cache. Measured by `python benchmarks/kernels.py` on an AMD EPYC (Zen 5).
+FEWEST_BYTES = 16_000_000
+FEWEST_COLUMNS, MOST_COLUMNS = {8: 30, 4: 100}, 10_000  # by the bytes of a number
 # Rows whose sums are added up on their own, so that the result does not depend on the threads.
 MOST_CHUNKS, LEAST_ROWS = 64, 64
-# Rows that are worked on together: in the second cache when they are needed again. On an AMD EPYC
-# 128 rows of 100 columns took 1 part in 10 less than 32 or 512.
-MOST_ROWS, BLOCK_BYTES = 128, 1 << 18
+MOST_ROWS, BLOCK_BYTES = 128, 1 << 18  # worked on together: in the cache when needed again
 KINDS = ("logistic", "power", "poisson", "huber", "squared_hinge", "product")
 
 _compiling = threading.Lock()
@@ -70,8 +70,9 @@ def is_worth_it(A: Any) -> bool:
     """
     return (
         isinstance(A, np.ndarray)
-        and A.size >= FEWEST_ENTRIES
+        and A.nbytes >= FEWEST_BYTES
         and A.dtype in (np.float64, np.float32)
+        and FEWEST_COLUMNS[A.itemsize] <= A.shape[1] <= MOST_COLUMNS
         and A.flags.c_contiguous
         and A.flags.aligned
         and available()
@@ -118,7 +119,7 @@ def one_pass(
     vectors = [nothing if v is None else np.ascontiguousarray(v) for v in vectors]
     (N, n), point = A.shape, np.ascontiguousarray(x)
     chunk = max(LEAST_ROWS, -(-N // MOST_CHUNKS))
-    block = max(4, min(MOST_ROWS, BLOCK_BYTES // (max(n, 1) * A.itemsize) // 4 * 4))
+    block = max(8, min(MOST_ROWS, BLOCK_BYTES // (max(n, 1) * A.itemsize) // 8 * 8))
     sums = np.empty((-(-N // chunk), n + 2))
     shift = float(point[n]) if intercept else 0.0
     given = (np.asarray(A), point[:n], shift, *vectors, KINDS.index(kind), float(parameter))
