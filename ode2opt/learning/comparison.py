@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.blas_threads import one_thread
 from ode2opt.confidence import expectation
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.validation import solve_one
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result
-from ode2opt.blas_threads import one_thread
 
 BASELINES: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
 NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ode2opt.blas_threads import one_thread
 from ode2opt.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning import comparison
@@ -23,7 +24,6 @@ from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
-from ode2opt.blas_threads import one_thread
 
 TEST_PROBLEMS = 20  # fresh ones, for the statistics in the method file
 REPEATS = 3  # solves of each of them; the fastest counts

@@ -8,10 +8,10 @@ from statistics import fmean, median
 
 import numpy as np
 
+from ode2opt.blas_threads import one_blas_thread
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.options import MemoryOptions
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
-from ode2opt.blas_threads import one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)

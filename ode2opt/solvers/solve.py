@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ode2opt.blas_threads import is_small, one_blas_thread
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, WorkersLostError, shown, unknown_name
 from ode2opt.penalties import Penalty, as_penalty
@@ -45,7 +46,6 @@ from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.session import Callback, Session, Stop
 from ode2opt.solvers.start_point import unfit_start
-from ode2opt.blas_threads import is_small, one_blas_thread
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()

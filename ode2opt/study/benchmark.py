@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.blas_threads import one_thread
 from ode2opt.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.executor import Executor, LocalExecutor
@@ -27,7 +28,6 @@ from ode2opt.problems._numbers import norm
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
-from ode2opt.blas_threads import one_thread
 
 MEMORY = "memory"
 TRAINING_BASELINES = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against

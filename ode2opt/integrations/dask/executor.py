@@ -19,12 +19,12 @@ from uuid import uuid4
 import dask
 from distributed.protocol.pickle import dumps, loads
 
+from ode2opt.blas_threads import one_thread
 from ode2opt.errors import InputError
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.executor.interface import Loaded, Work
 from ode2opt.integrations.dask.workers import ClientWorkers, DaskItems, lost_in_words
 from ode2opt.precision import jax_precision
-from ode2opt.blas_threads import one_thread
 
 UNPACKED = 8  # shared things that a worker keeps unpacked
 TASKS = 2  # under way for each thread of the workers

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from ode2opt.blas_threads import one_thread
 from ode2opt.errors import Ode2OptError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.run_directory import RunDirectory
@@ -15,7 +16,6 @@ from ode2opt.study.reproduction import cells, contraction, examples
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made
 from ode2opt.study.reproduction.plan import NEEDS, TRAININGS, Effort, Item, needs_of
-from ode2opt.blas_threads import one_thread
 
 # Measured on two quiet cores; the paper's protocol by its processor seconds.
 MINUTES = {"whole": 33, "quick": 11}

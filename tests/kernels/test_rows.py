@@ -1,0 +1,344 @@
+"""Kernels against NumPy's form of the same problems, finite differences and closed forms."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from ode2opt import (
+    Huber,
+    InputError,
+    LeastSquares,
+    LinearModel,
+    Logistic,
+    Lpp,
+    Poisson,
+    SquaredHinge,
+    kernels,
+    solve,
+    threads,
+)
+from ode2opt.kernels import rows
+
+LOSSES = {
+    "logistic": (Logistic, {}),
+    "least squares": (LeastSquares, {}),
+    "fourth power": (Lpp, {"p": 4}),
+    "sixth power": (Lpp, {"p": 6}),
+    "poisson": (Poisson, {}),
+    "huber": (Huber, {"delta": 0.7}),
+    "squared hinge": (SquaredHinge, {}),
+}
+N, COLUMNS = 1003, 37  # no multiple of any block
+
+
+@pytest.fixture(autouse=True)
+def for_all_sizes(monkeypatch):
+    """Let kernels take every matrix, whatever the environment says."""
+    monkeypatch.setenv("ODE2OPT_KERNELS", "on")
+    monkeypatch.delenv("ODE2OPT_THREADS", raising=False)
+    monkeypatch.setattr(rows, "FEWEST_BYTES", 0)
+    monkeypatch.setattr(rows, "FEWEST_COLUMNS", {8: 0, 4: 0})
+
+
+@pytest.fixture
+def numpy_form(monkeypatch):
+    """Return what a function of a problem returns without kernels."""
+
+    def evaluated(work):
+        with monkeypatch.context() as patch:
+            patch.setenv("ODE2OPT_KERNELS", "off")
+            return work()
+
+    return evaluated
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Return the list of the kernels that have run."""
+    seen, kernel_of = [], rows._kernel
+
+    def counted(dtype):
+        seen.append(np.dtype(dtype).name)
+        return kernel_of(dtype)
+
+    monkeypatch.setattr(rows, "_kernel", counted)
+    return seen
+
+
+def made(loss, dtype=np.float64, N=N, n=COLUMNS, everything=True):
+    """A problem with weights, offset and intercept, and a point."""
+    rng = np.random.default_rng(N + n)
+    kind, options = LOSSES[loss]
+    A = (rng.standard_normal((N, n)) / np.sqrt(n + 1)).astype(dtype)
+    b = rng.integers(0, 2, N).astype(dtype)
+    if everything:
+        weights, offset = rng.random(N), 0.3 * rng.standard_normal(N)
+        options = {**options, "weights": weights, "offset": offset, "intercept": True, "l2": 0.01}
+    problem = kind(A, b, **options)
+    return problem, rng.standard_normal(problem.n).astype(dtype)
+
+
+def assert_near(found, expected, tolerance):
+    """Relative to the largest number; infinite and undefined ones stand at the same places."""
+    found, expected = np.atleast_1d(found), np.atleast_1d(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    size = np.max(np.abs(expected[finite]), initial=0.0)
+    assert np.max(np.abs(found[finite] - expected[finite]), initial=0.0) <= tolerance * size
+
+
+def everything_of(problem, x, v):
+    with np.errstate(all="ignore"):
+        value, g = problem.value_and_gradient(x)
+        problem._last_bend = None
+        return value, g, problem.gradient(x), problem.hvp(x, v)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 3e-6)])
+@pytest.mark.parametrize("everything", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_kernels_return_what_numpy_returns(loss, everything, dtype, tolerance, numpy_form, passes):
+    problem, x = made(loss, dtype, everything=everything)
+    v = np.cos(np.arange(problem.n)).astype(dtype)
+    found = everything_of(problem, x, v)
+    assert passes == [np.dtype(dtype).name] * 3
+    for one, other in zip(found, numpy_form(lambda: everything_of(problem, x, v)), strict=True):
+        assert_near(one, other, tolerance)
+    assert len(passes) == 3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_are_differences_of_values(loss):
+    problem, x = made(loss)
+    v = np.sin(1 + np.arange(problem.n))
+    step = 1e-5
+    ahead, behind = problem.value(x + step * v), problem.value(x - step * v)  # NumPy's
+    assert problem.value_and_gradient(x)[1] @ v == pytest.approx(
+        (ahead - behind) / (2 * step), rel=1e-7
+    )
+
+
+def test_logistic_scores_have_the_digits_of_the_closed_form():
+    """One row each, so that no sum hides an error: from 0 to where exp has no digits left."""
+    z = np.concatenate([np.linspace(-40, 40, 401), [-745.0, -700, 700, 745, 1e-300, -1e-300]])
+    for label in (0.0, 1.0):
+        s = 1 - 2 * label
+        for score in z:
+            problem = Logistic(np.array([[score]]), np.array([label]))
+            value, g = problem.value_and_gradient(np.ones(1))
+            assert value == pytest.approx(np.logaddexp(0, s * score), rel=1e-14, abs=1e-320)
+            tail = np.exp(-abs(score))
+            slope = (1 if s * score > 0 else tail) / (1 + tail)
+            assert g[0] == pytest.approx(s * slope * score, rel=1e-14, abs=1e-320)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("score", [1e4, -1e4, 1e300, np.inf, -np.inf, np.nan, 5e-324, 0.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_hostile_scores_are_treated_as_by_numpy(loss, score, dtype, numpy_form):
+    kind, options = LOSSES[loss]
+    with np.errstate(all="ignore"):
+        x = np.array([score, 0.5]).astype(dtype)
+    A = np.array([[1.0, 0.25], [-1.0, 0.5], [0.5, 1.0], [1.0, -1.0]], dtype)
+    problem = kind(A, np.array([0.0, 1.0, 1.0, 0.0], dtype), **options)
+
+    def evaluated():
+        with np.errstate(all="ignore"):
+            return problem.value_and_gradient(x)
+
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    for one, other in zip(evaluated(), numpy_form(evaluated), strict=True):
+        assert_near(one, other, tolerance)
+
+
+@pytest.mark.parametrize("N", [0, 1, 63, 64, 65])
+@pytest.mark.parametrize("n", [0, 1, 8])
+def test_few_rows_and_columns(N, n, numpy_form):
+    A = np.random.default_rng(N).standard_normal((N, n))
+    b, x = np.ones(N), np.ones(n)
+    found = rows.one_pass("power", A, x, b, parameter=2)
+    r = A @ x - b
+    assert found[0] == pytest.approx(r @ r / 2, rel=1e-13)
+    np.testing.assert_allclose(found[1], A.T @ r, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", ["logistic", "fourth power"])
+def test_the_number_of_threads_changes_no_bit(loss, dtype):
+    problem, x = made(loss, dtype, N=5003)
+    results = []
+    for count in (1, 2, 4, 7):
+        with threads(count):
+            value, g = problem.value_and_gradient(x)
+            results.append((value.tobytes(), g.tobytes(), problem.hvp(x, x).tobytes()))
+    assert len(set(results)) == 1
+
+
+def test_read_only_and_strided_arrays_are_taken_as_they_are(numpy_form, passes):
+    problem, x = made("logistic")
+    expected = problem.value_and_gradient(x)
+    for array in (problem.A, problem.b, problem.weights):
+        array.flags.writeable = False
+    problem.offset = np.repeat(problem.offset, 2)[::2]
+    found = problem.value_and_gradient(x)
+    assert len(passes) == 2
+    assert found[0] == expected[0]
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_other_arrays_and_losses_are_left_to_numpy(passes):
+    class Steeper(Logistic):
+        def slope(self, z):
+            return 2 * super().slope(z)
+
+    problem, x = made("logistic", everything=False)
+    by_columns = Logistic(np.asfortranarray(problem.A), problem.b)
+    by_columns.gradient(x)
+    Steeper(problem.A, problem.b).gradient(x)
+    problem.gradient(x.astype(np.float32))
+    assert passes == []
+    assert LinearModel.kernel is None
+
+
+def test_small_matrices_are_left_to_numpy(passes, monkeypatch):
+    monkeypatch.undo()
+    problem, x = made("logistic")
+    problem.gradient(x)
+    assert passes == []
+    assert not rows.is_worth_it(np.zeros((199_999, 10)))
+    assert not rows.is_worth_it(np.zeros((19_999, 100)))
+    assert not rows.is_worth_it(np.zeros((100_000, 99), np.float32))
+    assert rows.is_worth_it(np.zeros((20_000, 100))) == kernels.available()
+
+
+def test_a_solve_ends_at_the_same_point(numpy_form):
+    problem, _ = made("logistic")
+    found = solve(problem, tol=1e-9)
+    assert found.success
+    np.testing.assert_allclose(found.x, numpy_form(lambda: solve(problem, tol=1e-9)).x, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["0", "off", " OFF "])
+def test_the_switch_turns_kernels_off(text, monkeypatch):
+    assert kernels.available()
+    monkeypatch.setenv("ODE2OPT_KERNELS", text)
+    assert not kernels.available()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("ODE2OPT_KERNELS", "yes"), ("ODE2OPT_THREADS", "0"), ("ODE2OPT_THREADS", "x")],
+)
+def test_a_variable_that_says_nothing_is_refused(name, text, monkeypatch):
+    monkeypatch.setenv(name, text)
+    problem, x = made("logistic")
+    with pytest.raises(InputError, match=name):
+        problem.gradient(x)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2"])
+def test_a_number_of_threads_that_is_none_is_refused(count):
+    with pytest.raises(InputError, match="threads is"), threads(count):
+        pass
+
+
+def test_an_old_or_broken_numba_is_told_once(monkeypatch, numpy_form):
+    monkeypatch.setattr(rows.metadata, "version", lambda _: "0.59.1")
+    rows._is_installed.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="too old"):
+            assert not kernels.available()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not kernels.available()
+    finally:
+        monkeypatch.undo()
+        rows._is_installed.cache_clear()
+
+
+def test_numba_that_cannot_be_imported_leaves_numpy_in_place(monkeypatch, numpy_form):
+    problem, x = made("logistic")
+    expected = numpy_form(lambda: problem.gradient(x))
+    monkeypatch.setitem(sys.modules, "ode2opt.kernels.compiled", None)
+    rows._compiled.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="numba does not work"):
+            found = problem.gradient(x)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(problem.gradient(x), expected)
+    finally:
+        rows._compiled.cache_clear()
+
+
+SCRIPT = """
+import os, sys
+import numpy as np
+from ode2opt import Logistic, solve
+from ode2opt.kernels import available
+A = np.random.default_rng(0).standard_normal((20_000, 100))
+problem = Logistic(A, (A[:, 0] > 0).astype(float), l2=0.1)
+value, g = problem.value_and_gradient(np.full(100, 0.1))
+print(available(), "numba" in sys.modules, repr(float(value)), repr(float(g @ g)))
+"""
+
+
+def run(script, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_without_kernels_numba_is_not_even_imported():
+    without = run(SCRIPT, ODE2OPT_KERNELS="off")
+    with_them = run(SCRIPT, ODE2OPT_KERNELS="on", ODE2OPT_THREADS="2")
+    assert without[:2] == ["False", "False"]
+    assert with_them[:2] == ["True", "True"]
+    for one, other in zip(without[2:], with_them[2:], strict=True):
+        assert float(one) == pytest.approx(float(other), rel=1e-13)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_makes_threads_of_its_own():
+    fork = """
+from ode2opt import threads
+x = np.full(100, 0.1)
+with threads(2):
+    first = problem.gradient(x)
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        os._exit(int(not np.array_equal(problem.gradient(x), first)))
+"""
+    script = "import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
+    run(script + SCRIPT + fork, ODE2OPT_KERNELS="on")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch):
+    from ode2opt.kernels import compiled
+
+    compile_it = compiled.njit
+
+    def without_folder(*signature, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return compile_it(*signature, **options)
+
+    monkeypatch.setattr(compiled, "njit", without_folder)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        kernel = compiled.compiled(np.dtype(np.float64))
+    monkeypatch.setattr(rows, "_kernel", lambda _: kernel)
+    found = rows.one_pass("power", np.eye(3), np.ones(3), np.zeros(3), parameter=2)
+    assert found[0] == 1.5
