@@ -25,6 +25,7 @@ FLOORS = {
     "dynamics": 0.95,
     "executor": 1.0,
     "integrations": 0.98,
+    "kernels": 1.0,
     "learning": 0.97,
     "models": 0.90,
     "ode2opt": 0.95,

@@ -28,7 +28,7 @@ PART_ROWS = 1024  # so many are added in the matrix's own precision, then in flo
 
 
 @njit(forceinline=True, **EXACT)
-def exp(x):  # type: ignore[no-untyped-def]
+def _exp(x):  # type: ignore[no-untyped-def]
     """Return e^x to about one unit in the last place, by operations that run several at a time."""
     x = LARGEST_EXPONENT if x > LARGEST_EXPONENT else x
     x = -LARGEST_EXPONENT if x < -LARGEST_EXPONENT else x
@@ -58,7 +58,7 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True, **EXACT)
-def log1p(e):  # type: ignore[no-untyped-def]
+def _log1p(e):  # type: ignore[no-untyped-def]
     """Return log(1 + e) for e in [0, 1]: 2 atanh(f / (2 + f)), after a step by log(2)."""
     beyond = e > HALF_LOG
     f = (e - 1.0) * 0.5 if beyond else e
@@ -79,18 +79,18 @@ def log1p(e):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT)
-def logistic(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _logistic(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
-        e = exp(-abs(z[k]))
+        e = _exp(-abs(z[k]))
         q = e / (1.0 + e)
         share = 1.0 - b[k] if z[k] > 0 else -b[k]
         line = share * z[k] if share != 0 else 0.0  # no 0 times infinity
-        loss[k] = line + log1p(e)
+        loss[k] = line + _log1p(e)
         slope[k] = share + (-q if z[k] > 0 else q)
 
 
 @njit(**EXACT)
-def power(m, p, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _power(m, p, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
         z[k] -= b[k]
         slope[k] = z[k]
@@ -102,15 +102,15 @@ def power(m, p, z, b, loss, slope):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT)
-def poisson(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _poisson(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
-        e = exp(z[k])
+        e = _exp(z[k])
         loss[k] = e - b[k] * z[k]
         slope[k] = e - b[k]
 
 
 @njit(**EXACT)
-def huber(m, delta, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _huber(m, delta, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
         r = z[k] - b[k]
         near = delta if r > delta else r
@@ -120,7 +120,7 @@ def huber(m, delta, z, b, loss, slope):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT)
-def squared_hinge(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _squared_hinge(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
         s = 2.0 * b[k] - 1.0
         gap = 1.0 - s * z[k]
@@ -130,31 +130,38 @@ def squared_hinge(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT)
-def product(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _product(m, z, b, loss, slope):  # type: ignore[no-untyped-def]
     for k in range(m):
         loss[k] = 0.0
         slope[k] = b[k] * z[k]
 
 
 @njit(**EXACT)
-def losses(kind, parameter, m, z, b, loss, slope):  # type: ignore[no-untyped-def]
+def _losses(kind, parameter, m, z, b, loss, slope):  # type: ignore[no-untyped-def]
     """Write loss and slope of m rows; may overwrite the scores."""
     if kind == LOGISTIC:
-        logistic(m, z, b, loss, slope)
+        _logistic(m, z, b, loss, slope)
     elif kind == POWER:
-        power(m, parameter, z, b, loss, slope)
+        _power(m, parameter, z, b, loss, slope)
     elif kind == POISSON:
-        poisson(m, z, b, loss, slope)
+        _poisson(m, z, b, loss, slope)
     elif kind == HUBER:
-        huber(m, parameter, z, b, loss, slope)
+        _huber(m, parameter, z, b, loss, slope)
     elif kind == SQUARED_HINGE:
-        squared_hinge(m, z, b, loss, slope)
+        _squared_hinge(m, z, b, loss, slope)
     else:
-        product(m, z, b, loss, slope)
+        _product(m, z, b, loss, slope)
+
+
+@njit(**EXACT)
+def _weigh(m, weights, i, loss, slope):  # type: ignore[no-untyped-def]
+    for k in range(m):
+        loss[k] *= weights[i + k]
+        slope[k] *= weights[i + k]
 
 
 @njit(**SUMS)
-def block_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
+def _block_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
     """Write the products of rows i to i + m with x, of eight rows at a time."""
     n = A.shape[1]
     k = 0
@@ -184,7 +191,7 @@ def block_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
 
 
 @njit(**SUMS)
-def block_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
+def _block_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
     """Add the rows i to i + m times s to g, eight rows at a time."""
     n = A.shape[1]
     k = 0
@@ -204,7 +211,7 @@ def block_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
         k += 1
 
 
-def pass_over_rows(  # type: ignore[no-untyped-def]
+def _pass_over_rows(  # type: ignore[no-untyped-def]
     A, x, shift, b, weights, offset, kind, parameter, block, chunk, first, last, sums
 ):
     """Write the sums of the chunks first to last, in one pass over their rows.
@@ -236,23 +243,19 @@ def pass_over_rows(  # type: ignore[no-untyped-def]
         waiting = 0
         for i in range(c * chunk, end, block):
             m = min(block, end - i)
-            block_scores(A, x, i, m, z)
+            _block_scores(A, x, i, m, z)
             for k in range(m):
-                z[k] += shift
                 target[k] = b[i + k]
-            if len(offset):
-                for k in range(m):
-                    z[k] += offset[i + k]
-            losses(kind, parameter, m, z, target, loss, slope)
+                z[k] += shift
+                z[k] += offset[i + k] if len(offset) else 0.0
+            _losses(kind, parameter, m, z, target, loss, slope)
             if len(weights):
-                for k in range(m):
-                    loss[k] *= weights[i + k]
-                    slope[k] *= weights[i + k]
+                _weigh(m, weights, i, loss, slope)
             for k in range(m):
                 g[n] += slope[k]
                 g[n + 1] += loss[k]
                 narrow[k] = slope[k]
-            block_gradient(A, i, m, narrow, part)
+            _block_gradient(A, i, m, narrow, part)
             waiting += m
             if waiting >= PART_ROWS or i + m == end:
                 for j in range(n):
@@ -276,7 +279,7 @@ def compiled(dtype: np.dtype[Any]) -> Any:
         whole, real, whole, whole, whole, whole, types.Array(real, 2, "C"),
     )  # fmt: skip
     try:
-        return njit(signature, cache=True, nogil=True, **SUMS)(pass_over_rows)
+        return njit(signature, cache=True, nogil=True, **SUMS)(_pass_over_rows)
     except (RuntimeError, OSError) as error:  # no folder to write to
         warnings.warn(
             f"Kernels are compiled in every process, as they cannot be kept ({error}): set "
@@ -284,4 +287,4 @@ def compiled(dtype: np.dtype[Any]) -> Any:
             RuntimeWarning,
             stacklevel=2,
         )
-        return njit(signature, nogil=True, **SUMS)(pass_over_rows)
+        return njit(signature, nogil=True, **SUMS)(_pass_over_rows)

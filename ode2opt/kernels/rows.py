@@ -18,9 +18,10 @@ from ode2opt.kernels.pool import shared, thread_count
 SWITCH = "ODE2OPT_KERNELS"
 OLDEST = (0, 60)  # numba
 # Smaller matrices are left to NumPy: the first kernel of a process takes 0.3 s, and 2.5 s where
-# nothing is kept on disk yet. So are narrow ones, whose loops are short, and those whose rows are
-# too long for the cache. Measured by `python benchmarks/kernels.py` on an AMD EPYC (Zen 5).
-FEWEST_BYTES = 16_000_000
+# nothing is kept on disk yet, while a gradient gains 2 ms at this size. So are narrow ones, whose
+# loops are short, and very wide ones. Measured by `python benchmarks/kernels.py` on an AMD EPYC
+# (Zen 5).
+FEWEST_BYTES = 64_000_000
 FEWEST_COLUMNS, MOST_COLUMNS = {8: 30, 4: 100}, 10_000  # by the bytes of a number
 # Rows whose sums are added up on their own, so that the result does not depend on the threads.
 MOST_CHUNKS, LEAST_ROWS = 64, 64

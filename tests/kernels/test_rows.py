@@ -213,10 +213,10 @@ def test_small_matrices_are_left_to_numpy(passes, monkeypatch):
     problem, x = made("logistic")
     problem.gradient(x)
     assert passes == []
-    assert not rows.is_worth_it(np.zeros((199_999, 10)))
-    assert not rows.is_worth_it(np.zeros((19_999, 100)))
-    assert not rows.is_worth_it(np.zeros((100_000, 99), np.float32))
-    assert rows.is_worth_it(np.zeros((20_000, 100))) == kernels.available()
+    assert not rows.is_worth_it(np.zeros((2_000_000, 10)))
+    assert not rows.is_worth_it(np.zeros((79_999, 100)))
+    assert not rows.is_worth_it(np.zeros((400_000, 99), np.float32))
+    assert rows.is_worth_it(np.zeros((80_000, 100))) == kernels.available()
 
 
 def test_a_solve_ends_at_the_same_point(numpy_form):
@@ -283,7 +283,7 @@ import os, sys
 import numpy as np
 from ode2opt import Logistic, solve
 from ode2opt.kernels import available
-A = np.random.default_rng(0).standard_normal((20_000, 100))
+A = np.random.default_rng(0).standard_normal((80_000, 100))
 problem = Logistic(A, (A[:, 0] > 0).astype(float), l2=0.1)
 value, g = problem.value_and_gradient(np.full(100, 0.1))
 print(available(), "numba" in sys.modules, repr(float(value)), repr(float(g @ g)))

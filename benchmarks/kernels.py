@@ -1,0 +1,99 @@
+"""Value and gradient of dense rows by NumPy and by a kernel, beside one reading of the matrix.
+
+    python benchmarks/kernels.py [--repeat 9] [--record]
+
+Prints milliseconds of CPU, the least of some rounds on one thread: NumPy's form, the kernel's, and
+``A.sum()``, which reads the matrix once. Kernels are timed for every size here, also where
+``ode2opt.kernels.rows`` leaves a matrix to NumPy, which the last column says. The extra `fast` is
+needed. Threads of BLAS: set OPENBLAS_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from recording import RECORD, Table, record
+
+from ode2opt import Logistic
+from ode2opt.kernels import rows
+
+SIZES = [
+    (200_000, 100),
+    (100_000, 300),
+    (44_837, 300),
+    (26_147, 123),
+    (10_000, 2_000),
+    (2_000, 10_000),
+    (200_000, 50),
+    (400_000, 30),
+    (1_000_000, 10),
+    (569, 30),
+]
+
+
+def milliseconds(work: Callable[[], object], repeat: int) -> float:
+    """Return the least CPU time of a call, each of which is preceded by one that is not timed."""
+    times = []
+    for _ in range(repeat):
+        work()
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return 1e3 * min(times)
+
+
+@contextmanager
+def kernels(form: str) -> Iterator[None]:
+    """Switch kernels on for every size, or off."""
+    limits = rows.FEWEST_BYTES, rows.FEWEST_COLUMNS
+    rows.FEWEST_BYTES, rows.FEWEST_COLUMNS = 0, {8: 0, 4: 0}
+    os.environ[rows.SWITCH] = form
+    try:
+        yield
+    finally:
+        rows.FEWEST_BYTES, rows.FEWEST_COLUMNS = limits
+        del os.environ[rows.SWITCH]
+
+
+def measured(N: int, n: int, dtype: type, repeat: int) -> list[object]:
+    """Return a row of the table."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((N, n)).astype(dtype)
+    problem = Logistic(A, rng.integers(0, 2, N).astype(dtype))
+    x, times = (0.1 * rng.standard_normal(n)).astype(dtype), {}
+    for form in ("off", "on"):
+        with kernels(form):
+            times[form] = milliseconds(lambda: problem.value_and_gradient(x), repeat)
+    reading = milliseconds(A.sum, repeat)
+    shown = [f"{each:.3g}" for each in (times["off"], times["on"], reading)]
+    ratios = f"{times['on'] / times['off']:.2f}", f"{times['on'] / reading:.2f}"
+    used = "kernel" if rows.is_worth_it(A) else "NumPy"
+    return [f"{N:,} x {n:,}", dtype.__name__, *shown, *ratios, used]
+
+
+def main() -> None:
+    """Measure all sizes."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument(RECORD, action="store_true")
+    asked = parser.parse_args()
+    if not rows.available():
+        raise SystemExit("There are no kernels: install the extra `fast`.")
+    table = Table(
+        "dense rows", "numbers", "NumPy: ms", "kernel: ms", "one reading: ms",
+        "kernel / NumPy", "kernel / reading", "in use",
+    )  # fmt: skip
+    for N, n in SIZES:
+        for dtype in (np.float64, np.float32):
+            table.add(*measured(N, n, dtype, asked.repeat))
+    if asked.record:
+        record("kernels", {"milliseconds": table})
+
+
+if __name__ == "__main__":
+    main()
