@@ -20,7 +20,17 @@ from typing import Any
 from ode2opt.machine import cpu_count, physical_memory
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("ode2opt", "numpy", "scipy", "scikit-learn", "numba", "jax", "glum", "snapml", "sif2jax")
+PACKAGES = (
+    "ode2opt",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "jax",
+    "glum",
+    "snapml",
+    "sif2jax",
+)
 SHORT = re.compile(r'\[\s+((?:"(?:[^"\\]|\\.)*"|null|-?[\d.e+-]+)(?:,\s+|\s+(?=\])))+\]')
 RECORD = "--record"
 
