@@ -35,7 +35,7 @@ from ode2opt.solvers import (
     Status,
     solve,
 )
-from ode2opt.threads import blas_libraries
+from ode2opt.blas_threads import blas_libraries
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
