@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ode2opt.blas_threads import blas_libraries
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.kernels import threads
 from ode2opt.models import Model
@@ -35,7 +36,6 @@ from ode2opt.solvers import (
     Status,
     solve,
 )
-from ode2opt.blas_threads import blas_libraries
 
 if TYPE_CHECKING:
     from ode2opt.learning import learn
