@@ -114,7 +114,10 @@ def _clock(seconds: float) -> str:
 
 @contextmanager
 def spinner(
-    description: str, beside: Callable[[], str] | None = None, quiet: bool = False
+    description: str,
+    beside: Callable[[], str] | None = None,
+    quiet: bool = False,
+    measure: str = "gradient norm",
 ) -> Iterator[Callable[[Any], None] | None]:
     """Show a running gradient norm on a terminal; in a pipe nothing, or sparse lines.
 
@@ -123,6 +126,7 @@ def spinner(
         beside: returns more to show at each iteration. With it every iteration is shown, and a pipe
             gets sparse lines: it is for iterations that take long.
         quiet: whether a pipe gets no lines either; False by default.
+        measure: what is to become small, by name; "gradient norm" by default.
 
     Yields:
         The callback of a solve; None where there is nothing to show.
@@ -130,7 +134,7 @@ def spinner(
 
     def words(progress: Any) -> str:
         rest = "" if beside is None else f", {beside()}"
-        norm = f"gradient norm {progress.grad_norm:.2e}"
+        norm = f"{measure} {progress.grad_norm:.2e}"
         return f"iteration {progress.iteration:,}, {norm}{rest}"
 
     if not err.is_terminal:

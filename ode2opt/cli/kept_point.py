@@ -130,6 +130,6 @@ class KeptPoint:
             result: of the solve.
         """
         if not result.success:
-            self.keep(result.x, result.grad_norm)
+            self.keep(result.x, result.measure[1])
         elif self.file is not None:
             self.file.unlink(missing_ok=True)

@@ -32,7 +32,6 @@ from ode2opt.cli.options import (
     RidgeOption,
     WorkersOption,
     as_bytes,
-    load_method,
     model_options,
     named,
     say_notes,
@@ -45,8 +44,16 @@ from ode2opt.cli.outputs import (
     method_file,
     read_before,
 )
+from ode2opt.cli.penalising import (
+    L1Option,
+    LowerOption,
+    Penalising,
+    RatioOption,
+    UpperOption,
+    method_for,
+)
 from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.errors import InputError
+from ode2opt.errors import InputError, many
 from ode2opt.problems.files.columns import DEFAULT_OPTIONS
 from ode2opt.progress import reading as reading_bar
 from ode2opt.progress import spinner
@@ -61,6 +68,8 @@ RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
 @app.command(
     epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --holdout 0.2 "
     "--out model.safetensors[/bold], then [bold]ode2opt predict model.safetensors new.csv[/bold]. "
+    "Few columns: [bold]ode2opt solve train.csv --problem logistic --intercept --l1 0.01[/bold]; "
+    "shares between 0 and 1: [bold]--lower 0 --upper 1[/bold]. "
     "Larger than memory, or than one machine: [bold]ode2opt solve 'data/part-*.parquet' --problem "
     "logistic --label y --cluster tcp://10.0.0.1:8786 --out model.safetensors --resume[/bold]"
 )
@@ -91,12 +100,19 @@ def solve(
             parser=named,
         ),
     ] = None,
-    tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 1e-6,
+    tol: Annotated[
+        float,
+        typer.Option(help="Gradient norm to reach; with a penalty or limits, the residual."),
+    ] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
     max_seconds: Annotated[
         float | None, typer.Option(help="At most this much time.", show_default=False)
     ] = None,
     l2: RidgeOption = 0.0,
+    l1: L1Option = None,
+    l1_ratio: RatioOption = None,
+    lower: LowerOption = None,
+    upper: UpperOption = None,
     intercept: InterceptOption = False,
     p: PowerOption = 4,
     reading: ReadingOption = DEFAULT_OPTIONS,
@@ -158,7 +174,8 @@ def solve(
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.holding_out import check_share
 
-    kind, chosen = kind_of(problem), load_method(method)
+    asked = Penalising(l1, l1_ratio, lower, upper)
+    kind, chosen = kind_of(problem), method_for(bool(asked.about()), method, memory)
     held_back = None if holdout is None else (check_share(holdout), seed)
     options = model_options(problem, p, l2, intercept)
     if str(out_file) == "-":
@@ -183,13 +200,16 @@ def solve(
                 rows.read_test(test)
         shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
         about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
+        about |= asked.about()
         about |= {} if held_back is None else {"holdout": held_back}
         kept = KeptPoint(out_file, about | {"N": model.N})
-        callback = kept.watching(stack.enter_context(spinner(shown, beside, quiet)))
+        words = "residual" if asked.about() else "gradient norm"
+        callback = kept.watching(stack.enter_context(spinner(shown, beside, quiet, words)))
         found = minimise(
             model,
             kept.start(model.n, resume),
             method=chosen,
+            penalty=asked.penalty(rows.sizes),
             memory=known,
             tol=tol,
             max_iter=max_iter,
@@ -226,7 +246,8 @@ def solve(
         if aside is not None:
             mention(f"{out_file} reached its tolerance, and stays; this solution is in {aside}.")
         go_on = kept.resume_command(result)
-        fail(f"{result.message} Gradient norm {result.grad_norm:.3g}, tolerance {tol:g}.", 1, go_on)
+        name, size = result.measure
+        fail(f"{result.message} {name.capitalize()} {size:.3g}, tolerance {tol:g}.", 1, go_on)
 
 
 def _for_columns_as_they_are(result: Result, model: Any, sizes: Any) -> Result:
@@ -269,4 +290,8 @@ def _facts(result: Result) -> dict[str, Any]:
         "bound": "nothing is known of f(x) - f*" if result.bound is None else str(result.bound),
     }  # fmt: skip
     del told["bound_from"]
+    if result.support is not None:
+        del told["bound"]  # the gap tells it
+        told["gap"] = "not known" if result.gap is None else f"at most {result.gap:.3g}"
+        told["support"] = f"{len(result.support):,} of {many(len(result.x), 'variable')}"
     return told

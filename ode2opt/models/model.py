@@ -158,7 +158,7 @@ class Model(Displayed):
             names = option_names(type(problem))
             more = {"options": {name: getattr(problem, name) for name in names}} | more
         encoding = encoding or problem.encoding or TableEncoding(coef.shape[1])
-        labels = classes
+        labels, (_, reached) = classes, result.measure
         if labels is None and kind_of(problem.kind.lower()).prediction.classes:
             labels = np.array(problem.label_values or range(max(2, problem.width)))
             labels = labels.astype(bool) if encoding.truths else labels
@@ -173,7 +173,7 @@ class Model(Displayed):
                 rows=problem.N,
                 l2=problem.l2,
                 tol=result.tol if tol is None else tol,
-                grad_norm=result.grad_norm if math.isfinite(result.grad_norm) else None,
+                grad_norm=reached if math.isfinite(reached) else None,
                 success=result.success,
                 quality=dict(quality or {}),
             ),

@@ -42,7 +42,8 @@ class Fit:
     Attributes:
         rows: how many it was fitted to.
         l2: weight of l2/2 |x|^2 beside the mean loss.
-        tol: the gradient norm that was asked for; ``grad_norm`` the one that was reached.
+        tol: the gradient norm that was asked for; ``grad_norm`` the one that was reached. With a
+            penalty both are residuals.
         success: whether the tolerance was reached.
         quality: by the rows it was measured on: "fit", "holdout" or "test".
     """

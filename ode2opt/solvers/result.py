@@ -221,7 +221,7 @@ class Result(Displayed):
         return f"{self.status.value[:-1]} ({self.concave})."
 
     def summary(self) -> dict[str, Any]:
-        """Return the fields of ``ode2opt solve --json``; residual and gap with a penalty only."""
+        """Return the fields of ``ode2opt solve --json``; the last three with a penalty only."""
         found = {
             "status": self.status.name.lower(),
             "success": self.success,
@@ -234,9 +234,10 @@ class Result(Displayed):
             "bound": None if self.bound is None else self.bound.value,
             "bound_from": None if self.bound is None else self.bound.source,
         }
-        if self.residual is None:
+        if self.residual is None or self.support is None:
             return found
-        return found | {"residual": _finite(self.residual), "gap": self.gap}
+        size = len(self.support)
+        return found | {"residual": _finite(self.residual), "gap": self.gap, "support": size}
 
     def save(
         self,
