@@ -4,8 +4,9 @@
 
 Prints milliseconds of CPU, the least of some rounds on one thread: NumPy's form, the kernel's, and
 ``A.sum()``, which reads the matrix once. Kernels are timed for every size here, also where
-``ode2opt.kernels.rows`` leaves a matrix to NumPy, which the last column says. The extra `fast` is
-needed. Threads of BLAS: set OPENBLAS_NUM_THREADS=1.
+``ode2opt.kernels.rows`` leaves a matrix to NumPy, which the last column says. Then the least wall
+time of the kernel with one thread and with two. The extra `fast` is needed. Threads of BLAS: set
+OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 import numpy as np
 from recording import RECORD, Table, record
 
-from ode2opt import Logistic
+from ode2opt import Logistic, threads
 from ode2opt.kernels import rows
 
 SIZES = [
@@ -34,6 +35,8 @@ SIZES = [
     (1_000_000, 10),
     (569, 30),
 ]
+SHARED = [(1_000, 50), (2_000, 100), (5_000, 100), (20_000, 100), (80_000, 100)]
+ROUNDS, PAUSE = 40, 0.2  # seconds: other work on the machine leaves a core free now and then
 
 
 def milliseconds(work: Callable[[], object], repeat: int) -> float:
@@ -76,6 +79,36 @@ def measured(N: int, n: int, dtype: type, repeat: int) -> list[object]:
     return [f"{N:,} x {n:,}", dtype.__name__, *shown, *ratios, used]
 
 
+def wall(problem: Logistic, x: np.ndarray) -> float:
+    """Return the least wall time of a few gradients, in milliseconds."""
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        problem.gradient(x)
+        times.append(time.perf_counter() - began)
+    return 1e3 * min(times)
+
+
+def shared(table: Table) -> None:
+    """Add rows with one thread and with two, measured in turns."""
+    rng, problems = np.random.default_rng(0), []
+    for N, n in SHARED:
+        A = rng.standard_normal((N, n))
+        problems.append(Logistic(A, rng.integers(0, 2, N).astype(float)))
+    least = np.full((len(SHARED), 2), np.inf)
+    with kernels("on"):
+        for _ in range(ROUNDS):
+            for k, problem in enumerate(problems):
+                for count in (1, 2):
+                    with threads(count):
+                        found = wall(problem, np.full(problem.n, 0.1))
+                    least[k, count - 1] = min(found, least[k, count - 1])
+            time.sleep(PAUSE)
+    for (N, n), (one, two) in zip(SHARED, least, strict=True):
+        size = f"{8e-6 * N * n:.3g}"
+        table.add(f"{N:,} x {n:,}", size, f"{one:.3g}", f"{two:.3g}", f"{two / one:.2f}")
+
+
 def main() -> None:
     """Measure all sizes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -91,8 +124,10 @@ def main() -> None:
     for N, n in SIZES:
         for dtype in (np.float64, np.float32):
             table.add(*measured(N, n, dtype, asked.repeat))
+    sharing = Table("dense rows", "MB", "one thread: ms", "two: ms", "two / one")
+    shared(sharing)
     if asked.record:
-        record("kernels", {"milliseconds": table})
+        record("kernels", {"milliseconds": table, "threads": sharing})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many threads linear algebra has: one while training, one in a solve that is small.
+"""How many threads linear algebra has: one while training, one in a solve that has no use for more.
 
 BLAS shares the work of one product among threads. For a small product that costs more than it
 saves, and where other processes want the same cores the threads wait for each other.
@@ -15,6 +15,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import ode2opt.lapack  # noqa: F401  (SciPy's BLAS is loaded before it is looked for)
+from ode2opt.kernels.pool import threads
 
 # A solve is small where its matrix has at most so many entries (16 MB) and a Hessian so many rows.
 # `python benchmarks/blas_threads.py` measures solves around these sizes with one thread and more.
@@ -24,11 +25,11 @@ SMALL_SIDE = 500
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit the thread pools of BLAS and OpenMP to one thread each.
+    """Limit the thread pools of BLAS and OpenMP to one thread each, and kernels to the calling one.
 
     A limit holds for the libraries that are loaded; SciPy's BLAS is, by ``ode2opt.lapack``.
     """
-    with threadpool_limits(1):
+    with threadpool_limits(1), threads(1):
         yield
 
 

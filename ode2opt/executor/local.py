@@ -13,6 +13,7 @@ from typing import Any
 
 from ode2opt.executor.interface import Executor, Found, HeldItems, Item, Loaded, Question, Work
 from ode2opt.executor.sums import PairwiseSum
+from ode2opt.kernels.pool import alone
 from ode2opt.machine import cpu_count, physical_memory
 
 MEMORY_SHARE = 0.5  # of the memory, for items that are held
@@ -57,7 +58,7 @@ class LocalExecutor(Executor):
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.threads)
+        return ThreadPoolExecutor(self.threads, initializer=alone)
 
     def map(
         self, work: Work, shared: Any, items: Sequence[Any], *, ordered: bool = True,

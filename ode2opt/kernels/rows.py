@@ -128,7 +128,7 @@ def one_pass(
     def work(first: int, last: int) -> None:
         kernel(*given, block, chunk, first, last, sums)
 
-    shared(work, len(sums), thread_count())
+    shared(work, len(sums), thread_count(A.nbytes))
     total = sums.sum(axis=0)  # row after row
     return A.dtype.type(total[n + 1]), total[: n + intercept].astype(A.dtype)
 

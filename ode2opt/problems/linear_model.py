@@ -168,6 +168,11 @@ class LinearModel(RowModel):
         return is_sparse(self.A)
 
     @property
+    def has_kernel(self) -> bool:
+        """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
+        return vars(type(self)).get("kernel") is not None and is_worth_it(self.A)
+
+    @property
     def _transposed(self) -> Array:
         """A^T: a view of a dense matrix, made once for a sparse one."""
         return self.A.T if self._sparse_transposed is None else self._sparse_transposed
@@ -252,10 +257,9 @@ class LinearModel(RowModel):
 
     def _in_one_pass(self, x: Array) -> tuple[Array, Array] | None:
         """Return the sum of losses and the gradient of their mean by a kernel; None without one."""
-        kernel = vars(type(self)).get("kernel")
-        if kernel is None or not is_worth_it(self.A):
+        if not self.has_kernel:
             return None
-        kind, name = kernel
+        kind, name = vars(type(self))["kernel"]
         done = one_pass(
             kind,
             self.A,

@@ -210,10 +210,11 @@ def minimised(
 def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
     """Return a context with one BLAS thread for a small problem of ours, else an idle one.
 
-    A function of the user may well have large products of its own.
+    Where kernels read the rows, what is left for BLAS is small, too. A function of the user may
+    well have large products of its own.
     """
     if isinstance(problem, LinearModel):
-        small = is_small(problem.entries(), problem.n)
+        small = is_small(problem.entries(), problem.n) or problem.has_kernel
     else:
         small = isinstance(problem, Quadratic) and is_small(problem.n**2, problem.n)
     return one_blas_thread() if small else nullcontext()

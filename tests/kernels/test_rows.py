@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 pytest.importorskip("numba")
 
@@ -23,7 +24,9 @@ from ode2opt import (
     solve,
     threads,
 )
-from ode2opt.kernels import rows
+from ode2opt.blas_threads import one_thread
+from ode2opt.executor import LocalExecutor
+from ode2opt.kernels import pool, rows
 
 LOSSES = {
     "logistic": (Logistic, {}),
@@ -182,6 +185,76 @@ def test_the_number_of_threads_changes_no_bit(loss, dtype):
     assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("method", ["auto", "lbfgs"])
+def test_the_number_of_threads_changes_no_bit_of_a_solve(method):
+    problem, _ = made("logistic", N=5003)
+    results = []
+    for count in (1, 2, 4):
+        with threads(count):
+            found = solve(problem, method=method, tol=1e-8)
+            results.append((found.x.tobytes(), found.fun, found.iterations))
+    assert len(set(results)) == 1
+
+
+def test_the_size_says_how_many_threads_there_are(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(pool, "cpu_count", lambda: 8)
+    pool._most_threads.cache_clear()
+    try:
+        least = pool.BYTES_A_THREAD
+        sizes = (0, least, 2 * least - 1, 2 * least, 7 * least, 100 * least, 1 << 40)
+        assert [pool.thread_count(size) for size in sizes] == [1, 1, 1, 2, 7, 8, 8]
+        monkeypatch.setenv("ODE2OPT_THREADS", "3")
+        assert pool.thread_count(0) == 3
+        with threads(5):
+            assert pool.thread_count(0) == 5
+    finally:
+        pool._most_threads.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("told", "most"), [("1", 1), ("3,2", 3), ("99", 8), ("0", 8), ("", 8), ("many", 8)]
+)
+def test_a_limit_of_openmp_holds_for_kernels(told, most, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    monkeypatch.setattr(pool, "cpu_count", lambda: 8)
+    pool._most_threads.cache_clear()
+    try:
+        assert pool.thread_count(1 << 40) == most
+    finally:
+        pool._most_threads.cache_clear()
+
+
+def test_several_at_work_have_one_thread_each(monkeypatch):
+    monkeypatch.setattr(pool, "_most_threads", lambda: 8)
+    executor = LocalExecutor(threads=2)
+    assert list(executor.in_threads(pool.thread_count, [1 << 40] * 3)) == [1, 1, 1]
+    assert pool.thread_count(1 << 40) == 8
+    with one_thread():
+        assert pool.thread_count(1 << 40) == 1
+
+
+def test_a_solve_that_kernels_carry_has_one_blas_thread(numpy_form):
+    problem, _ = made("logistic")
+    problem.entries = lambda: 1 << 40
+    seen = []
+
+    def solved():
+        solve(problem, callback=lambda _: seen.append(counts()), max_iter=3, tol=1e-12)
+
+    def counts():
+        pools = ThreadpoolController().select(user_api="blas").info()
+        return {each["num_threads"] for each in pools}
+
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        if counts() != {2}:
+            pytest.skip("this BLAS has no threads")
+        solved()
+        assert seen[-1] == {1}
+        numpy_form(solved)
+        assert seen[-1] == {2}
+
+
 def test_read_only_and_strided_arrays_are_taken_as_they_are(numpy_form, passes):
     problem, x = made("logistic")
     expected = problem.value_and_gradient(x)
@@ -313,17 +386,19 @@ def test_without_kernels_numba_is_not_even_imported():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_makes_threads_of_its_own():
     fork = """
-from ode2opt import threads
+import ode2opt.kernels.pool as pool
+assert list(pool._pools) == [1], pool._pools  # the gradient above had two threads by itself
 x = np.full(100, 0.1)
-with threads(2):
-    first = problem.gradient(x)
-    if child := os.fork():
-        assert os.waitpid(child, 0)[1] == 0
-    else:
-        os._exit(int(not np.array_equal(problem.gradient(x), first)))
+first, solved = problem.gradient(x), solve(problem).x
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    same = np.array_equal(problem.gradient(x), first) and np.array_equal(solve(problem).x, solved)
+    os._exit(int(not same))
 """
     script = "import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
-    run(script + SCRIPT + fork, ODE2OPT_KERNELS="on")
+    cores = "import ode2opt.kernels.pool\node2opt.kernels.pool.cpu_count = lambda: 2\n"
+    run(script + cores + SCRIPT + fork, ODE2OPT_KERNELS="on", OMP_NUM_THREADS="2")
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch):
