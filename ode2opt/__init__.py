@@ -34,6 +34,7 @@ from ode2opt.solvers import (
     Result,
     Schedule,
     Status,
+    path,
     solve,
 )
 
@@ -83,6 +84,7 @@ __all__ = [
     "certify",
     "learn",
     "load_dataset",
+    "path",
     "prove",
     "solve",
     "threads",

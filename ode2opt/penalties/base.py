@@ -165,6 +165,14 @@ class Penalty(Displayed, ABC):
         """
         raise InputError(f"{type(self).__name__} has no weight that could be scaled.")
 
+    def only(self, kept: np.ndarray) -> Penalty | None:
+        """Return the penalty of some variables, the others being 0; None, the default: not known.
+
+        Args:
+            kept: whether each variable is one of them, n truth values.
+        """
+        return None
+
     def pieces(self) -> Pieces | None:
         """Return the weights and limits of a separable penalty; None of another one."""
         return None

@@ -108,6 +108,18 @@ class GroupL1(Penalty):
         vars(other).update(vars(self) | {"weight": factor * self.weight})
         return other
 
+    def only(self, kept: np.ndarray) -> GroupL1 | None:
+        """Groups of which no variable is kept are gone; None where nothing is left."""
+        if not kept.any():
+            return None
+        groups, labels = np.unique(self.labels[kept], return_inverse=True)
+        other = type(self).__new__(type(self))
+        vars(other).update(
+            labels=labels, n=len(labels), count=len(groups), weight=self.weight[groups]
+        )
+        other._padded = None
+        return other
+
     def sized(self, n: int, free: int = 0, width: int = 1) -> Penalty:
         assert self.n is not None
         if width > 1 and self.n * width == n - free:

@@ -61,6 +61,13 @@ class LeavingLast(Penalty):
     def critical_scale(self, g: np.ndarray) -> float | None:
         return self.inner.critical_scale(g[: -self.free])
 
+    def only(self, kept: np.ndarray) -> LeavingLast | None:
+        inner = self.inner.only(kept[: -self.free])
+        free = int(np.count_nonzero(kept[-self.free :]))
+        if inner is None or not free:
+            return None
+        return type(self)(inner, int(np.count_nonzero(kept)), free)
+
     def scaled(self, factor: float) -> Self:
         return type(self)(self.inner.scaled(factor), int(self.n or 0), self.free)
 

@@ -146,6 +146,9 @@ class Separable(Penalty):
             self._pieces._replace(l1=factor * self._pieces.l1, l2=factor * self._pieces.l2)
         )
 
+    def only(self, kept: np.ndarray) -> Separable:
+        return self._made(Pieces(*(one[kept] if np.ndim(one) else one for one in self._pieces)))
+
     def sized(self, n: int, free: int = 0, width: int = 1) -> Separable:
         names = ("The weight", "The weight", "lower", "upper")
         otherwise = Pieces()

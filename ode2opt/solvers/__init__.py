@@ -3,6 +3,8 @@
 from ode2opt.dynamics.default import DefaultCoefficients
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.solvers.built_in import METHODS
+from ode2opt.solvers.composite.path import path
+from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
@@ -23,10 +25,13 @@ __all__ = [
     "MemoryOptions",
     "Method",
     "Milestone",
+    "PathProgress",
+    "PenaltyPath",
     "Progress",
     "Relay",
     "Result",
     "Schedule",
     "Status",
+    "path",
     "solve",
 ]

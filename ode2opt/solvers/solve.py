@@ -133,9 +133,9 @@ def solve(
         x0 = as_vector(x0, _like(task), "x0", task.n)
     session = _kind_of_session(task, penalty)(
         task,
-        tol=_tolerance(task, tol),
+        tol=tolerance(task, tol),
         max_iter=as_count(max_iter, "max_iter", least=0),
-        max_seconds=_limit(max_seconds),
+        max_seconds=limit_of(max_seconds),
         stop_at_tol=stop_at_tol,
         history=history,
         callback=callback,
@@ -404,7 +404,16 @@ def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) 
     return HANDOVERS[handover]
 
 
-def _tolerance(task: Problem, tol: float) -> float:
+def tolerance(task: Problem, tol: float) -> float:
+    """Return a tolerance that the precision of a problem can reach.
+
+    Args:
+        task: the problem.
+        tol: what the user gave.
+
+    Raises:
+        InputError: it is not positive, or too small.
+    """
     tol = as_positive(tol, "tol")
     reach = epsilon(task.xp, task.dtype)
     if tol < reach:
@@ -415,7 +424,15 @@ def _tolerance(task: Problem, tol: float) -> float:
     return tol
 
 
-def _limit(max_seconds: float | None) -> float:
+def limit_of(max_seconds: float | None) -> float:
+    """Return the seconds that a solve may take; infinity where there is no limit.
+
+    Args:
+        max_seconds: what the user gave, None for no limit.
+
+    Raises:
+        InputError: it is not positive.
+    """
     seconds = math.inf if max_seconds is None else as_number(max_seconds, "max_seconds")
     if not seconds > 0:  # infinity is no limit
         raise InputError(f"max_seconds is {max_seconds}: it must be positive.")

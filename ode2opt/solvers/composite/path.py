@@ -1,0 +1,325 @@
+"""Solutions for many weights of a penalty, from the one at which all is 0 to small ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
+from ode2opt.problems._arrays import Array, as_count, as_floating, as_number
+from ode2opt.problems.base import Problem
+from ode2opt.solvers.built_in import BuiltIn
+from ode2opt.solvers.composite.methods import penalised_method
+from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
+from ode2opt.solvers.composite.screening import Screen
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.result import Result, Status
+from ode2opt.solvers.solve import limit_of, minimised, tolerance
+
+ROUNDS = 5  # in which columns are added that were left out wrongly
+INSIDE = 0.9  # of the tolerance, for a problem with fewer columns
+ENDING = (Status.INTERRUPTED, Status.CALLBACK, Status.MAX_SECONDS, Status.WORKERS_LOST)
+
+
+def path(
+    problem: Problem,
+    penalty: Penalty,
+    n: int = 100,
+    ratio: float = 1e-3,
+    *,
+    scales: Sequence[float] | Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100_000,
+    max_seconds: float | None = None,
+    method: str = "auto",
+    x0: Array | None = None,
+    callback: Callable[[PathProgress], object] | None = None,
+) -> PenaltyPath:
+    """Minimise f + c h for many scales c of a penalty h, each solve starting at the one before.
+
+    The largest scale is the least one at which everything that is penalised is 0. For wide data
+    columns that are likely to stay 0 are left out, and put back where the full problem says so:
+    every residual is that of the full problem.
+
+    Args:
+        problem: f, a :class:`Problem`.
+        penalty: h, with a weight: :class:`L1`, :class:`ElasticNet`, :class:`GroupL1`, or a sum such
+            as ``L1(1.0) + NonNegative()``. An intercept is left alone.
+        n: how many scales; 100 by default.
+        ratio: the smallest scale by the largest; 0.001 by default.
+        scales: the scales themselves, positive and falling, in place of ``n`` and ``ratio``.
+        tol: the residual to reach at every scale; 1e-6 by default.
+        max_iter: at most this many iterations for one scale.
+        max_seconds: at most this much wall time for all.
+        method: a method of ``solve`` for penalties; "auto" by default.
+        x0: where the first solve starts; by default the solution with nothing but what is not
+            penalised.
+        callback: called with a :class:`PathProgress` after each scale; a true answer stops it.
+
+    Returns:
+        A :class:`PenaltyPath`. After Ctrl-C it has the scales that were done.
+
+    Raises:
+        InputError: the penalty has no weight, as a box, or there is no largest scale.
+
+    Examples:
+        >>> from ode2opt import L1, Logistic, path
+        >>> found = path(Logistic(A, b, intercept=True), L1(1.0), n=20)
+        >>> found.scales, found.coefficients, found.supports
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"A path needs a Problem, not {type(problem).__name__}.")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function, not {type(callback).__name__}.")
+    whole = as_penalty(penalty, problem)
+    try:
+        whole.scaled(1.0)
+    except InputError:
+        raise InputError(
+            f"{type(penalty).__name__} has no weight, and a path goes through weights: solve(..., "
+            f"penalty=...) is for one solution."
+        ) from None
+    limits = {
+        "tol": tolerance(problem, tol),
+        "max_iter": as_count(max_iter, "max_iter", least=0),
+        "max_seconds": limit_of(max_seconds),
+    }
+    run = _PathRun(problem, whole, penalised_method(method), limits)
+    grid = None if scales is None else _given(scales)
+    count, ratio = as_count(n, "n"), _ratio(ratio)
+    return run.along(
+        x0, lambda g: _grid(whole, g, count, ratio) if grid is None else grid, callback
+    )
+
+
+class _Known(NamedTuple):
+    """A point whose value and gradient of f are known."""
+
+    x: np.ndarray
+    value: float
+    g: np.ndarray
+
+
+class PathSession(CompositeSession):
+    """One solve of a path: it may know its start, and tells the gradient at its best point.
+
+    Args:
+        problem: f.
+        penalty: h times the scale.
+        known: the start, where its value and gradient are known.
+        limits: those of :class:`Session`.
+    """
+
+    def __init__(
+        self, problem: Problem, penalty: Penalty, known: _Known | None = None, **limits: Any
+    ) -> None:
+        super().__init__(problem, penalty, **limits)
+        self._known = known
+        self._best_g: np.ndarray | None = None
+
+    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        known, x = self._known, self.to_numpy(point)
+        if known is None or not np.array_equal(known.x, x):
+            return super()._value_and_gradient(point)
+        return known.value + self.penalty_at(x), self.to_problem(known.g)
+
+    def _keep_if_best(self, x: Array, found: float, value: float | None) -> float:
+        before = self.best_norm
+        size = super()._keep_if_best(x, found, value)
+        if self.best_norm < before:
+            self._best_g = None
+        return size
+
+    def observe(self, x: Array, g: Array, value: float | None = None) -> None:
+        try:
+            super().observe(x, g, value)
+        finally:
+            if self.best_x is x:
+                self._best_g = self.to_numpy(g)
+
+    def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return f and its gradient; those at the best point are known.
+
+        Args:
+            x: n numbers of NumPy's.
+        """
+        g, value = self._best_g, self.best_value
+        if g is None or value is None or not np.array_equal(self.to_numpy(self.best_x), x):
+            return super().smooth(x)
+        return value - self.penalty_at(x), g
+
+    def best(self) -> _Known:
+        """Return the best point with f and its gradient."""
+        x = self.to_numpy(self.best_x)
+        return _Known(x, *self.smooth(x))
+
+
+class _PathRun:
+    """A path under way."""
+
+    def __init__(
+        self, problem: Problem, penalty: Penalty, method: BuiltIn, limits: dict[str, Any]
+    ) -> None:
+        self.problem, self.penalty, self.method, self.limits = problem, penalty, method, limits
+        self.screen = Screen.of(problem)
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def along(
+        self,
+        x0: Array | None,
+        grid: Callable[[np.ndarray], np.ndarray],
+        callback: Callable[[PathProgress], object] | None,
+    ) -> PenaltyPath:
+        """Solve for one scale after the other, as long as nobody stops it."""
+        results: list[Result] = []
+        stopped: Status | None = None
+        scales = np.zeros(0)
+        try:
+            here, first = self._first(x0)
+            scales = grid(here.g)
+            before = math.inf
+            for scale in scales:
+                result, here = self._solved(float(scale), before, here)
+                result = _charged(result, *first)
+                if result.status in ENDING:
+                    stopped = result.status
+                    break
+                results.append(result)
+                before, first = float(scale), (0, 0.0)
+                seen = PathProgress(len(results), len(scales), before, result, self.seconds)
+                if callback is not None and callback(seen):
+                    stopped = Status.CALLBACK if len(results) < len(scales) else None
+                    break
+        except KeyboardInterrupt:
+            stopped = Status.INTERRUPTED
+        tol = float(self.limits["tol"])
+        about: Any = {"stopped": stopped, "seconds": self.seconds, "tol": tol}
+        return PenaltyPath.of(self.problem.n, scales, results, **about)
+
+    def _session(
+        self, problem: Problem, penalty: Penalty, known: _Known | None = None, share: float = 1.0
+    ) -> PathSession:
+        left = max(self.limits["max_seconds"] - self.seconds, 1e-9)
+        given = self.limits | {"max_seconds": left, "tol": share * self.limits["tol"]}
+        return PathSession(problem, penalty, known, **given)
+
+    def _first(self, x0: Array | None) -> tuple[_Known, tuple[int, float]]:
+        """Return where all that is penalised is 0, and the iterations and calls that it took."""
+        n = self.problem.n
+        if x0 is not None:
+            start = np.asarray(x0, dtype=np.float64)
+            if start.shape != (n,) or not np.isfinite(start).all():
+                raise InputError(f"x0 must have {n:,} finite numbers.")
+            return self._evaluated(self.penalty.project(start)), (0, 1.0)
+        face = self.penalty.curvature_set(self.penalty.project(np.zeros(n)))
+        if face is None or not face.free.any():
+            return self._evaluated(self.penalty.project(np.zeros(n))), (0, 1.0)
+        far = np.where(face.free, np.inf, 0.0)
+        session = self._session(self.problem, Separable(Pieces(lower=-far, upper=far)))
+        result = minimised(session, np.zeros(n), self.method)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return session.best(), (result.iterations, session.calls)
+
+    def _evaluated(self, x: np.ndarray) -> _Known:
+        session = self._session(self.problem, self.penalty)
+        return _Known(x, *session.smooth(x))
+
+    def _solved(self, scale: float, before: float, here: _Known) -> tuple[Result, _Known]:
+        """Return the result for a scale, and its point, from the one for the scale before."""
+        penalty = self.penalty.scaled(scale)
+        spent, calls = 0, 0.0
+        if self.screen is not None and math.isfinite(before) and 2 * scale > before:
+            strong = self.penalty.scaled(2 * scale - before)
+            columns = self.screen.strong(strong, here.x, here.g)
+            if columns is not None:
+                here, spent, calls = self._with_fewer(self.screen, penalty, here, columns)
+        session = self._session(self.problem, penalty, here)
+        result = minimised(session, session.to_problem(here.x), self.method)
+        best = here if result.status is Status.INTERRUPTED else session.best()
+        return _charged(replace(result, oracle_calls=session.calls), spent, calls), best
+
+    def _with_fewer(
+        self, screen: Screen, penalty: Penalty, here: _Known, columns: np.ndarray
+    ) -> tuple[_Known, int, float]:
+        """Return a point from solves on some columns, its iterations and its calls.
+
+        Columns that turn out to move are added. Whether the point is a solution of the full
+        problem is left to the solve that follows, which begins with its residual.
+        """
+        spent, calls, now = 0, 0.0, here
+        for _ in range(ROUNDS):
+            chosen, problem = screen.variables(columns), screen.cut(columns)
+            part = penalty.only(chosen)
+            if part is None:
+                return now, spent, calls
+            session = self._session(problem, part, share=INSIDE)
+            result = minimised(session, session.to_problem(now.x[chosen]), self.method)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            share = problem.entries() / max(screen.problem.entries(), 1)
+            x = np.zeros(self.problem.n)
+            x[chosen] = session.to_numpy(session.best_x)
+            full = self._session(self.problem, penalty)
+            now = _Known(x, *full.smooth(x))
+            spent, calls = spent + result.iterations, calls + share * session.calls + full.calls
+            wrong = (penalty.residual(x, now.g) != 0) & ~chosen
+            more = screen.with_more(columns, wrong) if wrong.any() else None
+            if more is None or not result.success:
+                return now, spent, calls
+            columns = more
+        return now, spent, calls
+
+
+def _charged(result: Result, iterations: int, calls: float) -> Result:
+    """Return a result with iterations and calls that were made before it."""
+    return replace(
+        result,
+        iterations=result.iterations + iterations,
+        oracle_calls=result.oracle_calls + calls,
+    )
+
+
+def _grid(penalty: Penalty, g: np.ndarray, n: int, ratio: float) -> np.ndarray:
+    """Return scales from the least one at which all that is penalised is 0."""
+    largest = penalty.critical_scale(g)
+    if largest is None:
+        raise InputError(
+            f"{type(penalty).__name__} has no weight of |x| at which x is 0, or does not allow 0: "
+            f"give scales=[...]."
+        )
+    if not 0 < largest < math.inf:
+        raise InputError(
+            f"The least scale at which all that is penalised is 0 is {largest:g}: there is no path "
+            f"from it; give scales=[...]."
+        )
+    found = largest * np.geomspace(1.0, ratio, n) if n > 1 else np.array([largest])
+    if found[-1] <= 0:
+        raise InputError(f"ratio = {ratio:g} of the largest scale, {largest:g}, is 0 in rounding.")
+    return found
+
+
+def _given(scales: Any) -> np.ndarray:
+    found = np.asarray(as_floating(scales, "scales"), dtype=np.float64)
+    if found.ndim != 1 or not len(found):
+        raise InputError("scales must be a row of numbers, at least one.")
+    if not (np.isfinite(found) & (found > 0)).all() or np.any(np.diff(found) >= 0):
+        raise InputError("scales must be positive numbers that fall from one to the next.")
+    return found
+
+
+def _ratio(ratio: Any) -> float:
+    found = as_number(ratio, "ratio")
+    if not 0 < found < 1:
+        raise InputError(f"ratio is {found:g}: it must be between 0 and 1.")
+    return found

@@ -1,0 +1,99 @@
+"""Columns that are likely to be 0 at the next weight of a path, left out and checked afterwards.
+
+The strong rule (Tibshirani and others, 2012): a variable stays 0 at the weight c if its gradient at
+the solution for the weight c' > c is inside of what (2c - c') h allows. It may be wrong, so that
+the residual of the full problem decides (docs/mathematics.md, section 18).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from ode2opt.penalties import Penalty
+from ode2opt.problems._arrays import is_sparse
+from ode2opt.problems.base import Problem
+from ode2opt.problems.linear_model import LinearModel
+
+FEWEST = 200  # columns of a matrix that is worth to be cut
+MOST = 0.5  # of the columns that may be left for it
+
+
+class Screen:
+    """Cuts a linear model to some of its columns.
+
+    Args:
+        problem: a linear model on NumPy's or SciPy's matrix.
+    """
+
+    def __init__(self, problem: LinearModel) -> None:
+        self.problem = problem
+        self._by_column: Any = problem.A.tocsc() if problem.sparse else problem.A
+
+    @classmethod
+    def of(cls, problem: Problem) -> Screen | None:
+        """Return a screen where the problem is wide enough to be worth one.
+
+        Args:
+            problem: of the path.
+        """
+        if not isinstance(problem, LinearModel) or problem.columns < FEWEST:
+            return None
+        return cls(problem) if isinstance(problem.A, np.ndarray) or is_sparse(problem.A) else None
+
+    def strong(self, penalty: Penalty, x: np.ndarray, g: np.ndarray) -> np.ndarray | None:
+        """Return the columns that may move; None where these are too many.
+
+        Args:
+            penalty: (2c - c') h.
+            x: the solution for c'.
+            g: the gradient of f there.
+        """
+        size = np.abs(g)
+        size = size + 1e-12 * float(np.max(size, initial=0.0))
+        moved = (penalty.prox(size, 1.0) != 0) | (penalty.prox(-size, 1.0) != 0) | (x != 0)
+        return self._columns(moved)
+
+    def with_more(self, columns: np.ndarray, moved: np.ndarray) -> np.ndarray | None:
+        """Return columns and those of more variables; None where these are too many.
+
+        Args:
+            columns: truth values by column.
+            moved: truth values by variable.
+        """
+        more = self._columns(moved)
+        if more is None:
+            return None
+        both = more | columns
+        return None if both.mean() > MOST else both
+
+    def _columns(self, moved: np.ndarray) -> np.ndarray | None:
+        problem = self.problem
+        own = moved[: problem.columns * problem.width].reshape(-1, problem.width)
+        found: np.ndarray = np.any(own, axis=1)
+        return found if found.any() and found.mean() <= MOST else None
+
+    def variables(self, columns: np.ndarray) -> np.ndarray:
+        """Return which variables belong to columns; intercepts do.
+
+        Args:
+            columns: truth values by column.
+        """
+        problem = self.problem
+        free = np.ones(problem.n - problem.columns * problem.width, dtype=bool)
+        return np.append(np.repeat(columns, problem.width), free)
+
+    def cut(self, columns: np.ndarray) -> LinearModel:
+        """Return the problem with these columns alone.
+
+        Args:
+            columns: truth values by column.
+        """
+        found = copy.copy(self.problem)
+        vars(found).pop("_start", None)
+        found._last_bend = None
+        A = self._by_column[:, np.flatnonzero(columns)]
+        found._set(A.tocsr() if self.problem.sparse else A, self.problem.b)
+        return found
