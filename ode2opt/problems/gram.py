@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,4 +168,11 @@ def _mirror(H: np.ndarray) -> None:
     for first in range(0, len(H), SIDE):
         here, rest = slice(first, first + SIDE), slice(first + SIDE, None)
         H[rest, here] = H[here, rest].T
-        H[here, here] += np.triu(H[here, here], 1).T
+        square = H[here, here]
+        np.copyto(square, square.T, where=_below(len(square)))
+
+
+@cache
+def _below(side: int) -> np.ndarray:
+    """Return which entries of a square are below its diagonal; there are at most SIDE squares."""
+    return np.tri(side, k=-1, dtype=bool)

@@ -21,16 +21,15 @@ class CholeskyFactor:
     """
 
     def __init__(self, H: np.ndarray, damping: float = DAMPING) -> None:
-        index = np.diag_indices(len(H))
         H = np.asarray(H, dtype=np.float64)
         H = H if H.flags.f_contiguous else H.T  # symmetric: LAPACK's order without a second copy
-        diagonal = H[index].copy()
+        diagonal = H.diagonal()
         top = float(diagonal.max(initial=0.0)) or 1.0
         diagonal = np.where(diagonal > DAMPING**2 * top, diagonal, top)
         self.damping = damping
         while True:
             damped = H.copy(order="F")
-            damped[index] += self.damping * diagonal
+            damped.T.reshape(-1)[:: len(H) + 1] += self.damping * diagonal
             self._factor, info = dpotrf(damped, overwrite_a=1, clean=0)
             if info == 0 or self.damping > 1e6:
                 break
