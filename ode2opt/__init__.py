@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ode2opt.blas_threads import blas_libraries
 from ode2opt.errors import InputError, Ode2OptError, needing
 from ode2opt.kernels import threads
 from ode2opt.models import Model
@@ -108,7 +107,6 @@ def _from_dask(kind: type[LinearModel], *args: Any, **options: Any) -> Parts:
 
 
 LinearModel.makers["dask"] = _from_dask
-blas_libraries()  # now that all is imported: a first solve need not look for them
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,6 @@ saves, and where other processes want the same cores the threads wait for each o
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,32 +42,15 @@ def is_small(entries: int, side: int) -> bool:
     return entries <= SMALL_ENTRIES and side <= SMALL_SIDE
 
 
-class BlasLibraries:
-    """The loaded BLAS libraries, looked for again only after something was imported.
-
-    To look for them takes as long as half a small solve. A library comes with a Python module, so
-    the number of modules tells whether there can be a new one.
-    """
-
-    def __init__(self) -> None:
-        self._modules = -1
-        self._found: Any = None
-
-    def __call__(self) -> Any:
-        """Return threadpoolctl's controller of the libraries that are loaded now."""
-        if self._modules != len(sys.modules):
-            self._found = ThreadpoolController().select(user_api="blas")
-            self._modules = len(sys.modules)
-        return self._found
-
-
+# NumPy's and SciPy's BLAS, which solves use, are loaded by now. What others load later is theirs:
+# to look for libraries again takes as long as half a small solve.
+_libraries: Any = ThreadpoolController().select(user_api="blas").lib_controllers
 _in_use = threading.Lock()
-blas_libraries = BlasLibraries()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread, unless a solve of this process has done so already.
+    """Limit NumPy's and SciPy's BLAS to one thread, unless a solve of this process has done so.
 
     The number of threads belongs to the process. So one user at a time changes it, and restores in
     its own thread what it found; a solve inside a solve, or in another thread, leaves it alone.
@@ -76,8 +58,12 @@ def one_blas_thread() -> Iterator[None]:
     if not _in_use.acquire(blocking=False):
         yield
         return
+    before = [(library, library.get_num_threads()) for library in _libraries]
     try:
-        with blas_libraries().limit(limits=1):
-            yield
+        for library, _ in before:
+            library.set_num_threads(1)
+        yield
     finally:
+        for library, count in before:
+            library.set_num_threads(count)
         _in_use.release()

@@ -9,12 +9,12 @@ so that the same problem is always solved in the same way.
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_suffix(".json")
 NUMPY, KERNELS = "numpy", "kernels"
+_SETS: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def form_in_use() -> str:
@@ -38,12 +38,5 @@ def measured_times(part: str, form: str | None = None) -> dict[str, float]:
         >>> sorted(measured_times("gram", "numpy"))[0]
         'dense_entry'
     """
-    times: dict[str, float] = _sets()[form or form_in_use()][part]
+    times: dict[str, float] = _SETS[form or form_in_use()][part]
     return dict(times)
-
-
-@cache
-def _sets() -> dict[str, dict[str, Any]]:
-    """Return the file's content."""
-    sets: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return sets

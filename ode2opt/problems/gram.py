@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ode2opt.problems._arrays import Array, is_sparse
 SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
 MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
 BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
+FEW_COLUMNS = 128  # up to which B^T B is quicker by NumPy than added in place by SciPy's BLAS
 SIDE = 128  # rows and columns of the squares that are copied at once
 SPARSE_TIME = 2.0  # a sparse product may take this many times as long: it has fewer operations
 
@@ -38,7 +40,7 @@ def weighted_gram(A: Array, weights: Array) -> Array:
         return _sparse_gram(rows, chosen) if even is None else even * (rows.T @ rows).toarray()
     if even is None:
         return _by_blocks(A, active, chosen)
-    H = _by_blocks(A, active, None)
+    H = _by_blocks(A, active, None) if is_sparse(A) or active is not None else A.T @ A
     H *= even
     return H
 
@@ -127,7 +129,8 @@ def _common(weights: np.ndarray) -> float | None:
     """Return the weight that all rows have, as in least squares; None where they differ."""
     if not len(weights):
         return 0.0
-    return float(weights[0]) if np.all(weights == weights[0]) else None
+    first = weights[0]
+    return float(first) if first == weights[-1] and np.all(weights == first) else None
 
 
 def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:
@@ -137,42 +140,69 @@ def _sparse_gram(A: Array, weights: np.ndarray) -> np.ndarray:
 
 
 def _by_blocks(A: Array, active: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
-    """Return A^T W A as a sum over blocks of rows; BLAS adds each block in place.
+    """Return A^T W A as a sum over blocks of rows.
 
     Args:
         A: N x n matrix, dense or sparse.
         active: the rows that count; None is all.
         weights: of these rows; None is one each.
     """
-    N, n = A.shape
-    convex = weights is None or bool(np.all(weights >= 0))
-    factor = None if weights is None else (np.sqrt(weights) if convex else weights)[:, None]
+    if weights is None or weights.min(initial=0.0) >= 0:
+        factor = None if weights is None else np.sqrt(weights)[:, None]
+        return _sum_of_squares(A, active, factor)
+    total = np.zeros((A.shape[1], A.shape[1]), dtype=A.dtype)
+    for here, block in _blocks(A, active):
+        total += block.T @ (block * weights[here, None])
+    return total
+
+
+def _sum_of_squares(A: Array, active: np.ndarray | None, factor: np.ndarray | None) -> np.ndarray:
+    """Return B^T B as a sum over blocks of rows of B, which are A's times factors.
+
+    NumPy's product is symmetric, so that BLAS computes one half. For many columns a routine that
+    adds in place saves another matrix.
+
+    Args:
+        A: N x n matrix, dense or sparse.
+        active: the rows that count; None is all.
+        factor: of these rows, as a column; None is one each.
+    """
+    n = A.shape[1]
     total = np.zeros((n, n), dtype=A.dtype, order="F")
-    add = syrk(A.dtype)
-    for first in range(0, N if active is None else len(active), rows := max(64, BLOCK // n)):
-        here: Any = slice(first, first + rows)
-        block = A[here if active is None else active[here]]
-        block = block.toarray() if is_sparse(block) else block
-        weighted = block if factor is None else block * factor[here]
-        if convex:  # the upper half alone
-            total = add(1.0, weighted.T, beta=1.0, c=total, overwrite_c=True)
+    add, room = syrk(A.dtype), np.empty((0, n), dtype=A.dtype)
+    for here, block in _blocks(A, active):
+        if factor is not None:
+            room = room if len(room) >= len(block) else np.empty_like(block, order="C")
+            block = np.multiply(block, factor[here], out=room[: len(block)])
+        if n <= FEW_COLUMNS:
+            total += block.T @ block
         else:
-            total += block.T @ weighted
-    if convex:
+            total = add(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=True)
+    if n > FEW_COLUMNS:
         _mirror(total)
     return total
 
 
+def _blocks(A: Array, active: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield which of the active rows are in a block, and these rows as a dense array."""
+    count = A.shape[0] if active is None else len(active)
+    rows = max(64, BLOCK // A.shape[1])
+    for first in range(0, count, rows):
+        here = slice(first, first + rows)
+        block = A[here if active is None else active[here]]
+        yield here, block.toarray() if is_sparse(block) else block
+
+
 def _mirror(H: np.ndarray) -> None:
-    """Copy the upper half of a matrix to the lower one, which is zero."""
+    """Copy the lower half of a matrix to the upper one."""
     for first in range(0, len(H), SIDE):
         here, rest = slice(first, first + SIDE), slice(first + SIDE, None)
-        H[rest, here] = H[here, rest].T
+        H[here, rest] = H[rest, here].T
         square = H[here, here]
-        np.copyto(square, square.T, where=_below(len(square)))
+        np.copyto(square, square.T, where=_above(len(square)))
 
 
 @cache
-def _below(side: int) -> np.ndarray:
-    """Return which entries of a square are below its diagonal; there are at most SIDE squares."""
-    return np.tri(side, k=-1, dtype=bool)
+def _above(side: int) -> np.ndarray:
+    """Return which entries of a square are above its diagonal; there are at most SIDE squares."""
+    return ~np.tri(side, dtype=bool)

@@ -36,6 +36,21 @@ def test_a_dense_gram_is_the_plain_product(shape, sign):
     np.testing.assert_allclose(H, H.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("columns", [100, 300])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weights", ["own", "alike", "few alike"])
+def test_a_matrix_by_columns_has_the_same_gram(columns, dtype, weights):
+    A, w = made(6000, columns, dtype=dtype)
+    w = w if weights == "own" else np.full_like(w, 0.7)
+    if weights == "few alike":
+        w[::2] = 0
+    expected = (A.T.astype(float) * w) @ A
+    for B in (A, np.asfortranarray(A), np.repeat(A, 2, axis=1)[:, ::2]):
+        H = weighted_gram(B, w)
+        assert H.dtype == dtype
+        np.testing.assert_allclose(H, expected, atol=40_000 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("stays", [True, False])
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("sign", [1.0, -1.0, 0.5, 0.1])
