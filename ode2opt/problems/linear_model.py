@@ -443,6 +443,19 @@ class LinearModel(RowModel):
         chosen._set(chosen.A, chosen.b)
         return chosen
 
+    def with_columns(self, index: np.ndarray) -> Self:
+        """Return the problem of some of the columns; its intercept stays.
+
+        Args:
+            index: the columns, by number from 0.
+        """
+        chosen = copy.copy(self)
+        chosen._last_bend = None
+        vars(chosen).pop("_start", None)
+        A = self.A[:, index]
+        chosen._set(A if is_sparse(A) else self.xp.asarray(A, order="C"), self.b)
+        return chosen
+
     def penalised(self, l2: float) -> Self:
         """Return the problem with another penalty; the arrays are shared.
 

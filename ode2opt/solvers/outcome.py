@@ -35,6 +35,7 @@ class Reason(Enum):
     TURN = "the other methods have a turn"
     HORIZON = "the schedule's horizon is over"
     TOO_DEAR = "rows with curvature are too many for Newton's method"
+    MANY_VARIABLES = "the variables are too many for a quadratic model"
     MANY_STEPS = "Newton's method took too many steps"
     MANY_PRODUCTS = "Newton's method took too many products"
     NON_FINITE = "the gradient is not finite"

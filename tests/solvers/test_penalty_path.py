@@ -103,9 +103,9 @@ def test_columns_that_were_left_out_wrongly_are_put_back(monkeypatch):
 
 def test_what_is_left_out_saves_calls(monkeypatch):
     problem = LeastSquares(*data(n=900))
-    screened = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1)
+    screened = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1, method="fista")
     monkeypatch.setattr(driver.Screen, "of", lambda problem: None)
-    full = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1)
+    full = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1, method="fista")
     assert screened.calls.sum() < full.calls.sum()
     np.testing.assert_allclose(screened.coefficients, full.coefficients, atol=1e-4)
 
@@ -139,7 +139,9 @@ def test_classes_limits_and_quadratics():
 
 
 def test_it_goes_on_after_a_point_that_misses_its_tolerance():
-    found = ode2opt.path(LeastSquares(*data(n=30)), L1(1.0), n=5, ratio=0.01, max_iter=3)
+    found = ode2opt.path(
+        LeastSquares(*data(n=30)), L1(1.0), n=5, ratio=0.01, max_iter=3, method="fista"
+    )
     assert not found.success
     assert len(found) == 5
     assert found.status is Status.MAX_ITER

@@ -9,8 +9,12 @@ import numpy as np
 
 from ode2opt.errors import InputError, shown
 from ode2opt.problems._arrays import Array
+from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.built_in import BuiltIn, Policy
 from ode2opt.solvers.composite.fista import Fista
+from ode2opt.solvers.composite.quadratic_models import LARGEST_MATRIX
+from ode2opt.solvers.composite.rows import ProximalNewton
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.result import Status
@@ -43,8 +47,23 @@ def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]
     return BuiltIn(summary, False, minimise)
 
 
+def plan(session: CompositeSession) -> list[Stage]:
+    """Return the stages before FISTA: proximal Newton where the problem has a cheap model.
+
+    Args:
+        session: the solve.
+    """
+    problem = session.problem
+    quadratic = isinstance(problem, Quadratic) and problem.n <= LARGEST_MATRIX
+    rows = isinstance(problem, RowModel) and problem.width == 1
+    separable = session.penalty.pieces() is not None
+    return [ProximalNewton()] if separable and (rows or quadratic) else []
+
+
 PENALISED: dict[str, BuiltIn] = {
-    "auto": _in_stages("FISTA with backtracking and restart", lambda session: []),
+    "auto": _in_stages(
+        "proximal Newton on rows and quadratics, then FISTA with backtracking and restart", plan
+    ),
     "fista": _in_stages("FISTA with backtracking and restart", lambda session: []),
 }
 

@@ -1,0 +1,69 @@
+"""Proximal Newton: f replaced by a quadratic model, again and again (docs/mathematics.md, 20)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ode2opt.solvers.composite.quadratic_models import model_of
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+
+ARMIJO = 1e-4  # of the decrease that the slope promises
+HALVINGS = 12
+STEPS = 100  # then another method goes on
+INEXACT = 0.05  # of the residual: a model is not solved further
+INSIDE = 0.3  # of the tolerance: nor further than this
+REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
+
+
+def newton(session: CompositeSession, here: Evaluated) -> Outcome:
+    """Go on from a point until the solve is over or no step helps.
+
+    Args:
+        session: the solve; its penalty is separable.
+        here: where to begin.
+
+    Returns:
+        Why it ended, and its lowest point.
+    """
+    pieces = session.penalty.pieces()
+    assert pieces is not None
+    model = model_of(session, pieces.each(session.problem.n))
+    if model is None:
+        return Outcome(Reason.MANY_VARIABLES, here)
+    for _ in range(STEPS):
+        tol = max(INSIDE * session.tol, 0.0 if model.exact else INEXACT * here.norm)
+        goal = model.goal(here, tol)
+        new = _towards(session, here, goal)
+        if new is None:
+            if model.fresh:
+                return Outcome(Reason.NO_STEP, here)
+            model.renew()
+            continue
+        if model.exact and new.norm > REFINED * here.norm:
+            return Outcome(Reason.ROUNDING, new)
+        model.learn(here, new)
+        here = new
+        if (outcome := session.judge(here)) is not None:
+            return outcome
+    return Outcome(Reason.MANY_STEPS, here)
+
+
+def _towards(session: CompositeSession, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
+    """Return a point on the way to the goal with Armijo's decrease; None where there is none."""
+    d = goal - here.x
+    if not (d.any() and np.isfinite(d).all()):
+        return None
+    promised = float(here.g @ d) + session.penalty_at(goal) - session.penalty_at(here.x)
+    share = 1.0
+    for _ in range(HALVINGS):
+        x = goal if share == 1 else session.project(here.x + share * d)
+        new = session.evaluate(x)
+        least = here.value + ARMIJO * share * min(promised, 0.0)
+        close = abs(new.value - here.value) <= session.rounding * abs(here.value)
+        if new.value < least or (close and new.norm < here.norm):
+            return new
+        share *= 0.5 if math.isfinite(new.value) else 0.1
+    return None

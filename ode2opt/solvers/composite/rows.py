@@ -1,0 +1,127 @@
+"""Proximal Newton on rows: some of the rows first, and the columns that matter."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from ode2opt.penalties import Penalty, Pieces, Separable
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.composite.newton import newton
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.subsample import Subsamples
+
+# Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
+ROWS_PER_COLUMN = (4, 16, 64)  # of the samples that are solved first
+NOISE = 0.3  # of the sampling error of a sample's gradient: more exact is wasted
+FEWEST = 100  # variables of a working set
+PART = 0.5  # of all variables: a larger working set is all of them
+SOLVED = 0.1  # of the residual: a working set is not solved further
+INSIDE = 0.5  # of the tolerance: nor further than this
+ROUNDS = 40  # of working sets
+STEPS = 100  # of Newton on a sample or a working set
+
+
+class ProximalNewton(Stage):
+    """Proximal Newton for a separable penalty, on samples of rows and working sets of columns."""
+
+    name = "proximal-newton"
+
+    def run(self, session: Session, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        assert isinstance(session, CompositeSession)
+        session.log("proximal Newton")
+        problem = session.problem
+        if not (isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)):
+            return newton(session, point)
+        if not problem.quadratic:
+            point = _after_samples(session, problem, point)
+        return _by_working_sets(session, problem, point)
+
+
+def _after_samples(session: CompositeSession, problem: LinearModel, point: Evaluated) -> Evaluated:
+    """Return the point that samples of rows lead to; the given one where that is no lower."""
+    sizes = [count * problem.n for count in ROWS_PER_COLUMN]
+    sizes = [size for size in sizes if size <= problem.largest_sample()]
+    if not sizes:
+        return point
+    x = point.x
+    for part in Subsamples(session, problem).of(sizes):
+        error = NOISE * part.gradient_error(part.xp.asarray(x, dtype=part.dtype))
+        share = part.N / problem.N
+        x = _solved(session, part, session.penalty, x, max(error, session.tol), share)
+    found = session.evaluate(x)
+    return found if found.value <= point.value else point
+
+
+def _by_working_sets(session: CompositeSession, problem: LinearModel, here: Evaluated) -> Outcome:
+    """Solve for the variables that move or should, then look at all of them again."""
+    pieces = session.penalty.pieces()
+    assert pieces is not None
+    pieces = pieces.each(problem.n)
+    for _ in range(ROUNDS):
+        chosen = _working_set(session, here, pieces)
+        if len(chosen) >= PART * problem.n:
+            break
+        part = problem.with_columns(chosen[chosen < problem.columns])
+        penalty = Separable(Pieces(*(one[chosen] for one in pieces)))
+        x, tol = here.x.copy(), max(INSIDE * session.tol, SOLVED * here.norm)
+        share = part.entries() / max(1, problem.entries())
+        x[chosen] = _solved(session, part, penalty, here.x[chosen], tol, share)
+        new = session.evaluate(x)
+        if not (new.value < here.value or new.norm < here.norm):
+            return Outcome(Reason.NO_STEP, here)
+        here = new
+        if (outcome := session.judge(here)) is not None:
+            return outcome
+    return newton(session, here)
+
+
+def _working_set(session: CompositeSession, here: Evaluated, pieces: Pieces) -> np.ndarray:
+    """Return the variables that are free, and as many again whose residual is largest."""
+    moving = (here.x != 0) | (pieces.l1 == 0)
+    residual = np.abs(session.penalty.residual(here.x, here.g))
+    size = max(FEWEST, 2 * int(np.count_nonzero(moving)))
+    if size >= len(residual):
+        return np.arange(len(residual))
+    urgency = np.where(moving, np.inf, residual)
+    chosen = np.argpartition(-urgency, size)[:size]
+    return np.sort(chosen[urgency[chosen] > 0])
+
+
+def _solved(
+    session: CompositeSession,
+    part: RowModel,
+    penalty: Penalty,
+    x: np.ndarray,
+    tol: float,
+    share: float,
+) -> np.ndarray:
+    """Return the solution on some rows or columns, or the nearest that proximal Newton comes.
+
+    Args:
+        session: the solve.
+        part: the problem of these rows or columns.
+        penalty: of its variables.
+        x: where to begin.
+        tol: the residual to reach.
+        share: of the part's evaluations in those of the whole problem.
+    """
+    left = session.max_seconds - session.seconds
+    inner = CompositeSession(part, penalty, tol=tol, max_iter=STEPS, max_seconds=left)
+    with suppress(Stop):
+        start = inner.begin_if_finite(x)
+        if start is None:  # what fits fewer rows may overflow on these
+            return x
+        if isinstance(part, LinearModel) and part.n == session.problem.n:
+            _by_working_sets(inner, part, start)
+        else:
+            newton(inner, start)
+    session.charge(inner.calls * share)
+    session.check_time()
+    return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)

@@ -1,0 +1,206 @@
+"""Proximal Newton: its models, working sets and samples, against other solvers and definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import lsq_linear, nnls
+from sklearn.linear_model import Lasso
+
+from ode2opt import (
+    L1,
+    Box,
+    ElasticNet,
+    Huber,
+    LeastSquares,
+    Logistic,
+    NonNegative,
+    Parts,
+    Poisson,
+    Quadratic,
+    solve,
+)
+from ode2opt.kernels import available
+from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
+from ode2opt.penalties import Pieces
+from ode2opt.solvers.composite.descent import minimise_model
+
+KERNELS = pytest.mark.skipif(not available(), reason="numba is not installed")
+
+
+def residual_of(problem, penalty, x):
+    """|x - prox(x - g)| by the definition."""
+    g = np.asarray(problem.gradient(x), dtype=np.float64)
+    return np.linalg.norm(x - penalty.on(problem).prox(x - g, 1.0))
+
+
+def rows(N, n, seed=0, correlation=0.7):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, n))
+    A[:, 1:] += correlation * A[:, :-1]
+    truth = rng.standard_normal(n) * (rng.random(n) < 0.2)
+    score = A @ truth
+    return A, score / score.std() + 0.5 * rng.standard_normal(N)
+
+
+def words(N, n, seed=0):
+    rng = np.random.default_rng(seed)
+    A = sparse.random(N, n, 0.02, random_state=rng, format="csr")
+    score = A @ rng.standard_normal(n)
+    return A, score / score.std() + 0.5 * rng.standard_normal(N)
+
+
+def critical(problem):
+    return float(np.abs(problem.gradient(np.zeros(problem.n))).max())
+
+
+def hostile_pieces(rng, n, kind):
+    nothing, far = np.zeros(n), np.full(n, np.inf)
+    if kind == "l1":
+        return Pieces(rng.random(n) * (rng.random(n) < 0.8), nothing, -far, far)
+    if kind == "elastic net":
+        return Pieces(rng.random(n), rng.random(n), -far, far)
+    low = rng.standard_normal(n)
+    return Pieces(
+        rng.random(n) * (kind == "both"), nothing, low, low + np.where(rng.random(n) < 0.3, 0, 1)
+    )
+
+
+@pytest.mark.parametrize("kernels", [pytest.param("on", marks=KERNELS), "off"])
+@pytest.mark.parametrize("kind", ["l1", "elastic net", "box", "both"])
+@pytest.mark.parametrize(("n", "rank"), [(7, 7), (60, 60), (60, 20), (60, 0)])
+def test_a_model_is_minimised(n, rank, kind, kernels, monkeypatch):
+    monkeypatch.setenv("ODE2OPT_KERNELS", kernels)
+    rng = np.random.default_rng(n + rank)
+    B = rng.standard_normal((rank, n))
+    H, c = B.T @ B, B.T @ rng.standard_normal(rank)
+    pieces = hostile_pieces(rng, n, kind)
+    if kind == "l1" and rank < n:
+        pieces = pieces._replace(l1=pieces.l1 + 0.1)  # else there may be no minimiser
+    x = np.clip(rng.standard_normal(n), pieces.lower, pieces.upper)
+    z = minimise_model(H, H @ x - c, x, pieces, 1e-9)
+    g, (l1, l2, lower, upper) = H @ z - c, pieces
+    y = z - g
+    y = np.clip((y - np.clip(y, -l1, l1)) / (1 + l2), lower, upper)
+    assert np.linalg.norm(z - y) <= 1e-8
+    assert np.all((z >= lower) & (z <= upper))
+
+
+@KERNELS
+def test_columns_give_the_minimiser_of_the_matrix():
+    rng = np.random.default_rng(5)
+    dense = rng.standard_normal((80, 50)) * (rng.random((80, 50)) < 0.2)
+    dense[:, 3] = 0
+    B = sparse.csc_matrix(dense)
+    pieces = hostile_pieces(rng, 50, "elastic net")
+    ridge, x, g = rng.random(50), rng.standard_normal(50), rng.standard_normal(50)
+    columns = SparseColumns(B.data, B.indices.astype(np.int32), B.indptr.astype(np.int64), 80)
+    assert has_columns()
+    z = descend_columns(columns, x, g, ridge, tuple(pieces), 1e-12)
+    H = (B.T @ B).toarray() + np.diag(ridge)
+    assert np.allclose(z, minimise_model(H, g, x, pieces, 1e-12), atol=1e-9)
+
+
+def test_lasso_of_scikit_learn():
+    A, b = rows(400, 80)
+    weight = 0.02 * critical(LeastSquares(A, b))
+    result = solve(LeastSquares(A, b), penalty=L1(weight), tol=1e-10)
+    theirs = Lasso(alpha=weight, fit_intercept=False, tol=1e-14, max_iter=100_000).fit(A, b)
+    assert result.success
+    assert result.iterations <= 3
+    assert np.allclose(result.x, theirs.coef_, atol=1e-8)
+
+
+def test_limits_of_scipy():
+    A, b = rows(200, 60)
+    ours = solve(LeastSquares(A, b), penalty=Box(-0.05, 0.1), tol=1e-11)
+    theirs = lsq_linear(A, b, (-0.05, 0.1), tol=1e-14, max_iter=500)
+    assert ours.success
+    assert np.allclose(ours.x, theirs.x, atol=1e-6)
+    ours = solve(LeastSquares(A, b), penalty=NonNegative(), tol=1e-11)
+    assert ours.success
+    assert np.allclose(ours.x, nnls(A, b)[0], atol=1e-8)
+
+
+KINDS = {
+    "tall": lambda: rows(6000, 40),
+    "wide": lambda: rows(150, 600),
+    "sparse": lambda: words(600, 900),
+    "sparse, wide": lambda: words(300, 3000),
+}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.01])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+def test_the_same_point_as_fista(kind, loss, share):
+    A, b = KINDS[kind]()
+    problem = LeastSquares(A, b) if loss == "squares" else Logistic(A, (b > 0).astype(float))
+    penalty = ElasticNet(share * critical(problem), 0.9)
+    ours = solve(problem, penalty=penalty, tol=1e-8)
+    assert ours.success
+    assert not ours.handovers
+    assert residual_of(problem, penalty, ours.x) <= 1e-8 * (1 + 1e-4)
+    fista = solve(problem, penalty=penalty, tol=1e-8, method="fista", max_iter=50_000)
+    assert ours.fun == pytest.approx(fista.fun, rel=1e-9)
+    assert ours.oracle_calls < fista.oracle_calls
+
+
+@KERNELS
+def test_many_variables_by_columns():
+    A, b = words(1500, 4000)
+    for problem in (
+        LeastSquares(A, b, intercept=True, l2=1e-6),
+        Logistic(A, (b > 0).astype(float), intercept=True),
+    ):
+        penalty = L1(1e-3 * critical(problem))
+        result = solve(problem, penalty=penalty, tol=1e-7)
+        assert len(result.support) > 1000
+        assert result.success
+        assert not result.handovers
+        assert residual_of(problem, penalty, result.x) <= 1e-7 * (1 + 1e-4)
+
+
+def test_without_kernels_many_variables_are_fistas(monkeypatch):
+    monkeypatch.setenv("ODE2OPT_KERNELS", "off")
+    A, b = words(1500, 4000)
+    problem = LeastSquares(A, b)
+    result = solve(problem, penalty=L1(1e-3 * critical(problem)), tol=1e-4)
+    assert result.success
+    assert [one.to for one in result.handovers] == ["fista"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda A, b: Poisson(A, np.floor(np.exp(b)), intercept=True, offset=0.1 * b),
+        lambda A, b: Huber(A, 3 * b, delta=0.5, weights=1 + np.abs(b)),
+        lambda A, b: Quadratic(A.T @ A, A.T @ b),
+        lambda A, b: Quadratic(sparse.csr_matrix(A.T @ A), A.T @ b, l2=1.0),
+        lambda A, b: Parts(Logistic, [(A[:200], b[:200] > 0), (A[200:], b[200:] > 0)]),
+        lambda A, b: LeastSquares(A.astype(np.float32), b.astype(np.float32), intercept=True),
+    ],
+)
+def test_other_problems(make):
+    problem = make(*rows(500, 20))
+    single = problem.dtype == np.float32
+    penalty, tol = L1(0.05 * critical(problem)) + Box(-0.2, 1.0), 1e-4 if single else 1e-8
+    result = solve(problem, penalty=penalty, tol=tol)
+    assert result.success
+    assert not result.handovers
+    assert residual_of(problem, penalty, result.x) <= tol * (1.05 if single else 1 + 1e-4)
+
+
+def test_some_of_the_columns():
+    A, b = rows(50, 9)
+    index = np.array([1, 4, 8])
+    for matrix in (A, sparse.csr_matrix(A)):
+        problem = Logistic(matrix, (b > 0).astype(float), l2=0.1, intercept=True)
+        x = np.random.default_rng(0).standard_normal(4)
+        whole = np.zeros(10)
+        whole[[*index, 9]] = x
+        part = problem.with_columns(index)
+        assert part.n == 4
+        assert float(part.value(x)) == pytest.approx(float(problem.value(whole)))
+        assert np.allclose(part.gradient(x), problem.gradient(whole)[[*index, 9]])
