@@ -38,6 +38,7 @@ from ode2opt.problems.frames import (
     taken_out,
 )
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
+from ode2opt.problems.layout import by_columns
 from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
 from ode2opt.problems.smoothness import absolute_gram_product
@@ -88,9 +89,12 @@ class LinearModel(RowModel):
     makers: ClassVar[dict[str, Callable[..., RowModel]]] = {}
     """Functions that make the problem of rows which another library holds, by its name. They are
     called with the class and its arguments. ``ode2opt`` enters that of Dask."""
+    one_score: ClassVar[bool] = True
+    """Whether each row has one score, so that the matrix is multiplied with vectors."""
     kernel: ClassVar[tuple[str, str | None] | None] = None
     """The loss in ``ode2opt.kernels``, and the attribute that is its parameter. A subclass does
     not inherit it, as it may have another loss."""
+    _by_columns: Array = None
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -134,7 +138,8 @@ class LinearModel(RowModel):
         self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
         if is_sparse(A):
-            self._sparse_transposed = A.T
+            self._by_columns = by_columns(A) if self.one_score else None
+            self._sparse_transposed = self._multiplied.T
 
     def _about(self) -> list[tuple[str, str]]:
         """Add the loss's own options, weights and offset."""
@@ -171,6 +176,11 @@ class LinearModel(RowModel):
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
         return vars(type(self)).get("kernel") is not None and is_worth_it(self.A)
+
+    @property
+    def _multiplied(self) -> Array:
+        """A, or its copy by columns where products with that are quicker."""
+        return self.A if self._by_columns is None else self._by_columns
 
     @property
     def _transposed(self) -> Array:
@@ -212,7 +222,8 @@ class LinearModel(RowModel):
 
     def _product(self, v: Array) -> Array:
         """Return the matrix times v, with the intercept's column of ones, which is not stored."""
-        return self.A @ v[:-1] + v[-1] if self.intercept else self.A @ v
+        A = self._multiplied
+        return A @ v[:-1] + v[-1] if self.intercept else A @ v
 
     def _transposed_product(self, r: Array) -> Array:
         """Return the transposed matrix times r, with the intercept's row of ones."""
@@ -489,7 +500,10 @@ class LinearModel(RowModel):
         if self.n <= self.N or self.intercept:
             return super().curvature_operator(x)
         root = self.xp.sqrt(self._as_shares(self.bend(self.scores(x))))
-        return lambda v: root * (self.A @ (self._transposed @ (root * v))) + self.l2 * v, self.N
+        return (
+            lambda v: root * (self._multiplied @ (self._transposed @ (root * v))) + self.l2 * v,
+            self.N,
+        )
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
         if self.weights is None and not self.intercept:

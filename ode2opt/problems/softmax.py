@@ -41,6 +41,7 @@ class Softmax(LinearModel):
 
     counted = True
     prediction = MANY_CLASSES
+    one_score = False
     _one_hot: Array = None
     slope_bound = 0.5  # of diag(p) - p pᵀ
     least_loss = 0.0

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from ode2opt.problems import gram
 from ode2opt.problems.gram import extent, weighted_gram
 
 
@@ -64,6 +65,14 @@ def test_a_sparse_gram_is_the_plain_product_either_way(stays, form, sign):
     assert type(H) is np.ndarray
     np.testing.assert_allclose(H, plain(A, w), atol=1e-10)
     np.testing.assert_array_equal(B.toarray(), before.toarray())
+
+
+@pytest.mark.parametrize("weights", [np.linspace(-1, 1, 1100), np.full(1100, 0.3)])
+def test_scipys_public_product_gives_the_same(weights, monkeypatch):
+    B = scipy.sparse.csr_array(made(1100, 300, density=0.01)[0])
+    quick = weighted_gram(B, weights)
+    monkeypatch.setattr(gram, "_row_products", lambda: None)
+    np.testing.assert_allclose(weighted_gram(B, weights), quick, atol=1e-12)
 
 
 @pytest.mark.parametrize("density", [0.01, 0.6])
