@@ -239,21 +239,24 @@ class ProximalTable:
         return self.p * t * t
 
 
-def proved_ages(steps: Sequence[Any] | Array, shares: Sequence[Any] | Array) -> list[Any]:
+def proved_ages(
+    steps: Sequence[Any] | Array, shares: Sequence[Any] | Array, first: Any = 1.0
+) -> list[Any]:
     """Return ages t_k inside the proved set, for numbers, NumPy or JAX.
 
-    t_0 = 1 and t_k = 1 + share_k (T_k - 1); T_k is the largest t with
+    t_0 = first and t_k = 1 + share_k (T_k - 1); T_k is the largest t with
     s_k (t^2 - t) <= s_{k-1} t_{k-1}^2.
 
     Args:
         steps: K positive steps s_k.
         shares: K numbers in [0, 1]; the first has no effect. All 1 are FISTA's.
+        first: the age before these steps; 1 (the default) at the start of a table.
 
     Examples:
         >>> [round(t, 3) for t in proved_ages([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])]
         [1.0, 1.618, 2.194]
     """
-    ages: list[Any] = [1.0]
+    ages: list[Any] = [first]
     for k in range(1, len(steps)):
         most = 0.5 + (0.25 + ages[-1] ** 2 * steps[k - 1] / steps[k]) ** 0.5
         ages.append(1 + shares[k] * (most - 1))

@@ -15,6 +15,7 @@ from ode2opt.learning.registry import make_options
 from ode2opt.learning.run import LearningRun, Log, TrainingCallback
 from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.certified.run import CertifiedRun
+from ode2opt.learning.sequence.composite.run import CompositeRun
 from ode2opt.learning.sequence.instant_run import InstantRun
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.remembered import snapshot
@@ -141,8 +142,24 @@ def start_run(
         if not isinstance(options, SequenceOptions):
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
+    if family.penalty is not None:
+        return CompositeRun(family, _composite(options), out, resume, log, memory, executor)
     if isinstance(options, SequenceOptions) and options.certified is not None:
         return CertifiedRun(family, options, out, resume, log, memory, executor)
     if isinstance(options, SequenceOptions) and not options.steps:
         return InstantRun(family, options, out, resume, log, memory, executor)
     return Training(family, options, out, resume, log, memory, executor, PLANS[options.target])
+
+
+def _composite(options: Options) -> SequenceOptions:
+    """Return the options of a run on problems with a penalty; refuse what knows no prox."""
+    if not isinstance(options, SequenceOptions):
+        raise InputError("Problems with a penalty are for target='sequence': a flow has no prox.")
+    if not options.steps:
+        raise InputError("With a penalty there is no instant method: give at least one step.")
+    if options.certified is not None:
+        raise InputError(
+            "certified is for smooth problems: with a penalty coefficients='proved' learns a table "
+            "inside what is proved of FISTA."
+        )
+    return options

@@ -12,12 +12,18 @@ from ode2opt.blas_threads import one_thread
 from ode2opt.confidence import expectation
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.validation import solve_one
+from ode2opt.penalties import Penalty
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result
 
 BASELINES: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
-NAMES = {"lbfgs": "L-BFGS", "auto": "auto", "instant": "the instant method"}
+NAMES = {
+    "lbfgs": "L-BFGS",
+    "auto": "auto",
+    "instant": "the instant method",
+    "fista": "FISTA with restart",
+}
 MOST_POINTS = 100  # of a curve
 CURVES = "courses"  # the field of a method's statistics with its gradient curves
 SAME_RATIO = 1.05  # a ratio up to which numbers count as the same
@@ -32,12 +38,14 @@ class ProblemSet(NamedTuple):
         tol: the gradient norm to reach.
         times: how often each solve is repeated; the fastest counts, because the others were
             disturbed. 1 by default.
+        penalty: what is added to each problem; None by default.
     """
 
     problems: Sequence[Problem]
     starts: Sequence[Array]
     tol: float
     times: int = 1
+    penalty: Penalty | None = None
 
     def solve(self, method: str | Method, i: int) -> Result:
         """Solve one problem by one method.
@@ -49,7 +57,7 @@ class ProblemSet(NamedTuple):
         Returns:
             The result of the fastest of ``times`` solves.
         """
-        given = (method, self.problems[i], self.starts[i], self.tol)
+        given = (method, self.problems[i], self.starts[i], self.tol, self.penalty)
         return min((solve_one(*given) for _ in range(self.times)), key=_seconds_of)
 
     def solve_all(self, asked: tuple[Mapping[str, str | Method], int]) -> dict[str, Result]:

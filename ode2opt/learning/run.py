@@ -152,7 +152,8 @@ class LearningRun(ABC, Generic[OptionsT]):
         """Return the method with what it and its baselines need on fresh test problems."""
         every = {"method": method, **baselines}
         methods = {name: [each] * len(problems) for name, each in every.items()}
-        subjects = comparison.ProblemSet(problems, starts, self.options.tol, REPEATS)
+        penalty: Any = self.family.penalty
+        subjects = comparison.ProblemSet(problems, starts, self.options.tol, REPEATS, penalty)
         found = comparison.solve_all_by(methods, subjects, self.executor)
         tested = statistics(found["method"]) | dict(violations)
         return method.replace(

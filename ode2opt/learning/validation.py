@@ -11,6 +11,7 @@ import numpy as np
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.protocol import InstanceT, StoppingTime, Tree
 from ode2opt.learning.tasks import Number, ProblemTasks
+from ode2opt.penalties import Penalty
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
@@ -130,16 +131,20 @@ class Validator(Generic[Tree, InstanceT]):
         }
 
 
-def solve_one(method: str | Method, problem: Problem, x0: Array, tol: float) -> Result:
+def solve_one(
+    method: str | Method, problem: Problem, x0: Array, tol: float, penalty: Penalty | None = None
+) -> Result:
     """Solve one problem as training does: with a history, and 2,000 iterations at most.
 
     Args:
         method: a built-in name, or a method.
         problem: the problem.
         x0: where to start.
-        tol: the gradient norm to reach.
+        tol: the gradient norm to reach; with a penalty, the residual.
+        penalty: what is added to the problem; None by default.
     """
-    return solve(problem, x0, method=method, tol=tol, max_iter=MAX_ITERATIONS, history=True)
+    limits: dict[str, Any] = {"tol": tol, "max_iter": MAX_ITERATIONS, "history": True}
+    return solve(problem, x0, method=method, penalty=penalty, **limits)
 
 
 def counts_of(results: Sequence[Result]) -> dict[str, Any]:

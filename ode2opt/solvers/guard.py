@@ -20,7 +20,7 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import supervise
 from ode2opt.solvers.watches import within
 
-FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs")
+FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs", "fista")
 # Within how many calls each must promise to arrive, and after how many steps it is judged.
 TABLE_BUDGET, FALLBACK_BUDGET = (800, 501), (900, 61)
 
@@ -36,7 +36,8 @@ class Guard:
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
         fallback: who takes over: lbfgs; metric-lbfgs, in the method's metric; or nesterov, with
             backtracking and restart. Where the latter two are slow, lbfgs goes on. After all of
-            these come turns of nesterov, which always arrives, Newton's method and lbfgs.
+            these come turns of nesterov, which always arrives, Newton's method and lbfgs. A table
+            with a prox has fista.
         power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.
@@ -66,6 +67,8 @@ class Guard:
         Args:
             in_metric: whether the method has a preconditioner.
         """
+        if self.fallback == "fista":
+            return "FISTA with backtracking and restart"
         if self.fallback == "nesterov":
             return "Nesterov's method with backtracking"
         if self.fallback == "lbfgs" or not in_metric:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ode2opt import dynamics
 from ode2opt.display import Displayed, Listing, brief, vector_words, within
+from ode2opt.dynamics.proximal import COLUMNS, ProximalTable
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, printable, unknown_name
 from ode2opt.problems._arrays import Array, as_count, as_positive, as_vector
@@ -32,6 +33,7 @@ VERSION = 3
 SCALES = ("instance", "family", "product", "paper")
 _START = "start"
 _SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
+_PROXIMAL = "proximal."
 _METRIC_ARRAYS = ("scale", "V", "stretch")
 
 
@@ -59,7 +61,8 @@ class Method(Displayed):
 
     Attributes:
         schedule: the table (a, c, d) for curvature 1; its length is the horizon. None is an
-            instant method: its guard's fallback, L-BFGS in the metric, from the start.
+            instant method: its guard's fallback, L-BFGS in the metric, from the start; or a method
+            for problems with a penalty, see ``proximal``.
         family: the problems it was learned for, in words.
         tol: the gradient norm it was learned to reach.
         scale: (docs/mathematics.md, section 8) "instance" divides by the curvature at the start of
@@ -77,6 +80,8 @@ class Method(Displayed):
             ``ode2opt prove --out`` writes them; None where nothing was proved.
         monitored: how a solve runs the proved table with longer steps that check the proof; None
             runs it with the steps that it has.
+        proximal: the table (m, p, q, w) for curvature 1 of a method for problems with a penalty
+            (docs/mathematics.md, section 19); None for smooth ones.
     """
 
     schedule: Schedule | None
@@ -93,6 +98,7 @@ class Method(Displayed):
     statistics: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] | None = None
     monitored: MonitoredSettings | None = None
+    proximal: ProximalTable | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -116,6 +122,20 @@ class Method(Displayed):
             self.metric.milder(self.guard.power)  # now, and not in a solve
         if self.monitored is not None:
             self._check_monitored()
+        if (self.proximal is not None) != (self.guard.fallback == "fista"):
+            raise InputError("the fallback fista goes with a table that has a prox, and only there.")
+        if self.proximal is not None:
+            self._check_proximal(self.proximal)
+
+    def _check_proximal(self, table: ProximalTable) -> None:
+        """Refuse what does not go with a prox, and a proof that proves nothing."""
+        if self.schedule is not None or self.metric is not None or self.scale != "family":
+            raise InputError("its table has a prox: that takes no schedule, no metric, one scale.")
+        if self.proof is not None:
+            ages = self.proof.get("ages")
+            if not isinstance(ages, list) or not all(isinstance(t, float | int) for t in ages):
+                raise InputError("its proof has no ages.")
+            table.proved_factors(ages)
 
     def _check_monitored(self) -> None:
         """Refuse a table that has no proof which a run can check."""
@@ -181,12 +201,13 @@ class Method(Displayed):
     @property
     def instant(self) -> bool:
         """Whether it has no table: it is L-BFGS in its metric from the start."""
-        return self.schedule is None
+        return self.schedule is None and self.proximal is None
 
     @property
     def horizon(self) -> int:
         """How many iterations it was made for; then the guard takes over."""
-        return 0 if self.schedule is None else len(self.schedule)
+        table = self.schedule if self.proximal is None else self.proximal
+        return 0 if table is None else len(table)
 
     @property
     def words(self) -> str:
@@ -194,6 +215,9 @@ class Method(Displayed):
         fallback = self.guard.words(self.metric is not None)
         if self.instant:
             return fallback
+        if self.proximal is not None:
+            kind = "learned" if self.proof is None else "proved"
+            return f"a {kind} table of {self.horizon} iterations with a prox"
         where = "" if self.metric is None else f" in a {self.metric.kind} metric"
         if self.monitored is not None:
             return (
@@ -282,6 +306,8 @@ class Method(Displayed):
         arrays: dict[str, np.ndarray] = {}
         if self.schedule is not None:
             arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
+        if self.proximal is not None:
+            arrays = {_PROXIMAL + key: getattr(self.proximal, key) for key in COLUMNS}
         formula = self.formula
         if formula is not None:
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
@@ -289,7 +315,8 @@ class Method(Displayed):
             arrays[_START] = self.start
         header = _MethodHeader(
             version=VERSION,
-            horizon=self.horizon,
+            horizon=0 if self.schedule is None else self.horizon,
+            proximal=None if self.proximal is None else self.horizon,
             metric=save_metric(self.metric, arrays),
             formula=_formula_header(formula),
             provenance=dict(self.provenance),
@@ -299,7 +326,7 @@ class Method(Displayed):
             **{key: getattr(self, key) for key in _PLAIN},
         )
         about = asdict(header)
-        for name in ("proof", "monitored"):  # a file without them is one of before there were any
+        for name in ("proof", "monitored", "proximal"):  # a file without them is one of before there were any
             if about[name] is None:
                 del about[name]
         return arrays, about
@@ -324,6 +351,10 @@ class Method(Displayed):
         if header.horizon:
             table = {key: finite(arrays, _SCHEDULE + key, (header.horizon,)) for key in "acd"}
             schedule = Schedule(**table)
+        proximal = None
+        if header.proximal is not None:
+            rows = (finite(arrays, _PROXIMAL + key, (header.proximal,)) for key in COLUMNS)
+            proximal = ProximalTable(*rows)
         return cls(
             schedule=schedule,
             metric=load_metric(header.metric, arrays),
@@ -333,6 +364,7 @@ class Method(Displayed):
             certificate=header.certificate,
             statistics=header.statistics,
             proof=header.proof,
+            proximal=proximal,
             **{key: getattr(header, key) for key in _PLAIN},
         )
 
@@ -370,13 +402,17 @@ class _MethodHeader:
     metric: str | None = None
     proof: dict[str, Any] | None = None
     monitored: MonitoredSettings | None = None
+    proximal: int | None = None
 
     def __post_init__(self) -> None:
         as_count(self.horizon, "horizon", least=0)
+        if self.proximal is not None:
+            as_count(self.proximal, "proximal")
 
     def reads(self, name: str) -> bool:
         """Whether an array has a place in the method."""
         table = [_SCHEDULE + key for key in "acd" if self.horizon]
+        table += [_PROXIMAL + key for key in COLUMNS if self.proximal]
         is_parameter = self.formula is not None and name.startswith(_PARAMETERS)
         return is_parameter or name in (_START, *table, *metric_names(self.metric))
 

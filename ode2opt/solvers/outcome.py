@@ -41,6 +41,7 @@ class Reason(Enum):
     NON_FINITE = "the gradient is not finite"
     BLOWUP = "the gradient norm exceeds {:g} times its starting value"
     ENVELOPE = "the gradient norm is far above that of all held-out problems"
+    VALUE = "the value is above that of the start"
     PATIENCE = "no progress for {:.0f} iterations"
     ROSE = "the gradient norm rose after the tolerance was reached"
 

@@ -32,6 +32,7 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
 from ode2opt.solvers.composite.gap import with_residual
+from ode2opt.solvers.composite.learned import follow_proximal
 from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.eigac import EigacIteration
@@ -88,7 +89,7 @@ def solve(
             method's file, or a :class:`Schedule`, which is taken as it is. "auto" plans from the
             problem: Newton, L-BFGS in a metric made of some of its rows, or plain L-BFGS.
         penalty: a :class:`Penalty` that is added, such as ``L1(0.01)`` or ``Box(0, 1)``; with the
-            methods "auto" and "fista" only. A start outside of its domain is projected.
+            methods "auto", "fista" and those learned for a family with a penalty. A start outside of its domain is projected.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
             the method "auto" only.
         start_from_memory: whether the solve may start at the memory's mean solution. Say False
@@ -168,7 +169,12 @@ def _check_memory(memory: Memory | None, method: object) -> None:
 def _smooth_method(method: str | Path | Schedule | Method) -> BuiltIn | Schedule | Method:
     if isinstance(method, str) and method == "fista":
         raise InputError("The method 'fista' is for penalties: without one use 'nag-restart'.")
-    return method_of(method)
+    found = method_of(method)
+    if isinstance(found, Method) and found.proximal is not None:
+        raise InputError(
+            f"The method for {found.family} is for problems with a penalty: give penalty as well."
+        )
+    return found
 
 
 def _kind_of_session(task: Problem, penalty: Penalty | None) -> Callable[..., Session]:
@@ -255,7 +261,9 @@ def _minimise(
 
 
 def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) -> None:
-    """Run EIGAC as a learned method has it: its schedule, scale and metric; leaves by Stop."""
+    """Run a table as a learned method has it, with its scale and metric; leaves by Stop."""
+    if method.proximal is not None:
+        follow_proximal(session, x, method, policy)
     metric = None if method.metric is None else method.metric.on(session.problem)
     if method.schedule is None:
         guard = policy or method.guard

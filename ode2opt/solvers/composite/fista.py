@@ -17,7 +17,7 @@ from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.session import Session, Stop, Watch
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
 from ode2opt.solvers.stages.stage import Stage
@@ -39,16 +39,34 @@ class ProxStep(NamedTuple):
     t: float
 
 
+def for_ever(session: Session) -> Outcome | None:
+    """Let a stage go on: the watch of the one that always converges.
+
+    Args:
+        session: the solve.
+    """
+    return None
+
+
 class Fista(Stage):
-    """FISTA; it converges for every convex f and every penalty with a prox."""
+    """FISTA; it converges for every convex f and every penalty with a prox.
+
+    Args:
+        watch: ends the stage before the solve is over.
+        L: a curvature to begin with, where one is known; by default it is measured.
+    """
 
     name = "fista"
+
+    def __init__(self, watch: Watch | None = None, L: float | None = None) -> None:
+        super().__init__(watch)
+        self.L = L
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
         assert isinstance(session, CompositeSession)
         session.log("FISTA with backtracking and restart")
-        L, standstill = _first_curvature(session, point), Standstill()
+        L, standstill = self.L or _first_curvature(session, point), Standstill()
         while True:
             before = session.k
             point, L, outcome = _until_restart(session, point, L)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,16 @@ from ode2opt.problems._arrays import Array
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.built_in import BuiltIn, Policy
-from ode2opt.solvers.composite.fista import Fista
+from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.composite.quadratic_models import LARGEST_MATRIX
 from ode2opt.solvers.composite.rows import ProximalNewton
 from ode2opt.solvers.composite.session import CompositeSession
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.library import method_of
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import Supervisor, first_alone
-
-
-def _for_ever(session: Session) -> Outcome | None:
-    """Let a stage go on: the watch of the one that always converges."""
-    return None
 
 
 def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]) -> BuiltIn:
@@ -36,7 +33,7 @@ def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]
         inside = session.project(np.asarray(x).astype(np.float64))
         session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
         start = session.begin(inside)
-        stages = [*plan(session), Fista(_for_ever)]
+        stages = [*plan(session), Fista(for_ever)]
         if policy is None:
             first_alone(session, start, stages)
         relay = Supervisor(session, start)
@@ -68,7 +65,7 @@ PENALISED: dict[str, BuiltIn] = {
 }
 
 
-def penalised_method(method: Any, memory: object = None, options: object = None) -> BuiltIn:
+def penalised_method(method: Any, memory: object = None, options: object = None) -> BuiltIn | Method:
     """Return the method of a solve with a penalty.
 
     Args:
@@ -85,7 +82,10 @@ def penalised_method(method: Any, memory: object = None, options: object = None)
         raise InputError("options are for solves without a penalty: leave out one of them.")
     if isinstance(method, str) and method in PENALISED:
         return PENALISED[method]
+    found = method_of(method) if isinstance(method, Path | Method) else None
+    if isinstance(found, Method) and found.proximal is not None:
+        return found
     raise InputError(
         f"The method {shown(method)} is for smooth functions: with a penalty use "
-        f"{' or '.join(repr(name) for name in PENALISED)}."
+        f"{', '.join(repr(name) for name in PENALISED)}, or one learned for it."
     )

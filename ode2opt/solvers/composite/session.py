@@ -71,6 +71,17 @@ class CompositeSession(Session):
         value, g = super()._value_and_gradient(self.to_problem(x))
         return value, self.to_numpy(g)
 
+    def next_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the gradient at the next iterate, which is observed; its value is not asked for.
+
+        Args:
+            x: n numbers of NumPy's.
+        """
+        point = self.to_problem(x)
+        g = self.gradient(point)
+        self.observe(point, g)
+        return self.to_numpy(g)
+
     def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
         value, g = super()._value_and_gradient(point)
         return value + self.penalty_at(self.to_numpy(point)), g

@@ -1,0 +1,220 @@
+"""A run that learns a table with a prox for a family with a penalty."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ode2opt.dynamics.certificate import uncertified
+from ode2opt.dynamics.jaxed import double
+from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
+from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
+from ode2opt.learning.run_directory import Position
+from ode2opt.learning.sequence.composite.descent import Descent, DescentState
+from ode2opt.learning.sequence.composite.guarding import BLOWUP, best_guard, guards, shortened
+from ode2opt.learning.sequence.composite.objective import Objective, ProblemBatch
+from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, Rows, table_of
+from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.validation import Validation, counts_of, solve_one, statistics
+from ode2opt.penalties import as_penalty
+from ode2opt.problems.base import Problem
+from ode2opt.problems.curvature import largest_curvature
+from ode2opt.solvers import Guard, Memory, Method, Result
+
+LOOSER = (1.0, 100.0)  # times the tolerance: a table is learned for both, so that it serves both
+TOGETHER = 4  # times the options' batch and validation: what is followed together costs little more
+BATCHES = 8  # of different training problems
+MEASURED = 8  # training problems on which curvature and the fallback's iterations are measured
+HELD_OUT = 2  # times the problems of a validation: fresh ones, for the guard
+LARGER = 1.1  # times the largest curvature, where problems differ in it
+BASELINE = {"fista": "fista"}
+
+
+class CompositeRun(LearningRun[SequenceOptions]):
+    """Learns a table (m, p, q, w) by the soft count of iterations, and measures it.
+
+    A point that is clearly worse on held-out problems is left for the best one, with half the step
+    size. A checkpoint is written after each validation.
+    """
+
+    def _set_up(self, memory: Memory | None) -> None:
+        if memory is not None:
+            raise InputError("A memory knows nothing of penalties: learn without it.")
+        options = self.options
+        self.position, self.steps = Position(), options.steps
+        self.tols = [factor * options.tol for factor in LOOSER]
+        first = self.problem(TRAINING, 0)
+        assert self.family.penalty is not None
+        self.penalty = as_penalty(self.family.penalty, first)
+        self.x0 = np.asarray(self.penalty.project(np.zeros(first.n)), dtype=np.float64)
+        measured = [self.problem(TRAINING, i) for i in range(MEASURED)]
+        self.log("measuring curvature, and FISTA on training problems")
+        self.scale = self._curvature(measured)
+        prices = [
+            float(np.mean([solve_one("fista", one, self.x0, tol, self.penalty).iterations
+                           for one in measured]))
+            for tol in self.tols
+        ]  # fmt: skip
+        self.objective = Objective(self.penalty, self.x0, self.scale, self.tols, prices)
+        self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
+
+    def problem(self, stream: int, i: int) -> Problem:
+        """Return a problem of a stream; only the test stream sees test data.
+
+        Args:
+            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
+            i: the problem's number in the stream.
+        """
+        part = "test" if stream == TEST else "train"
+        return self.family.sample([self.options.seed, stream, i], part=part)
+
+    def _batch(self, stream: int, first: int, count: int) -> ProblemBatch:
+        return ProblemBatch.of([self.problem(stream, first + i) for i in range(count)])
+
+    @cached_property
+    def batches(self) -> list[ProblemBatch]:
+        """The training problems."""
+        count = TOGETHER * self.options.batch
+        return [self._batch(TRAINING, count * i, count) for i in range(BATCHES)]
+
+    def _curvature(self, problems: list[Problem]) -> float:
+        """Return what tables are divided by; for a proved one a bound of all curvatures."""
+        if self.options.coefficients == "proved":
+            found = [one.smoothness() for one in problems]
+        else:
+            found = [largest_curvature(one, self.x0)[0] for one in problems]
+        if not all(math.isfinite(one) and one > 0 for one in found):
+            raise InputError("The problems have no curvature at their start: no step fits them.")
+        differ = max(found) > (1 + 1e-6) * min(found)
+        return max(found) * (LARGER if differ else 1.0)
+
+    @double
+    def _run(self, callback: TrainingCallback | None) -> Method:
+        """Take the steps, choose the guard, and measure."""
+        descent = Descent(self.objective, self.options)
+        first = ROW_KINDS[self.options.coefficients](self.options.horizon)
+        state = descent.begin(first, self._judged(first))
+        if self.resuming:
+            assert self.directory is not None
+            self.position, state = self.directory.load(lambda _: state)
+            self._began -= self.position.seconds
+        while self.position.step < self.steps and state.stale < self.options.patience:
+            k = self.position.step
+            state, count = descent.step(state, self.batches[k % BATCHES])
+            due = (k + 1) % self.options.validate_every == 0 or k + 1 == self.steps
+            if due:
+                state = descent.judged(state, self._judged(state.rows))
+            told = self._told(state, count, due)
+            if due and self.directory is not None:
+                self.directory.save(self.position, state)
+            if callback is not None and callback(told):
+                return self._unfinished(state)
+        return self._finish(state)
+
+    def _judged(self, rows: Rows) -> float:
+        """Return the mean iterations on held-out problems, the fallback's included."""
+        return self.objective.guarded_count(
+            self.objective.log_residuals(rows, self.held_out), BLOWUP
+        )
+
+    def _told(self, state: DescentState, count: float, validated: bool) -> TrainingStep:
+        """Write a step's line of metrics, and return what a callback sees."""
+        done, seconds = self.position.done + 1, time.perf_counter() - self._began
+        last, best = float(state.last), float(state.best_count)
+        line = {
+            "step": done - 1, "stopping_time": count if math.isfinite(count) else None, "P": 0.0,
+            "Q": 0.0, "loss": count if math.isfinite(count) else None,
+            "validation": last if validated else None, "feasible": True if validated else None,
+            "reached": TOGETHER * self.options.batch, "failed": 0, "penalty": 0.0,
+            "seconds": round(seconds, 3), "lr": float(state.rate),
+        }  # fmt: skip
+        length = 0 if self.directory is None else self.directory.add_metrics(line)
+        self.position = replace(
+            self.position, step=done, done=done, seconds=seconds, metrics_bytes=length
+        )
+        total = TOGETHER * self.options.validation
+        found = None
+        if validated:
+            found = Validation(last, math.ceil(last), total, 0, total, 0.0, 0.0, total, False)
+        return TrainingStep(line, found, best, done, self.steps)
+
+    def _unfinished(self, state: DescentState) -> Method:
+        """Return the best table so far, for a run that can be gone on with."""
+        method = self._method(state.best, Guard(blowup=BLOWUP, fallback="fista"))
+        method = method.replace(provenance=self.config | {"finished": False})
+        if self.directory is not None:
+            self.directory.save_method(method)
+        return method
+
+    def _method(self, rows: Rows, guard: Guard) -> Method:
+        table, proof = table_of(rows), None
+        if isinstance(rows, ProvedRows):
+            table, ages = rows.proof(len(table))
+            proof = {"kind": "fista", "ages": ages}
+        return Method(
+            schedule=None,
+            family=self.family.name,
+            tol=self.options.tol,
+            scale="family",
+            family_scale=self.scale,
+            guard=guard,
+            proof=proof,
+            proximal=table,
+        )
+
+    def _finish(self, state: DescentState) -> Method:
+        """Choose the guard on fresh held-out problems, and measure the method on test problems."""
+        self.log("choosing the guard on held-out problems")
+        count = TOGETHER * self.options.validation
+        problems = [self.problem(VALIDATION, count + i) for i in range(HELD_OUT * count)]
+        seen, judging = problems[:count], problems[count:]
+        residuals = self.objective.log_residuals(state.best, ProblemBatch.of(seen))
+
+        def solved(guard: Guard) -> list[Result]:
+            method = self._method(state.best, guard)
+            return [
+                solve_one(method, one, self.x0, tol, self.penalty)
+                for one in judging
+                for tol in self.tols
+            ]
+
+        guard, results = best_guard(guards(residuals, self.options.tol), solved)
+        if not all(one.success for one in results):
+            raise Ode2OptError(
+                f"Not all held-out problems of {self.family.name} reach the residual "
+                f"{self.options.tol:g}: raise the tolerance, and train anew (there is nothing to "
+                f"resume)."
+            )
+        method = shortened(
+            self._method(state.best, guard), [r.iterations for r in results if not r.handovers]
+        )
+        method = method.replace(
+            statistics={"validation": statistics(results[:: len(self.tols)])}
+        )
+        fresh = [self.problem(TEST, i) for i in range(TEST_PROBLEMS)]
+        method = self._with_test_results(method, BASELINE, fresh, [self.x0] * len(fresh))
+        return self._finished(method, self._certificate(method))
+
+    def _certificate(self, method: Method) -> dict[str, Any]:
+        """Return what is promised: the guard, and FISTA's theorem where the table is inside it."""
+        why = (
+            "There is no table of EIGAC to certify: it has a prox. Where it does not come nearer, "
+            "the guard hands over to FISTA, which converges for every convex function and penalty "
+            "(within iteration limit and rounding)."
+        )
+        if method.proof is not None:
+            assert method.proximal is not None
+            factor = float(method.proximal.proved_factors(method.proof["ages"])[-1])
+            why = (
+                f"Proved (docs/mathematics.md, section 19): for every convex f whose curvature is "
+                f"at most L = {self.scale:.4g} and every convex penalty, after {method.horizon} "
+                f"iterations F - F* is at most L |x0 - x*|^2 / {2 * factor:.4g}. {why}"
+            )
+        certificate = uncertified("learned", 0, why)
+        return certificate.summary() | {"verdict": certificate.words()}

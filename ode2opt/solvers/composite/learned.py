@@ -1,0 +1,88 @@
+"""A learned table with a prox, watched by the guard (docs/mathematics.md, sections 11 and 19)."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from ode2opt.dynamics.proximal import ProximalTable, gradient_point, proximal_step
+from ode2opt.errors import InputError
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.deconvolution import Deconvolution
+from ode2opt.problems.quadratic import Quadratic
+from ode2opt.solvers.composite.fista import Fista, for_ever
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.relay import Relay
+from ode2opt.solvers.result import Status
+from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.supervisor import Supervisor
+
+VALUE_EVERY = 10  # iterations between two looks at the value, which come with the gradient
+
+
+def follow_proximal(
+    session: Session, x: Array, method: Method, policy: Guard | Relay | None
+) -> NoReturn:
+    """Run a learned table with a prox; FISTA goes on where the guard ends it. Leaves by Stop.
+
+    Args:
+        session: the solve, which has a penalty.
+        x: the start point; it is projected.
+        method: a method with a proximal table.
+        policy: the guard; None follows the table to its end and stops there.
+    """
+    assert isinstance(session, CompositeSession) and method.proximal is not None
+    if isinstance(policy, Relay) or (policy is not None and policy.fallback != Fista.name):
+        raise InputError(
+            f"This table has a prox, and only FISTA goes on after it: use handover='guard', 'none' "
+            f"or Guard(fallback={Fista.name!r})."
+        )
+    session.log(method.words)
+    inside = session.project(np.asarray(x).astype(np.float64))
+    session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
+    start, scale = session.begin(inside), method.family_scale or 1.0
+    session.watch = None if policy is None else policy.check
+    outcome = _followed(session, method.proximal.scaled(scale), start)
+    if policy is None:
+        raise Stop(Status.HORIZON)
+    session.hand_over(outcome, Fista.name)
+    session.watch = None
+    best = session.evaluate(session.best_x, iterate=False)
+    Supervisor(session, best if best.value <= start.value else start).run(Fista(for_ever, scale))
+    raise Stop(Status.STALLED)
+
+
+def _followed(session: CompositeSession, table: ProximalTable, start: Evaluated) -> Outcome:
+    """Follow a table until the watch ends it, its value is above the start's, or it is over.
+
+    The residual is that of the iterate; where the gradient is taken elsewhere (w), that is one more
+    call an iteration, or none for a quadratic, whose gradients add up.
+    """
+    x = before = start.x
+    g = at_before = slope_before = start.g
+    quadratic = isinstance(session.problem, Quadratic | Deconvolution)
+    highest = start.value + session.rounding * abs(start.value)
+    for k, row in enumerate(table.rows(), start=1):
+        slope = g
+        if row.w and x is not before:
+            if quadratic:
+                slope = gradient_point(g, at_before, row.w)
+            else:
+                slope = session.smooth(gradient_point(x, before, row.w))[1]
+        new = proximal_step(row, x, before, slope, slope_before, session.prox)
+        x, before, at_before, slope_before = new, x, g, slope
+        if k % VALUE_EVERY:
+            g = session.next_gradient(x)
+        else:
+            found = session.evaluate(x)
+            g = found.g
+            if session.watch is not None and not found.value <= highest:
+                return Outcome(Reason.VALUE)
+        outcome = session.judge()
+        if outcome is not None:
+            return outcome
+    return Outcome(Reason.HORIZON)
