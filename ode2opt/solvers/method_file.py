@@ -123,7 +123,9 @@ class Method(Displayed):
         if self.monitored is not None:
             self._check_monitored()
         if (self.proximal is not None) != (self.guard.fallback == "fista"):
-            raise InputError("the fallback fista goes with a table that has a prox, and only there.")
+            raise InputError(
+                "the fallback fista goes with a table that has a prox, and only there."
+            )
         if self.proximal is not None:
             self._check_proximal(self.proximal)
 
@@ -326,7 +328,7 @@ class Method(Displayed):
             **{key: getattr(self, key) for key in _PLAIN},
         )
         about = asdict(header)
-        for name in ("proof", "monitored", "proximal"):  # a file without them is one of before there were any
+        for name in _LATER:
             if about[name] is None:
                 del about[name]
         return arrays, about
@@ -369,6 +371,7 @@ class Method(Displayed):
         )
 
 
+_LATER = ("proof", "monitored", "proximal")  # a file without them is one of before there were any
 _PLAIN = ("family", "tol", "scale", "family_scale", "guard", "monitored")
 
 

@@ -89,7 +89,8 @@ def solve(
             method's file, or a :class:`Schedule`, which is taken as it is. "auto" plans from the
             problem: Newton, L-BFGS in a metric made of some of its rows, or plain L-BFGS.
         penalty: a :class:`Penalty` that is added, such as ``L1(0.01)`` or ``Box(0, 1)``; with the
-            methods "auto", "fista" and those learned for a family with a penalty. A start outside of its domain is projected.
+            methods "auto", "fista" and those learned for a family with a penalty. A start outside
+            of its domain is projected.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
             the method "auto" only.
         start_from_memory: whether the solve may start at the memory's mean solution. Say False

@@ -35,7 +35,8 @@ def follow_proximal(
         method: a method with a proximal table.
         policy: the guard; None follows the table to its end and stops there.
     """
-    assert isinstance(session, CompositeSession) and method.proximal is not None
+    assert isinstance(session, CompositeSession)
+    assert method.proximal is not None
     if isinstance(policy, Relay) or (policy is not None and policy.fallback != Fista.name):
         raise InputError(
             f"This table has a prox, and only FISTA goes on after it: use handover='guard', 'none' "

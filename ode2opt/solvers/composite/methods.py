@@ -65,7 +65,9 @@ PENALISED: dict[str, BuiltIn] = {
 }
 
 
-def penalised_method(method: Any, memory: object = None, options: object = None) -> BuiltIn | Method:
+def penalised_method(
+    method: Any, memory: object = None, options: object = None
+) -> BuiltIn | Method:
     """Return the method of a solve with a penalty.
 
     Args:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ode2opt.learning.sequence.composite.objective import Objective, ProblemBatch
+from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
 from ode2opt.learning.sequence.composite.rows import Rows
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.problems._arrays import Array
@@ -44,7 +44,7 @@ class DescentState(NamedTuple):
     stale: Array
 
 
-class Descent:
+class RowDescent:
     """The steps of training.
 
     Args:
@@ -52,7 +52,7 @@ class Descent:
         options: of training: step size and clipping.
     """
 
-    def __init__(self, objective: Objective, options: SequenceOptions) -> None:
+    def __init__(self, objective: ResidualObjective, options: SequenceOptions) -> None:
         self.objective = objective
         self.rate = RATE if options.lr is None else options.lr
         clip = math.inf if options.clip is None else options.clip

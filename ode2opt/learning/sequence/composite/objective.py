@@ -15,14 +15,13 @@ import numpy as np
 
 from ode2opt.dynamics.jaxed import double, to_jax
 from ode2opt.dynamics.proximal import ProximalRow, gradient_point, proximal_step
-from ode2opt.learning.sequence.composite.rows import Columns, Rows
+from ode2opt.learning.sequence.certified.objective import FIRST_HIT, WIDTH
+from ode2opt.learning.sequence.composite.rows import ProximalColumns, Rows
 from ode2opt.learning.sequence.objective import TINY
 from ode2opt.penalties import Penalty
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 
-WIDTH = 0.25  # of the soft step, in units of log residual
-FIRST_HIT = 0.5  # the weight of the first time at the tolerance; the rest counts all times above
 LEAST_FALL = 1.0  # of the log residual to the tolerance, for a start that is almost there
 
 
@@ -58,7 +57,7 @@ class ProblemBatch(NamedTuple):
         return cls(arrays, tuple(axes), flat[0][1])
 
 
-class Objective:
+class ResidualObjective:
     """The soft count of a table on problems with a penalty, and its gradient.
 
     Args:
@@ -126,12 +125,12 @@ class Objective:
 
         return jax.vmap(one, in_axes=batch.axes)(*arrays)
 
-    def _one(self, columns: Columns, problem: Problem, at_iterate: bool) -> Array:
+    def _one(self, columns: ProximalColumns, problem: Problem, at_iterate: bool) -> Array:
         """Return the log residuals of one problem."""
         x0 = jnp.asarray(self.x0)
         g0, scale = problem.gradient(x0), self.scale
 
-        def step(state: tuple[Array, ...], row: Columns) -> tuple[tuple[Array, ...], Array]:
+        def step(state: tuple[Array, ...], row: ProximalColumns) -> tuple[tuple[Array, ...], Array]:
             x, before, g, slope_before = state
             m, p, q, w = row
             slope = g if at_iterate else problem.gradient(gradient_point(x, before, w))

@@ -17,7 +17,7 @@ NEAR_ONE = 4.0  # the logit of shares and steps that a proved table begins with:
 KEEP = 0.999  # of the step: how near to 1 a proved one comes, so that rounding keeps it below
 
 
-class Columns(NamedTuple):
+class ProximalColumns(NamedTuple):
     """The columns of a table for curvature 1, on JAX arrays; see :class:`ProximalTable`."""
 
     m: Array
@@ -35,7 +35,7 @@ class Rows(Protocol):
 
     at_iterate: ClassVar[bool]
 
-    def __call__(self) -> Columns:
+    def __call__(self) -> ProximalColumns:
         """Return the columns of the table for curvature 1."""
 
 
@@ -60,10 +60,10 @@ class FreeRows(eqx.Module):
         momenta = jnp.asarray(ProximalTable.fista(K).m)
         self.log_s, self.m, self.c = jnp.zeros(K), momenta, momenta
 
-    def __call__(self) -> Columns:
+    def __call__(self) -> ProximalColumns:
         """Return the columns of the table for curvature 1."""
         s, c = jnp.exp(self.log_s), self.c.at[0].set(0.0)
-        return Columns(self.m, s * (1 + c), s * c, jnp.zeros_like(s))
+        return ProximalColumns(self.m, s * (1 + c), s * c, jnp.zeros_like(s))
 
 
 class ProvedRows(eqx.Module):
@@ -94,11 +94,11 @@ class ProvedRows(eqx.Module):
         _, later = jax.lax.scan(older, first, (steps[1:], shares[1:]))
         return steps, jnp.append(jnp.ones(1), later)
 
-    def __call__(self) -> Columns:
+    def __call__(self) -> ProximalColumns:
         """Return the columns of the table for curvature 1."""
         s, t = self.steps_and_ages()
         m = jnp.append(jnp.zeros(1), (t[:-1] - 1) / t[1:])
-        return Columns(m, s, jnp.zeros_like(s), m)
+        return ProximalColumns(m, s, jnp.zeros_like(s), m)
 
     @double
     def proof(self, K: int) -> tuple[ProximalTable, list[float]]:

@@ -16,12 +16,13 @@ from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.sequence.composite.descent import Descent, DescentState
+from ode2opt.learning.sequence.certified.run import LARGER
+from ode2opt.learning.sequence.composite.descent import DescentState, RowDescent
 from ode2opt.learning.sequence.composite.guarding import BLOWUP, best_guard, guards, shortened
-from ode2opt.learning.sequence.composite.objective import Objective, ProblemBatch
+from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
 from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, Rows, table_of
 from ode2opt.learning.sequence.options import SequenceOptions
-from ode2opt.learning.validation import Validation, counts_of, solve_one, statistics
+from ode2opt.learning.validation import Validation, solve_one, statistics
 from ode2opt.penalties import as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
@@ -32,7 +33,6 @@ TOGETHER = 4  # times the options' batch and validation: what is followed togeth
 BATCHES = 8  # of different training problems
 MEASURED = 8  # training problems on which curvature and the fallback's iterations are measured
 HELD_OUT = 2  # times the problems of a validation: fresh ones, for the guard
-LARGER = 1.1  # times the largest curvature, where problems differ in it
 BASELINE = {"fista": "fista"}
 
 
@@ -61,7 +61,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
                            for one in measured]))
             for tol in self.tols
         ]  # fmt: skip
-        self.objective = Objective(self.penalty, self.x0, self.scale, self.tols, prices)
+        self.objective = ResidualObjective(self.penalty, self.x0, self.scale, self.tols, prices)
         self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
 
     def problem(self, stream: int, i: int) -> Problem:
@@ -97,7 +97,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
     @double
     def _run(self, callback: TrainingCallback | None) -> Method:
         """Take the steps, choose the guard, and measure."""
-        descent = Descent(self.objective, self.options)
+        descent = RowDescent(self.objective, self.options)
         first = ROW_KINDS[self.options.coefficients](self.options.horizon)
         state = descent.begin(first, self._judged(first))
         if self.resuming:
@@ -194,9 +194,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
         method = shortened(
             self._method(state.best, guard), [r.iterations for r in results if not r.handovers]
         )
-        method = method.replace(
-            statistics={"validation": statistics(results[:: len(self.tols)])}
-        )
+        method = method.replace(statistics={"validation": statistics(results[:: len(self.tols)])})
         fresh = [self.problem(TEST, i) for i in range(TEST_PROBLEMS)]
         method = self._with_test_results(method, BASELINE, fresh, [self.x0] * len(fresh))
         return self._finished(method, self._certificate(method))
