@@ -40,17 +40,16 @@ def method(problem, table, **fields):
 
 
 def plain_fista(problem, weight, steps):
-    """FISTA for |x|_1, written by hand."""
+    """Return the residuals of FISTA for |x|_1, written by hand."""
     L, t, x = curvature(problem), 1.0, np.zeros(problem.n)
-    before, norms = x, []
+    y, norms = x, []
     for _ in range(steps + 1):
         v = x - problem.gradient(x)
         norms.append(np.linalg.norm(x - np.sign(v) * np.maximum(np.abs(v) - weight, 0)))
-        t_new = (1 + np.sqrt(1 + 4 * t * t)) / 2
-        y = x + (0 if x is before else (t_before - 1) / t) * (x - before)  # noqa: F821
         v = y - problem.gradient(y) / L
         before, x = x, np.sign(v) * np.maximum(np.abs(v) - weight / L, 0)
-        _t_before, t = t, t_new
+        t, t_before = (1 + np.sqrt(1 + 4 * t * t)) / 2, t
+        y = x + (t_before - 1) / t * (x - before)
     return norms
 
 
@@ -107,7 +106,7 @@ def test_the_envelope_hands_over(problem):
 
 def test_a_value_above_the_start_hands_over(problem):
     growing = ProximalTable(np.full(40, 1.5), np.full(40, 1e-3), np.zeros(40), np.zeros(40))
-    x0 = solve(problem, penalty=L1(2.0), tol=1e-2).x
+    x0 = solve(problem, penalty=L1(2.0), tol=1e-2, method="fista").x
     guard = Guard(fallback="fista", blowup=1e9, patience=1000)
     learned = method(problem, growing, guard=guard)
     result = solve(problem, x0, penalty=L1(2.0), method=learned, tol=1e-7)
@@ -184,6 +183,8 @@ def test_what_does_not_fit_is_refused(problem, rng):
     for handover in (Relay(), Guard()):
         with pytest.raises(InputError, match="FISTA"):
             solve(problem, penalty=L1(1.0), method=learned, handover=handover)
+    with pytest.raises(InputError, match="path"):
+        ode2opt.path(problem, L1(1.0), method=learned)
     with pytest.raises(InputError, match="fista"):
         method(problem, on_iterates(5), guard=Guard())
     with pytest.raises(InputError, match="fista"):

@@ -90,7 +90,10 @@ def path(
         "max_iter": as_count(max_iter, "max_iter", least=0),
         "max_seconds": limit_of(max_seconds),
     }
-    run = _PathRun(problem, whole, penalised_method(method), limits)
+    chosen = penalised_method(method)
+    if not isinstance(chosen, BuiltIn):
+        raise InputError("A learned table is made for one start, and a path has many: name another.")
+    run = _PathRun(problem, whole, chosen, limits)
     grid = None if scales is None else _given(scales)
     count, ratio = as_count(n, "n"), _ratio(ratio)
     return run.along(
