@@ -92,7 +92,7 @@ def path(
     }
     chosen = penalised_method(method)
     if not isinstance(chosen, BuiltIn):
-        raise InputError("A learned table is made for one start, and a path has many: name another.")
+        raise InputError("A learned table is made for one start, and a path has many: name one.")
     run = _PathRun(problem, whole, chosen, limits)
     grid = None if scales is None else _given(scales)
     count, ratio = as_count(n, "n"), _ratio(ratio)
