@@ -1,4 +1,4 @@
-"""Value and gradient of dense rows by NumPy and by a kernel, beside one reading of the matrix.
+"""Value and gradient of dense matrices by NumPy and by a kernel, beside one reading of the matrix.
 
     python benchmarks/kernels.py [--repeat 9] [--record]
 
@@ -35,6 +35,7 @@ SIZES = [
     (1_000_000, 10),
     (569, 30),
 ]
+BY_COLUMNS = [(200_000, 100), (100_000, 300), (20_000, 1_000), (400_000, 30)]
 SHARED = [(1_000, 50), (2_000, 100), (5_000, 100), (20_000, 100), (80_000, 100)]
 ROUNDS, PAUSE = 40, 0.2  # seconds: other work on the machine leaves a core free now and then
 
@@ -63,10 +64,10 @@ def kernels(form: str) -> Iterator[None]:
         del os.environ[rows.SWITCH]
 
 
-def measured(N: int, n: int, dtype: type, repeat: int) -> list[object]:
+def measured(N: int, n: int, order: str, dtype: type, repeat: int) -> list[object]:
     """Return a row of the table."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((N, n)).astype(dtype)
+    A = rng.standard_normal((N, n)).astype(dtype, order=order)
     problem = Logistic(A, rng.integers(0, 2, N).astype(dtype))
     x, times = (0.1 * rng.standard_normal(n)).astype(dtype), {}
     for form in ("off", "on"):
@@ -76,7 +77,8 @@ def measured(N: int, n: int, dtype: type, repeat: int) -> list[object]:
     shown = [f"{each:.3g}" for each in (times["off"], times["on"], reading)]
     ratios = f"{times['on'] / times['off']:.2f}", f"{times['on'] / reading:.2f}"
     used = "kernel" if rows.is_worth_it(A) else "NumPy"
-    return [f"{N:,} x {n:,}", dtype.__name__, *shown, *ratios, used]
+    layout = "rows" if order == "C" else "columns"
+    return [f"{N:,} x {n:,}", layout, dtype.__name__, *shown, *ratios, used]
 
 
 def wall(problem: Logistic, x: np.ndarray) -> float:
@@ -118,12 +120,13 @@ def main() -> None:
     if not rows.available():
         raise SystemExit("There are no kernels: install the extra `fast`.")
     table = Table(
-        "dense rows", "numbers", "NumPy: ms", "kernel: ms", "one reading: ms",
+        "dense", "by", "numbers", "NumPy: ms", "kernel: ms", "one reading: ms",
         "kernel / NumPy", "kernel / reading", "in use",
     )  # fmt: skip
-    for N, n in SIZES:
-        for dtype in (np.float64, np.float32):
-            table.add(*measured(N, n, dtype, asked.repeat))
+    for order, sizes in (("C", SIZES), ("F", BY_COLUMNS)):
+        for N, n in sizes:
+            for dtype in (np.float64, np.float32):
+                table.add(*measured(N, n, order, dtype, asked.repeat))
     sharing = Table("dense rows", "MB", "one thread: ms", "two: ms", "two / one")
     shared(sharing)
     if asked.record:

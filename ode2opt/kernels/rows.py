@@ -14,6 +14,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.kernels.pool import shared, thread_count
+from ode2opt.kernels.row_loss import NamedLoss, RowLoss
 
 SWITCH = "ODE2OPT_KERNELS"
 OLDEST = (0, 60)  # numba
@@ -23,10 +24,12 @@ OLDEST = (0, 60)  # numba
 # (Zen 5).
 FEWEST_BYTES = 64_000_000
 FEWEST_COLUMNS, MOST_COLUMNS = {8: 30, 4: 100}, 10_000  # by the bytes of a number
+MOST_BY_COLUMNS = {8: 1_000, 4: 500}  # columns of a matrix that is stored by columns
 # Rows whose sums are added up on their own, so that the result does not depend on the threads.
 MOST_CHUNKS, LEAST_ROWS = 64, 64
-MOST_ROWS, BLOCK_BYTES = 128, 1 << 18  # worked on together: in the cache when needed again
-KINDS = ("logistic", "power", "poisson", "huber", "squared_hinge", "product")
+# Rows that are worked on together, least, most and bytes, by rows and by columns: they shall be in
+# the cache when they are needed again, and pieces of columns shall be long.
+BLOCKS = {False: (8, 128, 1 << 18), True: (256, 1024, 1 << 20)}
 
 _compiling = threading.Lock()
 
@@ -73,15 +76,31 @@ def is_worth_it(A: Any) -> bool:
         isinstance(A, np.ndarray)
         and A.nbytes >= FEWEST_BYTES
         and A.dtype in (np.float64, np.float32)
-        and FEWEST_COLUMNS[A.itemsize] <= A.shape[1] <= MOST_COLUMNS
-        and A.flags.c_contiguous
+        and FEWEST_COLUMNS[A.itemsize] <= A.shape[1] <= _most_columns(A)
         and A.flags.aligned
         and available()
     )
 
 
+def _most_columns(A: np.ndarray) -> int:
+    """Return how many columns a kernel takes of a matrix that is stored like this one."""
+    if A.flags.c_contiguous:
+        return MOST_COLUMNS
+    return MOST_BY_COLUMNS[A.itemsize] if A.flags.f_contiguous else -1
+
+
+def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
+    """Whether a kernel takes the matrix and the loss: both are compiled now, if they are not yet.
+
+    Args:
+        kind: the loss.
+        A: any matrix.
+    """
+    return is_worth_it(A) and _kernel(A.dtype) is not None and _loss(kind) is not None
+
+
 def one_pass(
-    kind: str,
+    kind: NamedLoss | RowLoss,
     A: np.ndarray,
     x: np.ndarray,
     b: np.ndarray,
@@ -96,9 +115,8 @@ def one_pass(
     Losses are computed in float64, products and the sums of a few rows in the matrix's precision.
 
     Args:
-        kind: one of ``KINDS``: a loss, or "product", whose slope is b z and whose loss is 0: with
-            b for the bends it gives a Hessian times x.
-        A: a dense matrix that ``is_worth_it``.
+        kind: the loss. With ``PRODUCT`` and b for the bends the gradient is a Hessian times x.
+        A: a dense matrix by rows or by columns.
         x: the point, a number for each column, and one for the intercept.
         b: the targets.
         parameter: of the loss: the power, or Huber's delta.
@@ -114,16 +132,21 @@ def one_pass(
     same = all(v is None or _goes_with(v, A, A.shape[0]) for v in vectors)
     if not (same and _goes_with(x, A, A.shape[1] + intercept)):
         return None
-    if (kernel := _kernel(A.dtype)) is None:
+    kernel, loss = _kernel(A.dtype), _loss(kind)
+    if kernel is None or loss is None:
         return None
     nothing = np.empty(0, A.dtype)
     vectors = [nothing if v is None else np.ascontiguousarray(v) for v in vectors]
     (N, n), point = A.shape, np.ascontiguousarray(x)
+    by_columns = not A.flags.c_contiguous
+    least, most, size = BLOCKS[by_columns]
+    block = max(least, min(most, size // (max(n, 1) * A.itemsize) // 8 * 8))
     chunk = max(LEAST_ROWS, -(-N // MOST_CHUNKS))
-    block = max(8, min(MOST_ROWS, BLOCK_BYTES // (max(n, 1) * A.itemsize) // 8 * 8))
+    chunk = -(-chunk // block) * block if chunk > block else chunk
+    matrix = np.asarray(A.T if by_columns else A)
     sums = np.empty((-(-N // chunk), n + 2))
     shift = float(point[n]) if intercept else 0.0
-    given = (np.asarray(A), point[:n], shift, *vectors, KINDS.index(kind), float(parameter))
+    given = (matrix, by_columns, point[:n], shift, *vectors, loss.address, float(parameter))
 
     def work(first: int, last: int) -> None:
         kernel(*given, block, chunk, first, last, sums)
@@ -139,18 +162,37 @@ def _goes_with(v: Any, A: np.ndarray, length: int) -> bool:
 
 def _kernel(dtype: np.dtype[Any]) -> Any:
     with _compiling:
-        return _compiled(dtype)
+        return _compiled_pass(dtype)
+
+
+def _loss(kind: NamedLoss | RowLoss) -> Any:
+    with _compiling:
+        return _compiled_loss(kind)
 
 
 @cache
-def _compiled(dtype: np.dtype[Any]) -> Any:
+def _compiled_pass(dtype: np.dtype[Any]) -> Any:
     """Return the kernel for a precision, or None where numba does not work, which is said once."""
     try:
-        from ode2opt.kernels.compiled import compiled
+        from ode2opt.kernels.compiled_rows import compiled_pass
 
-        return compiled(dtype)
+        return compiled_pass(dtype)
     except Exception as error:  # numba fails in many ways, with NumPy's version for one
         _warn(f"numba does not work ({type(error).__name__}: {error})")
+        return None
+
+
+@cache
+def _compiled_loss(kind: NamedLoss | RowLoss) -> Any:
+    """Return a compiled loss, or None where numba cannot compile it, which is said once."""
+    try:
+        from ode2opt.kernels.compiled_losses import compiled_loss
+
+        return compiled_loss(kind)
+    except Exception as error:
+        name = kind.name if isinstance(kind, NamedLoss) else f"{kind.loss} or {kind.slope}"
+        first = str(error).strip().partition("\n")[0]
+        _warn(f"numba cannot compile {name} ({type(error).__name__}: {first})")
         return None
 
 

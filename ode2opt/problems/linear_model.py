@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ode2opt.kernels.rows import is_worth_it, one_pass
-from ode2opt.problems import rounding
+from ode2opt.kernels.row_loss import PRODUCT, NamedLoss, RowLoss
+from ode2opt.kernels.rows import can_run, one_pass
+from ode2opt.problems import rounding, row_kernels
 from ode2opt.problems._arrays import (
     Array,
     as_ridge,
@@ -91,9 +92,9 @@ class LinearModel(RowModel):
     called with the class and its arguments. ``ode2opt`` enters that of Dask."""
     one_score: ClassVar[bool] = True
     """Whether each row has one score, so that the matrix is multiplied with vectors."""
-    kernel: ClassVar[tuple[str, str | None] | None] = None
-    """The loss in ``ode2opt.kernels``, and the attribute that is its parameter. A subclass does
-    not inherit it, as it may have another loss."""
+    kernel: ClassVar[NamedLoss | RowLoss | None] = None
+    """The loss as ``ode2opt.kernels`` have it. A subclass does not inherit it, as it may have
+    another loss."""
     _by_columns: Array = None
     _sparse_transposed: Array = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
@@ -175,7 +176,7 @@ class LinearModel(RowModel):
     @property
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
-        return vars(type(self)).get("kernel") is not None and is_worth_it(self.A)
+        return row_kernels.kernel_of(self) is not None
 
     @property
     def _multiplied(self) -> Array:
@@ -256,32 +257,15 @@ class LinearModel(RowModel):
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
-        if (done := self._in_one_pass(x)) is not None:
+        if (done := row_kernels.evaluated(self, x)) is not None:
             return self._with_penalty(x, done[1])
         return self._gradient(x, self._slope_in_place(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        if (done := self._in_one_pass(x)) is not None:
+        if (done := row_kernels.evaluated(self, x)) is not None:
             return self._value(x, done[0]), self._with_penalty(x, done[1])
         total, slope = self._total_and_slope(self.scores(x))
         return self._value(x, total), self._gradient(x, slope)
-
-    def _in_one_pass(self, x: Array) -> tuple[Array, Array] | None:
-        """Return the sum of losses and the gradient of their mean by a kernel; None without one."""
-        if not self.has_kernel:
-            return None
-        kind, name = vars(type(self))["kernel"]
-        done = one_pass(
-            kind,
-            self.A,
-            x,
-            self.b,
-            parameter=0.0 if name is None else getattr(self, name),
-            weights=self.weights,
-            offset=self.offset,
-            intercept=self.intercept,
-        )
-        return None if done is None else (done[0], done[1] / self.N)
 
     def _slope_in_place(self, z: Array) -> Array:
         """Return the slopes; may overwrite the scores, which the caller needs no more."""
@@ -327,8 +311,8 @@ class LinearModel(RowModel):
 
     def _curved(self, shares: Array, v: Array) -> Array:
         """Return the Hessian times v, whose rows have these shares."""
-        if is_worth_it(self.A):
-            done = one_pass("product", self.A, v, shares, intercept=self.intercept)
+        if can_run(PRODUCT, self.A):
+            done = one_pass(PRODUCT, self.A, v, shares, intercept=self.intercept)
             if done is not None:
                 return done[1] + self._penalty(v)
         return self._transposed_product(shares * self._product(v)) + self._penalty(v)

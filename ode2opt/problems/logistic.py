@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.kernels.row_loss import NamedLoss
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import TWO_CLASSES
@@ -35,7 +36,7 @@ class Logistic(LinearModel):
     least_loss = 0.0
     binary = True
     prediction = TWO_CLASSES
-    kernel = ("logistic", None)
+    kernel = NamedLoss("logistic")
     _signs: np.ndarray | None = None
 
     def _set(self, A: Array, b: Array) -> None:

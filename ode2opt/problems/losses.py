@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ode2opt.errors import InputError
+from ode2opt.kernels.row_loss import NamedLoss
 from ode2opt.problems._arrays import Array, as_number, as_positive, as_ridge
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import CLASS, COUNT
@@ -31,7 +32,7 @@ class Lpp(LinearModel):
     """
 
     least_loss = 0.0
-    kernel = ("power", "p")
+    kernel = NamedLoss("power", "p")
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class Poisson(LinearModel):
     """
 
     prediction = COUNT
-    kernel = ("poisson", None)
+    kernel = NamedLoss("poisson")
 
     def check_targets(self) -> None:
         if bool(self.xp.any(self.b < 0)):
@@ -160,7 +161,7 @@ class Huber(LinearModel):
 
     slope_bound = 1.0
     least_loss = 0.0
-    kernel = ("huber", "delta")
+    kernel = NamedLoss("huber", "delta")
 
     def __init__(
         self,
@@ -212,7 +213,7 @@ class SquaredHinge(LinearModel):
     binary = True
     prediction = CLASS
     kinked = True
-    kernel = ("squared_hinge", None)
+    kernel = NamedLoss("squared_hinge")
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from ode2opt import (
 from ode2opt.blas_threads import one_thread
 from ode2opt.executor import LocalExecutor
 from ode2opt.kernels import pool, rows
+from ode2opt.kernels.row_loss import NamedLoss
 
 LOSSES = {
     "logistic": (Logistic, {}),
@@ -40,45 +41,11 @@ LOSSES = {
 N, COLUMNS = 1003, 37  # no multiple of any block
 
 
-@pytest.fixture(autouse=True)
-def for_all_sizes(monkeypatch):
-    """Let kernels take every matrix, whatever the environment says."""
-    monkeypatch.setenv("ODE2OPT_KERNELS", "on")
-    monkeypatch.delenv("ODE2OPT_THREADS", raising=False)
-    monkeypatch.setattr(rows, "FEWEST_BYTES", 0)
-    monkeypatch.setattr(rows, "FEWEST_COLUMNS", {8: 0, 4: 0})
-
-
-@pytest.fixture
-def numpy_form(monkeypatch):
-    """Return what a function of a problem returns without kernels."""
-
-    def evaluated(work):
-        with monkeypatch.context() as patch:
-            patch.setenv("ODE2OPT_KERNELS", "off")
-            return work()
-
-    return evaluated
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """Return the list of the kernels that have run."""
-    seen, kernel_of = [], rows._kernel
-
-    def counted(dtype):
-        seen.append(np.dtype(dtype).name)
-        return kernel_of(dtype)
-
-    monkeypatch.setattr(rows, "_kernel", counted)
-    return seen
-
-
-def made(loss, dtype=np.float64, N=N, n=COLUMNS, everything=True):
+def made(loss, dtype=np.float64, N=N, n=COLUMNS, everything=True, order="C"):
     """A problem with weights, offset and intercept, and a point."""
     rng = np.random.default_rng(N + n)
     kind, options = LOSSES[loss]
-    A = (rng.standard_normal((N, n)) / np.sqrt(n + 1)).astype(dtype)
+    A = (rng.standard_normal((N, n)) / np.sqrt(n + 1)).astype(dtype, order=order)
     b = rng.integers(0, 2, N).astype(dtype)
     if everything:
         weights, offset = rng.random(N), 0.3 * rng.standard_normal(N)
@@ -106,10 +73,13 @@ def everything_of(problem, x, v):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 3e-6)])
-@pytest.mark.parametrize("everything", [True, False])
+@pytest.mark.parametrize(("everything", "order"), [(True, "C"), (False, "C"), (True, "F")])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_kernels_return_what_numpy_returns(loss, everything, dtype, tolerance, numpy_form, passes):
-    problem, x = made(loss, dtype, everything=everything)
+def test_kernels_return_what_numpy_returns(
+    loss, everything, order, dtype, tolerance, numpy_form, passes
+):
+    problem, x = made(loss, dtype, everything=everything, order=order)
+    assert problem.A.flags[order]
     v = np.cos(np.arange(problem.n)).astype(dtype)
     found = everything_of(problem, x, v)
     assert passes == [np.dtype(dtype).name] * 3
@@ -162,21 +132,22 @@ def test_hostile_scores_are_treated_as_by_numpy(loss, score, dtype, numpy_form):
         assert_near(one, other, tolerance)
 
 
-@pytest.mark.parametrize("N", [0, 1, 63, 64, 65])
-@pytest.mark.parametrize("n", [0, 1, 8])
-def test_few_rows_and_columns(N, n, numpy_form):
-    A = np.random.default_rng(N).standard_normal((N, n))
+@pytest.mark.parametrize("N", [0, 1, 63, 64, 65, 1500])
+@pytest.mark.parametrize("n", [0, 1, 8, 19])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_few_rows_and_columns(N, n, order):
+    A = np.asarray(np.random.default_rng(N).standard_normal((N, n)), order=order)
     b, x = np.ones(N), np.ones(n)
-    found = rows.one_pass("power", A, x, b, parameter=2)
+    found = rows.one_pass(NamedLoss("power"), A, x, b, parameter=2)
     r = A @ x - b
     assert found[0] == pytest.approx(r @ r / 2, rel=1e-13)
     np.testing.assert_allclose(found[1], A.T @ r, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("loss", ["logistic", "fourth power"])
-def test_the_number_of_threads_changes_no_bit(loss, dtype):
-    problem, x = made(loss, dtype, N=5003)
+@pytest.mark.parametrize(("loss", "order"), [("logistic", "C"), ("fourth power", "F")])
+def test_the_number_of_threads_changes_no_bit(loss, order, dtype):
+    problem, x = made(loss, dtype, N=5003, order=order)
     results = []
     for count in (1, 2, 4, 7):
         with threads(count):
@@ -273,8 +244,9 @@ def test_other_arrays_and_losses_are_left_to_numpy(passes):
             return 2 * super().slope(z)
 
     problem, x = made("logistic", everything=False)
-    by_columns = Logistic(np.asfortranarray(problem.A), problem.b)
-    by_columns.gradient(x)
+    by_neither = Logistic(np.repeat(problem.A, 2, axis=1)[:, ::2], problem.b)
+    assert not by_neither.A.flags.forc
+    by_neither.gradient(x)
     Steeper(problem.A, problem.b).gradient(x)
     problem.gradient(x.astype(np.float32))
     assert passes == []
@@ -289,7 +261,9 @@ def test_small_matrices_are_left_to_numpy(passes, monkeypatch):
     assert not rows.is_worth_it(np.zeros((2_000_000, 10)))
     assert not rows.is_worth_it(np.zeros((79_999, 100)))
     assert not rows.is_worth_it(np.zeros((400_000, 99), np.float32))
+    assert not rows.is_worth_it(np.zeros((8_000, 1_001), order="F"))
     assert rows.is_worth_it(np.zeros((80_000, 100))) == kernels.available()
+    assert rows.is_worth_it(np.zeros((80_000, 100), order="F")) == kernels.available()
 
 
 def test_a_solve_ends_at_the_same_point(numpy_form):
@@ -340,15 +314,15 @@ def test_an_old_or_broken_numba_is_told_once(monkeypatch, numpy_form):
 def test_numba_that_cannot_be_imported_leaves_numpy_in_place(monkeypatch, numpy_form):
     problem, x = made("logistic")
     expected = numpy_form(lambda: problem.gradient(x))
-    monkeypatch.setitem(sys.modules, "ode2opt.kernels.compiled", None)
-    rows._compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "ode2opt.kernels.compiled_rows", None)
+    rows._compiled_pass.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="numba does not work"):
             found = problem.gradient(x)
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(problem.gradient(x), expected)
     finally:
-        rows._compiled.cache_clear()
+        rows._compiled_pass.cache_clear()
 
 
 SCRIPT = """
@@ -402,18 +376,18 @@ else:
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch):
-    from ode2opt.kernels import compiled
+    from ode2opt.kernels import compiled_rows
 
-    compile_it = compiled.njit
+    compile_it = compiled_rows.njit
 
     def without_folder(*signature, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return compile_it(*signature, **options)
 
-    monkeypatch.setattr(compiled, "njit", without_folder)
+    monkeypatch.setattr(compiled_rows, "njit", without_folder)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        kernel = compiled.compiled(np.dtype(np.float64))
+        kernel = compiled_rows.compiled_pass(np.dtype(np.float64))
     monkeypatch.setattr(rows, "_kernel", lambda _: kernel)
-    found = rows.one_pass("power", np.eye(3), np.ones(3), np.zeros(3), parameter=2)
+    found = rows.one_pass(NamedLoss("power"), np.eye(3), np.ones(3), np.zeros(3), parameter=2)
     assert found[0] == 1.5

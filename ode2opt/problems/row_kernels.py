@@ -1,0 +1,83 @@
+"""Linear models whose rows are evaluated by compiled kernels (extra ``fast``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ode2opt.errors import InputError
+from ode2opt.kernels.row_loss import NamedLoss, RowLoss
+from ode2opt.kernels.rows import can_run, one_pass
+from ode2opt.problems._arrays import Array
+
+if TYPE_CHECKING:
+    from ode2opt.problems.linear_model import LinearModel
+
+TRIED = np.array([-2.0, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0])  # scores
+AGREED = {8: 1e-8, 4: 1e-3}  # relative, by the bytes of a number
+_checked: set[type] = set()
+
+
+def kernel_of(problem: LinearModel) -> NamedLoss | RowLoss | None:
+    """Return what the class itself says of its loss, where a kernel can evaluate it.
+
+    Args:
+        problem: the problem, whose class says it in ``kernel``.
+    """
+    kernel = vars(type(problem)).get("kernel")
+    return kernel if kernel is not None and can_run(kernel, problem.A) else None
+
+
+def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
+    """Return the sum of losses and the gradient of their mean; None where there is no kernel.
+
+    Args:
+        problem: the problem.
+        x: the point.
+
+    Raises:
+        InputError: a user's functions of one row are another loss than the methods of the class.
+    """
+    kernel = kernel_of(problem)
+    if kernel is None:
+        return None
+    if isinstance(kernel, RowLoss) and type(problem) not in _checked:
+        _check(problem, kernel)
+        _checked.add(type(problem))
+    done = one_pass(
+        kernel,
+        problem.A,
+        x,
+        problem.b,
+        parameter=_parameter(problem, kernel),
+        weights=problem.weights,
+        offset=problem.offset,
+        intercept=problem.intercept,
+    )
+    return None if done is None else (done[0], done[1] / problem.N)
+
+
+def _parameter(problem: LinearModel, kernel: NamedLoss | RowLoss) -> float:
+    return float(getattr(problem, kernel.parameter)) if kernel.parameter else 0.0
+
+
+def _check(problem: LinearModel, kernel: RowLoss) -> None:
+    """Compare loss and slope of some rows with what the methods of the class return."""
+    count, dtype = min(len(TRIED), problem.N), problem.b.dtype
+    scores = np.resize(TRIED, problem.N).astype(dtype)
+    tried, b, parameter = scores[:count], problem.b[:count], _parameter(problem, kernel)
+    done = one_pass(kernel, np.eye(count, dtype=dtype), tried, b, parameter=parameter)
+    assert done is not None
+    with np.errstate(all="ignore"):
+        losses, slopes = problem.loss_and_slope(scores)
+    near = AGREED[dtype.itemsize]
+    for what, found, expected in (
+        ("loss", done[0], np.sum(losses[:count])),
+        ("slope", done[1], slopes[:count]),
+    ):
+        if not np.allclose(found, expected, rtol=near, atol=near, equal_nan=True):
+            raise InputError(
+                f"The kernel of {type(problem).__name__} has another {what} than its methods: "
+                f"{found} in place of {expected} at the scores {tried}."
+            )

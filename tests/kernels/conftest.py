@@ -1,0 +1,40 @@
+"""Kernels for matrices of every size, and NumPy's form beside them."""
+
+import numpy as np
+import pytest
+
+from ode2opt.kernels import rows
+
+
+@pytest.fixture(autouse=True)
+def for_all_sizes(monkeypatch):
+    """Let kernels take every matrix, whatever the environment says."""
+    monkeypatch.setenv("ODE2OPT_KERNELS", "on")
+    monkeypatch.delenv("ODE2OPT_THREADS", raising=False)
+    monkeypatch.setattr(rows, "FEWEST_BYTES", 0)
+    monkeypatch.setattr(rows, "FEWEST_COLUMNS", {8: 0, 4: 0})
+
+
+@pytest.fixture
+def numpy_form(monkeypatch):
+    """Return what a function of a problem returns without kernels."""
+
+    def evaluated(work):
+        with monkeypatch.context() as patch:
+            patch.setenv("ODE2OPT_KERNELS", "off")
+            return work()
+
+    return evaluated
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Return the list of the kernels that have run."""
+    seen, kernel_of = [], rows._kernel
+
+    def counted(dtype):
+        kernel = kernel_of(dtype)
+        return kernel and (lambda *given: (seen.append(np.dtype(dtype).name), kernel(*given)))
+
+    monkeypatch.setattr(rows, "_kernel", counted)
+    return seen
