@@ -30,6 +30,8 @@ PACKAGES = (
     "glum",
     "snapml",
     "sif2jax",
+    "skglm",
+    "celer",
 )
 SHORT = re.compile(r'\[\s+((?:"(?:[^"\\]|\\.)*"|null|-?[\d.e+-]+)(?:,\s+|\s+(?=\])))+\]')
 RECORD = "--record"

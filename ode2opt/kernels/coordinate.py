@@ -16,11 +16,20 @@ import numpy as np
 
 from ode2opt.kernels.rows import available
 
-FEWEST_VARIABLES = 50  # below, NumPy is quick enough: numba's import takes 0.3 s
+FEWEST_VARIABLES = 16  # below, NumPy is quick enough: numba takes 0.3 s to import
 SWEEPS, WITHIN = 200, 10  # over sparse columns: at most, and of moving ones between full ones
 TINY = 1e-14  # of the largest curvature: what a variable without one is given
 
 _compiling = threading.Lock()
+
+
+def is_compiled(n: int) -> bool:
+    """Return whether descent on a matrix of n variables is compiled.
+
+    Args:
+        n: the number of variables.
+    """
+    return n >= FEWEST_VARIABLES and available() and _kernel("on_matrix") is not None
 
 
 def descend(
@@ -46,8 +55,7 @@ def descend(
     Returns:
         That norm at the point reached.
     """
-    kernel = _kernel("on_matrix") if len(x) >= FEWEST_VARIABLES and available() else None
-    found = _plain if kernel is None else kernel
+    found = _kernel("on_matrix") if is_compiled(len(x)) else _plain
     return float(found(H, x, g, steps, *weights, sweeps, tol))
 
 

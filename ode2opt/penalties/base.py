@@ -36,7 +36,14 @@ class Pieces(NamedTuple):
         Args:
             n: the number of variables.
         """
-        return Pieces(*(np.array(np.broadcast_to(np.float64(one), (n,))) for one in self))
+        return Pieces(
+            *(
+                np.full(n, one, dtype=np.float64)
+                if np.ndim(one) == 0
+                else np.array(np.broadcast_to(one, (n,)), dtype=np.float64)
+                for one in self
+            )
+        )
 
 
 class Face(NamedTuple):

@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ode2opt.kernels.coordinate import TINY, descend
+from ode2opt.kernels.coordinate import TINY, descend, is_compiled
 from ode2opt.penalties import Pieces
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
-FEWEST_SWEEPS = 2
+FEWEST_SWEEPS, MOST_SWEEPS = 2, 100  # before a step on the face
+COMPILED_SWEEPS = 100_000  # by n^2: so many that are compiled take as long as a step on the face
 FACTOR_SWEEPS = 40  # variables of a face whose factorisation takes as long as a sweep, about
 ROUNDS = 60  # of sweeps and a step on the face
 
@@ -45,7 +46,10 @@ def minimise_model(
     diagonal = np.diagonal(H)
     top = float(diagonal.max(initial=0.0)) or 1.0
     steps = np.maximum(diagonal, TINY * top)
-    sweeps, residual = FEWEST_SWEEPS, np.inf
+    least = FEWEST_SWEEPS
+    if is_compiled(len(x)):
+        least = min(max(least, COMPILED_SWEEPS // len(x) ** 2), MOST_SWEEPS)
+    sweeps, residual = least, np.inf
     for _ in range(ROUNDS):
         before = residual
         residual = descend(H, x, g, steps, tuple(pieces), sweeps, tol)
@@ -53,10 +57,10 @@ def minimise_model(
             break
         check_time()
         face = _face(x, pieces)
-        fair = max(FEWEST_SWEEPS, len(face) // FACTOR_SWEEPS)
+        fair = max(least, len(face) // FACTOR_SWEEPS)
         if len(face):
             _newton_on_face(H, x, g, pieces, face)
-        sweeps = fair if residual < 0.5 * before else 2 * max(sweeps, fair)
+        sweeps = fair if residual < 0.5 * before else min(2 * max(sweeps, fair), MOST_SWEEPS)
     return x
 
 

@@ -13,7 +13,7 @@ from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 ARMIJO = 1e-4  # of the decrease that the slope promises
 HALVINGS = 12
 STEPS = 100  # then another method goes on
-INEXACT = 0.05  # of the residual: a model is not solved further
+INEXACT = 0.02  # of the residual: a model is not solved further
 INSIDE = 0.3  # of the tolerance: nor further than this
 REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
 
