@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -272,7 +273,7 @@ def tried(
         best = min(best, found)
         if found <= tol:
             if took <= SHORT:
-                took = min(took, seconds_of(lambda: fit(task, rungs[0], bound))[0])
+                took = min(took, seconds_of(partial(fit, task, rungs[0], bound))[0])
             return took, rungs[0], best
         if took > most:
             return None, rungs[0], best
@@ -301,7 +302,9 @@ def warm_up(task: Task) -> None:
     few = np.sort(np.random.default_rng(0).permutation(len(task.b))[:300])
     columns = slice(0, 2_000)
     A = task.A[few][:, columns]
-    small = Task(task.loss, A if sp.issparse(A) else np.ascontiguousarray(A), task.b[few], task.weight)
+    small = Task(
+        task.loss, A if sp.issparse(A) else np.ascontiguousarray(A), task.b[few], task.weight
+    )
     if task.weight is not None:
         top = float(np.abs(small.gradient(np.zeros(A.shape[1]))).max())
         small = Task(small.loss, small.A, small.b, 0.01 * top)
@@ -335,12 +338,13 @@ def measured(
                 found[peer], starts[peer, name, loss, tol] = took, reached
         which = min(found, key=lambda one: found[one], default=None)
         best = math.nan if which is None else found[which]
-        size = f"{task.A.shape[0]:,} x {task.A.shape[1]:,}"
+        size = f"{task.A.shape[0]:,} x {task.A.shape[1]:,}{', sparse' * sp.issparse(task.A)}"
         support = int(np.count_nonzero(x))
-        rest = ", ".join(f"{peer} {1e3 * took:.3g}" for peer, took in found.items() if peer != which)
+        slower = [f"{peer} {1e3 * took:.3g}" for peer, took in found.items() if peer != which]
+        milliseconds = (_number(1e3 * took) for took in (first, plain, best))
         yield [
-            name, size, loss, share, tol, support, *(_number(1e3 * t) for t in (first, plain, best)),
-            which, _number(first / best), _number(plain / best), rest,
+            name, size, loss, share, tol, support, *milliseconds, which,
+            _number(first / best), _number(plain / best), ", ".join(slower),
         ]  # fmt: skip
 
 
@@ -352,20 +356,24 @@ def summary(rows: Sequence[Sequence[Any]]) -> Table:
     """Return geometric means of ours over the fastest peer's."""
     table = Table("cells", "how many", "with kernels", "without")
     for label, chosen in (
-        ("tall dense logistic, N n >= 1e7", lambda row: _is_tall(row)),
+        ("tall dense logistic, N n >= 1e7", _is_tall),
         ("logistic", lambda row: row[2] == "logistic"),
         ("squares", lambda row: row[2] == "squares"),
         ("squares, x >= 0", lambda row: row[2] == "squares, x >= 0"),
         ("all", lambda row: True),
     ):
         some = [row for row in rows if chosen(row)]
-        table.add(label, len(some), _mean([row[10] for row in some]), _mean([row[11] for row in some]))
+        table.add(
+            label, len(some), _mean([row[10] for row in some]), _mean([row[11] for row in some])
+        )
     return table
 
 
 def _is_tall(row: Sequence[Any]) -> bool:
+    if "sparse" in row[1] or row[2] != "logistic":
+        return False
     N, n = (int(one.replace(",", "")) for one in row[1].split(" x "))
-    return row[2] == "logistic" and not row[0].startswith("text") and N * n >= 1e7 and N > n
+    return N * n >= 1e7 and N > n
 
 
 def _mean(ratios: Sequence[float | None]) -> float | None:

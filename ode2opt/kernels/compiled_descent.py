@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+TINY = 1e-14  # of the largest curvature: what a variable without one is given
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 
 
@@ -50,30 +51,37 @@ def _on_matrix(H, x, g, steps, l1, l2, lower, upper, sweeps, tol):  # type: igno
 
 
 def _on_columns(  # type: ignore[no-untyped-def]
-    data, rows, starts, x, g, v, steps, ridge, l1, l2, lower, upper, sweeps, within, tol
+    data, rows, starts, shares, among, x, g, ridge, l1, l2, lower, upper, sweeps, within, tol
 ):
-    """Descend in place; returns the residual as seen on the way.
+    """Descend in place on some variables; returns the residual as seen on the way.
 
-    The gradient of variable j is g_j + b_j.v + ridge_j (x_j - start_j), v = B (x - start). After
+    The gradient of variable j is g_j + a_j.u + ridge_j (x_j - start_j), u = D A (x - start). After
     all variables come those that moved or are not 0, a few times.
     """
-    n = len(x)
-    start, chosen = x.copy(), np.arange(n)
-    count, part, size = n, 0, 0.0
+    start, u, steps = x.copy(), np.zeros(len(shares)), np.zeros(len(x))
+    top = 0.0
+    for j in among:
+        for p in range(starts[j], starts[j + 1]):
+            steps[j] += data[p] * data[p] * shares[rows[p]]
+        steps[j] += ridge[j]
+        top = max(top, steps[j])
+    least = TINY * top if top > 0.0 else 1.0
+    chosen, count, part, size = among.copy(), len(among), 0, 0.0
     for _ in range(sweeps):
-        everything = count == n
+        everything = count == len(among)
         kept, total = 0, 0.0
         for k in range(count):
             j = chosen[k]
             slope = g[j] + ridge[j] * (x[j] - start[j])
             for p in range(starts[j], starts[j + 1]):
-                slope += data[p] * v[rows[p]]
+                slope += data[p] * u[rows[p]]
             total += _residual(x[j], slope, l1[j], l2[j], lower[j], upper[j]) ** 2
-            new = _least(x[j], slope, steps[j], l1[j], l2[j], lower[j], upper[j])
+            step = max(steps[j], least)
+            new = _least(x[j], slope, step, l1[j], l2[j], lower[j], upper[j])
             change = new - x[j]
             x[j] = new
             for p in range(starts[j], starts[j + 1] if change != 0.0 else starts[j]):
-                v[rows[p]] += change * data[p]
+                u[rows[p]] += change * data[p] * shares[rows[p]]
             chosen[kept] = j
             kept += 1 if not everything or change != 0.0 or new != 0.0 else 0
         size, part = math.sqrt(total), 0 if everything else part + 1
@@ -81,7 +89,7 @@ def _on_columns(  # type: ignore[no-untyped-def]
             break
         count = kept
         if part >= within or (part > 0 and size <= 0.3 * tol):
-            chosen, count = np.arange(n), n
+            chosen, count = among.copy(), len(among)
     return size
 
 
@@ -98,7 +106,8 @@ def compiled(name: str) -> Any:
         loops, given = _on_matrix, (types.Array(real, 2, "C"), *[vector] * 7, whole, real)
     else:
         short = types.Array(types.int32, 1, "C")
-        loops, given = _on_columns, (vector, short, places, *[vector] * 9, whole, whole, real)
+        given = (vector, short, places, vector, places, *[vector] * 7, whole, whole, real)
+        loops = _on_columns
     try:
         return njit(real(*given), cache=True, **OPTIONS)(loops)
     except (RuntimeError, OSError):  # no folder to keep it in

@@ -17,7 +17,7 @@ import numpy as np
 from ode2opt.kernels.rows import available
 
 FEWEST_VARIABLES = 16  # below, NumPy is quick enough: numba takes 0.3 s to import
-SWEEPS, WITHIN = 200, 10  # over sparse columns: at most, and of moving ones between full ones
+WITHIN = 10  # sweeps over sparse columns that move, between those over all
 TINY = 1e-14  # of the largest curvature: what a variable without one is given
 
 _compiling = threading.Lock()
@@ -66,53 +66,45 @@ class SparseColumns(NamedTuple):
         data: the entries, column after column.
         rows: the row of each entry.
         starts: where each column begins, and the end of the last one.
-        height: the number of rows.
     """
 
     data: np.ndarray
     rows: np.ndarray
     starts: np.ndarray
-    height: int
-
-    def weighted(self, roots: np.ndarray) -> SparseColumns:
-        """Return the matrix with its rows times numbers.
-
-        Args:
-            roots: one number a row.
-        """
-        return self._replace(data=self.data * roots[self.rows])
 
 
 def descend_columns(
-    B: SparseColumns,
+    A: SparseColumns,
+    shares: np.ndarray,
+    among: np.ndarray,
     x: np.ndarray,
     g: np.ndarray,
     ridge: np.ndarray,
     weights: tuple[np.ndarray, ...],
+    sweeps: int,
     tol: float,
-) -> np.ndarray:
-    """Minimise g.(z - x) + 1/2 |B (z - x)|^2 + ridge/2 |z - x|^2 + h(z) over z, from z = x.
+) -> tuple[np.ndarray, float]:
+    """Minimise g.d + 1/2 d.(A^T D A + R)d + h(x + d) over some of the d, from d = 0.
 
     Args:
-        B: the matrix.
+        A: the matrix.
+        shares: the diagonal of D, one number a row, none negative.
+        among: the variables that may move, by number.
         x: a point within the limits.
         g: the gradient there.
-        ridge: one number a variable, none negative.
+        ridge: the diagonal of R, one number a variable, none negative.
         weights: l1, l2, lower and upper limits of h, n numbers each.
-        tol: the residual that is small enough, as seen on the way.
+        sweeps: how often to go through variables at most.
+        tol: the residual of these variables that is small enough, as seen on the way.
 
     Returns:
-        The minimiser, or the point reached after many sweeps.
+        x + d, and its residual.
     """
     kernel = _kernel("on_columns")
     assert kernel is not None, "has_columns() says whether there is one"
-    squares = np.add.reduceat(np.append(B.data * B.data, 0.0), B.starts[:-1])
-    squares[B.starts[1:] == B.starts[:-1]] = 0.0
-    steps = squares + ridge
-    steps = np.maximum(steps, TINY * (float(steps.max(initial=0.0)) or 1.0))
-    z, v = x.copy(), np.zeros(B.height)
-    kernel(B.data, B.rows, B.starts, z, g, v, steps, ridge, *weights, SWEEPS, WITHIN, tol)
-    return z
+    z = x.copy()
+    size = kernel(*A, shares, among.astype(np.int64), z, g, ridge, *weights, sweeps, WITHIN, tol)
+    return z, float(size)
 
 
 def _plain(

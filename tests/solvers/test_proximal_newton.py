@@ -95,10 +95,13 @@ def test_columns_give_the_minimiser_of_the_matrix():
     B = sparse.csc_matrix(dense)
     pieces = hostile_pieces(rng, 50, "elastic net")
     ridge, x, g = rng.random(50), rng.standard_normal(50), rng.standard_normal(50)
-    columns = SparseColumns(B.data, B.indices.astype(np.int32), B.indptr.astype(np.int64), 80)
+    columns = SparseColumns(B.data, B.indices.astype(np.int32), B.indptr.astype(np.int64))
     assert has_columns()
-    z = descend_columns(columns, x, g, ridge, tuple(pieces), 1e-12)
-    H = (B.T @ B).toarray() + np.diag(ridge)
+    shares, among = rng.random(80), np.arange(50)
+    given = (columns, shares, among, x, g, ridge, tuple(pieces))
+    z, size = descend_columns(*given, 1000, 1e-12)
+    assert size <= 1e-12
+    H = dense.T @ (shares[:, None] * dense) + np.diag(ridge)
     assert np.allclose(z, minimise_model(H, g, x, pieces, 1e-12), atol=1e-9)
 
 

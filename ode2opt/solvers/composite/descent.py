@@ -14,7 +14,7 @@ from ode2opt.kernels.coordinate import TINY, descend, is_compiled
 from ode2opt.penalties import Pieces
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
-FEWEST_SWEEPS, MOST_SWEEPS = 2, 100  # before a step on the face
+FEWEST_SWEEPS, MOST_SWEEPS = 2, {True: 100, False: 5}  # before a step on the face; compiled or not
 COMPILED_SWEEPS = 100_000  # by n^2: so many that are compiled take as long as a step on the face
 FACTOR_SWEEPS = 40  # variables of a face whose factorisation takes as long as a sweep, about
 ROUNDS = 60  # of sweeps and a step on the face
@@ -46,9 +46,9 @@ def minimise_model(
     diagonal = np.diagonal(H)
     top = float(diagonal.max(initial=0.0)) or 1.0
     steps = np.maximum(diagonal, TINY * top)
-    least = FEWEST_SWEEPS
-    if is_compiled(len(x)):
-        least = min(max(least, COMPILED_SWEEPS // len(x) ** 2), MOST_SWEEPS)
+    least, most = FEWEST_SWEEPS, MOST_SWEEPS[compiled := is_compiled(len(x))]
+    if compiled:
+        least = min(max(least, COMPILED_SWEEPS // len(x) ** 2), most)
     sweeps, residual = least, np.inf
     for _ in range(ROUNDS):
         before = residual
@@ -57,10 +57,10 @@ def minimise_model(
             break
         check_time()
         face = _face(x, pieces)
-        fair = max(least, len(face) // FACTOR_SWEEPS)
+        fair = min(max(least, len(face) // FACTOR_SWEEPS), most)
         if len(face):
             _newton_on_face(H, x, g, pieces, face)
-        sweeps = fair if residual < 0.5 * before else min(2 * max(sweeps, fair), MOST_SWEEPS)
+        sweeps = fair if residual < 0.5 * before else min(2 * max(sweeps, fair), most)
     return x
 
 

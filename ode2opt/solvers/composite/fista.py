@@ -13,6 +13,7 @@ import numpy as np
 
 from ode2opt.problems._arrays import epsilon
 from ode2opt.problems._numbers import norm, usable
+from ode2opt.solvers.composite.faces import descended, has_faces
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
@@ -21,6 +22,8 @@ from ode2opt.solvers.session import Session, Stop, Watch
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
 from ode2opt.solvers.stages.stage import Stage
+
+FIRST_FACE = 30  # iterations before a Newton step on a face; twice as many where it did not help
 
 
 class ProxStep(NamedTuple):
@@ -54,22 +57,32 @@ class Fista(Stage):
     Args:
         watch: ends the stage before the solve is over.
         L: a curvature to begin with, where one is known; by default it is measured.
+        faces: whether Newton steps on faces are tried between restarts.
     """
 
     name = "fista"
 
-    def __init__(self, watch: Watch | None = None, L: float | None = None) -> None:
+    def __init__(
+        self, watch: Watch | None = None, L: float | None = None, faces: bool = False
+    ) -> None:
         super().__init__(watch)
-        self.L = L
+        self.L, self.faces = L, faces
 
     def run(self, session: Session, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
         assert isinstance(session, CompositeSession)
-        session.log("FISTA with backtracking and restart")
+        steps = self.faces and has_faces(session)
+        session.log(f"FISTA with {'Newton steps on faces' if steps else 'backtracking and restart'}")
         L, standstill = self.L or _first_curvature(session, point), Standstill()
+        wait = FIRST_FACE if steps else math.inf
         while True:
-            before = session.k
-            point, L, outcome = _until_restart(session, point, L)
+            before, last = session.k, session.k + wait
+            point, L, outcome = _until_restart(session, point, L, last)
+            if steps and session.k >= last and (outcome is None or outcome.exhausted):
+                reached = descended(session, point)
+                better = reached.norm < 0.5 * point.norm
+                wait = FIRST_FACE if better else 2 * wait
+                point, outcome = reached, None if better else outcome
             if outcome is not None:
                 return outcome
             if session.k == before or standstill(point.value, point.norm):
@@ -77,9 +90,12 @@ class Fista(Stage):
 
 
 def _until_restart(
-    session: CompositeSession, x: Evaluated, L: float
+    session: CompositeSession, x: Evaluated, L: float, last: float
 ) -> tuple[Evaluated, float, Outcome | None]:
-    """Go on until the momentum points uphill; returns the lowest point, L, and an outcome."""
+    """Go on until the momentum points uphill, or the iteration ``last``.
+
+    Returns the lowest point, L, and an outcome.
+    """
     previous, t, lowest, least = x, 0.0, x, x.value
     while True:
         step = _step(session, x, previous, t, L)
@@ -89,7 +105,7 @@ def _until_restart(
         previous, x, L, t = x, step.new, step.L, step.t
         if x.value <= least + session.rounding * abs(least):
             lowest, least = x, min(x.value, least)
-        if (outcome := session.judge(lowest)) is not None or uphill:
+        if (outcome := session.judge(lowest)) is not None or uphill or session.k >= last:
             return lowest, L, outcome
 
 

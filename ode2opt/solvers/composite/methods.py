@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError, shown
+from ode2opt.penalties import L1Ball, Simplex
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
@@ -25,7 +26,9 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import Supervisor, first_alone
 
 
-def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]) -> BuiltIn:
+def _in_stages(
+    summary: str, plan: Callable[[CompositeSession], Sequence[Stage]], faces: bool
+) -> BuiltIn:
     """Return a method: the stages of a plan, then FISTA, which needs no trust."""
 
     def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
@@ -33,7 +36,7 @@ def _in_stages(summary: str, plan: Callable[[CompositeSession], Sequence[Stage]]
         inside = session.project(np.asarray(x).astype(np.float64))
         session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
         start = session.begin(inside)
-        stages = [*plan(session), Fista(for_ever)]
+        stages = [*plan(session), Fista(for_ever, faces=faces)]
         if policy is None:
             first_alone(session, start, stages)
         relay = Supervisor(session, start)
@@ -53,15 +56,16 @@ def plan(session: CompositeSession) -> list[Stage]:
     problem = session.problem
     quadratic = isinstance(problem, Quadratic) and problem.n <= LARGEST_MATRIX
     rows = isinstance(problem, RowModel) and problem.width == 1
-    separable = session.penalty.pieces() is not None
-    return [ProximalNewton()] if separable and (rows or quadratic) else []
+    penalty = session.penalty
+    known = isinstance(penalty, Simplex | L1Ball) or penalty.pieces() is not None
+    return [ProximalNewton()] if known and (rows or quadratic) else []
 
 
 PENALISED: dict[str, BuiltIn] = {
     "auto": _in_stages(
-        "proximal Newton on rows and quadratics, then FISTA with backtracking and restart", plan
+        "proximal Newton on rows and quadratics, then FISTA with Newton steps on faces", plan, True
     ),
-    "fista": _in_stages("FISTA with backtracking and restart", lambda session: []),
+    "fista": _in_stages("FISTA with backtracking and restart", lambda session: [], False),
 }
 
 

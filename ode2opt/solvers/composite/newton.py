@@ -18,37 +18,44 @@ INSIDE = 0.3  # of the tolerance: nor further than this
 REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
 
 
-def newton(session: CompositeSession, here: Evaluated) -> Outcome:
+def newton(session: CompositeSession, here: Evaluated, columns: str | None = None) -> Outcome:
     """Go on from a point until the solve is over or no step helps.
 
     Args:
-        session: the solve; its penalty is separable.
+        session: the solve; its penalty is separable, a simplex or a ball.
         here: where to begin.
+        columns: "patient" or "hasty" for sparse columns where these can be had; None for a matrix.
 
     Returns:
         Why it ended, and its lowest point.
     """
     pieces = session.penalty.pieces()
-    assert pieces is not None
-    model = model_of(session, pieces.each(session.problem.n))
+    model = model_of(session, None if pieces is None else pieces.each(session.problem.n), columns)
     if model is None:
         return Outcome(Reason.MANY_VARIABLES, here)
     for _ in range(STEPS):
         tol = max(INSIDE * session.tol, 0.0 if model.exact else INEXACT * here.norm)
-        goal = model.goal(here, tol)
+        goal = session.project(model.goal(here, tol))
         new = _towards(session, here, goal)
         if new is None:
             if model.fresh:
                 return Outcome(Reason.NO_STEP, here)
             model.renew()
             continue
-        if model.exact and new.norm > REFINED * here.norm:
+        if model.exact and new.norm > REFINED * here.norm and _is_flat(session, here, new):
             return Outcome(Reason.ROUNDING, new)
         model.learn(here, new)
         here = new
+        if model.gave_up:
+            return Outcome(Reason.CHEAPER, here)
         if (outcome := session.judge(here)) is not None:
             return outcome
     return Outcome(Reason.MANY_STEPS, here)
+
+
+def _is_flat(session: CompositeSession, here: Evaluated, new: Evaluated) -> bool:
+    """Whether two values may be equal but for rounding."""
+    return abs(new.value - here.value) <= session.rounding * abs(here.value)
 
 
 def _towards(session: CompositeSession, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
@@ -62,8 +69,7 @@ def _towards(session: CompositeSession, here: Evaluated, goal: np.ndarray) -> Ev
         x = goal if share == 1 else session.project(here.x + share * d)
         new = session.evaluate(x)
         least = here.value + ARMIJO * share * min(promised, 0.0)
-        close = abs(new.value - here.value) <= session.rounding * abs(here.value)
-        if new.value < least or (close and new.norm < here.norm):
+        if new.value < least or (new.norm < here.norm and _is_flat(session, here, new)):
             return new
         share *= 0.5 if math.isfinite(new.value) else 0.1
     return None

@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
-from ode2opt.penalties import Pieces
+from ode2opt.penalties import L1Ball, Penalty, Pieces, Simplex
 from ode2opt.problems._numbers import norm
+from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.costs import Costs
@@ -26,7 +28,10 @@ CHEAP = 4.0  # evaluations that a Hessian of all rows may cost to be made at eac
 SAMPLE = 2.0  # evaluations that the Hessian of some rows costs
 SLOW = 0.5  # a residual that falls less calls for another Hessian
 LARGEST_MATRIX = 2_000  # variables of a matrix
-LARGEST_SPARSE = 1_000  # the same of a sparse problem, whose columns do for more
+SMALLEST_SET = 100  # variables of a working set
+NARROW = 500  # variables up to which all of a sparse problem are in its matrix
+LARGEST_SPARSE = 1_000  # variables of a working set that a matrix may be better for than columns
+FEW_SWEEPS, MOST_SWEEPS = 30, 200  # over sparse columns
 CURVED = 1e-8  # the least cosine of a step and the gradient's change that BFGS learns from
 
 
@@ -36,15 +41,16 @@ class QuadraticModel(ABC):
     Attributes:
         fresh: whether they were made for the point at hand, of all rows.
         exact: whether the model is f itself, to be minimised at once.
+        gave_up: whether another kind of model is better here.
 
     Args:
         session: the solve.
-        pieces: the penalty, with n numbers each.
+        pieces: the penalty, with n numbers each; None of a simplex and a ball.
     """
 
-    def __init__(self, session: CompositeSession, pieces: Pieces) -> None:
+    def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
         self.session, self.pieces = session, pieces
-        self.fresh = self.exact = False
+        self.fresh = self.exact = self.gave_up = False
 
     @abstractmethod
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
@@ -72,7 +78,7 @@ class QuadraticModel(ABC):
 class HessianModel(QuadraticModel):
     """A matrix: the Hessian, of all rows or of some."""
 
-    def __init__(self, session: CompositeSession, pieces: Pieces) -> None:
+    def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
         super().__init__(session, pieces)
         problem = session.problem
         self.exact = isinstance(problem, Quadratic) or bool(getattr(problem, "quadratic", False))
@@ -87,7 +93,11 @@ class HessianModel(QuadraticModel):
         if self.H is None:
             self.H = self._of_some_rows(here) if self.rows else self.session.hessian(here.x)
             self.fresh = not self.rows
-        return minimise_model(self.H, here.g, here.x, self.pieces, tol, self.session.check_time)
+        penalty, given = self.session.penalty, (self.H, here.g, here.x)
+        if isinstance(penalty, Simplex | L1Ball):
+            return minimise_on_budget(*given, penalty, tol, self.session.check_time)
+        assert self.pieces is not None
+        return minimise_model(*given, self.pieces, tol, self.session.check_time)
 
     def learn(self, here: Evaluated, new: Evaluated) -> None:
         if self.exact:
@@ -122,29 +132,59 @@ class HessianModel(QuadraticModel):
 
 
 class ColumnModel(QuadraticModel):
-    """Sparse columns weighted by the rows' bends: no matrix of all pairs is made."""
+    """Sparse columns weighted by the rows' bends: no matrix of all pairs is made.
 
-    def __init__(self, session: CompositeSession, pieces: Pieces) -> None:
+    Args:
+        session: the solve.
+        pieces: the penalty, with n numbers each.
+        patient: whether it goes on where few variables need many sweeps: a matrix is better there.
+    """
+
+    def __init__(self, session: CompositeSession, pieces: Pieces, patient: bool) -> None:
         super().__init__(session, pieces)
-        self.problem = session.problem
-        assert isinstance(self.problem, LinearModel)
-        self.columns = sparse_columns(self.problem)
+        self.patient = patient
+        assert isinstance(session.problem, LinearModel)
+        self.problem, self.weights = session.problem, pieces
+        self.columns, self.ridge = sparse_columns(self.problem), self.problem.penalties()
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
         problem, session = self.problem, self.session
-        assert isinstance(problem, LinearModel)
         bends = problem.bends_at(problem.at(session.to_problem(here.x)))
         session.charge(1)
         self.fresh = True
-        ridge = problem.penalties()
-        columns = self.columns.weighted(np.sqrt(np.asarray(bends, dtype=np.float64)))
-        return descend_columns(columns, here.x, here.g, ridge, tuple(self.pieces), tol)
+        shares = np.asarray(bends, dtype=np.float64)
+        among = working_set(session.penalty, self.weights, here)
+        hurry = not self.patient and len(among) <= LARGEST_SPARSE
+        found, size = descend_columns(
+            self.columns, shares, among, here.x, here.g, self.ridge, tuple(self.weights),
+            FEW_SWEEPS if hurry else MOST_SWEEPS, tol,
+        )  # fmt: skip
+        self.gave_up = hurry and size > tol
+        return found
 
     def learn(self, here: Evaluated, new: Evaluated) -> None:
         self.fresh = False
 
     def renew(self) -> None:
         self.fresh = False
+
+
+def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:
+    """Return the variables that are free, and as many again whose residual is largest.
+
+    Args:
+        penalty: a separable one.
+        pieces: the same, with n numbers each.
+        here: a point and its gradient.
+    """
+    moving = (here.x != 0) | (pieces.l1 == 0)
+    residual = np.abs(penalty.residual(here.x, here.g))
+    size = max(SMALLEST_SET, 2 * int(np.count_nonzero(moving)))
+    if size >= len(residual):
+        return np.arange(len(residual))
+    urgency = np.where(moving, np.inf, residual)
+    chosen = np.argpartition(-urgency, size)[:size]
+    return np.sort(chosen[urgency[chosen] > 0])
 
 
 def sparse_columns(problem: LinearModel) -> SparseColumns:
@@ -154,24 +194,35 @@ def sparse_columns(problem: LinearModel) -> SparseColumns:
         problem: a linear model with a SciPy matrix.
     """
     A = problem.A.tocsc()
-    data, rows = A.data.astype(np.float64), A.indices.astype(np.int32)
+    data, rows = A.data.astype(np.float64, copy=False), A.indices.astype(np.int32, copy=False)
     starts = A.indptr.astype(np.int64)
     if problem.intercept:
         data = np.append(data, np.ones(problem.N))
         rows = np.append(rows, np.arange(problem.N, dtype=np.int32))
         starts = np.append(starts, starts[-1] + problem.N)
-    return SparseColumns(data, rows, starts, problem.N)
+    return SparseColumns(data, rows, starts)
 
 
-def model_of(session: CompositeSession, pieces: Pieces) -> QuadraticModel | None:
+def model_of(
+    session: CompositeSession, pieces: Pieces | None, columns: str | None = None
+) -> QuadraticModel | None:
     """Return the model for a problem, None where there is none that is worth it.
 
     Args:
         session: the solve.
-        pieces: the penalty, with n numbers each.
+        pieces: the penalty, with n numbers each; None of a simplex and a ball.
+        columns: "patient" or "hasty" for sparse columns where these can be had; None for a matrix.
     """
-    problem = session.problem
-    by_columns = isinstance(problem, LinearModel) and problem.sparse and has_columns()
-    if problem.n <= (LARGEST_SPARSE if by_columns else LARGEST_MATRIX):
-        return HessianModel(session, pieces)
-    return ColumnModel(session, pieces) if by_columns else None
+    if columns is not None and pieces is not None and is_by_columns(session.problem):
+        return ColumnModel(session, pieces, columns == "patient")
+    return HessianModel(session, pieces) if session.problem.n <= LARGEST_MATRIX else None
+
+
+def is_by_columns(problem: Problem) -> bool:
+    """Return whether models of a problem are made of its sparse columns.
+
+    Args:
+        problem: any.
+    """
+    rows = isinstance(problem, LinearModel) and problem.sparse
+    return rows and problem.n > NARROW and has_columns()

@@ -10,6 +10,7 @@ from ode2opt.penalties import Penalty, Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.composite.newton import newton
+from ode2opt.solvers.composite.quadratic_models import NARROW, is_by_columns, working_set
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Stop
@@ -19,7 +20,6 @@ from ode2opt.solvers.stages.subsample import Subsamples
 # Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
 ROWS_PER_COLUMN = (4, 16, 64)  # of the samples that are solved first
 NOISE = 0.3  # of the sampling error of a sample's gradient: more exact is wasted
-FEWEST = 100  # variables of a working set
 PART = 0.5  # of all variables: a larger working set is all of them
 SOLVED = 0.1  # of the residual: a working set is not solved further
 INSIDE = 0.5  # of the tolerance: nor further than this
@@ -28,7 +28,7 @@ STEPS = 100  # of Newton on a sample or a working set
 
 
 class ProximalNewton(Stage):
-    """Proximal Newton for a separable penalty, on samples of rows and working sets of columns."""
+    """Proximal Newton; for a separable penalty on samples of rows and working sets of columns."""
 
     name = "proximal-newton"
 
@@ -37,11 +37,22 @@ class ProximalNewton(Stage):
         assert isinstance(session, CompositeSession)
         session.log("proximal Newton")
         problem = session.problem
-        if not (isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)):
+        on_host = isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)
+        if not on_host or session.penalty.pieces() is None:
             return newton(session, point)
-        if not problem.quadratic:
+        assert isinstance(problem, LinearModel)
+        by_columns = is_by_columns(problem)
+        if by_columns:
+            outcome = newton(session, point, "hasty")
+            if outcome.reason is not Reason.CHEAPER or outcome.point is None:
+                return outcome
+            point = outcome.point
+        elif not problem.quadratic:
             point = _after_samples(session, problem, point)
-        return _by_working_sets(session, problem, point)
+        outcome = _by_working_sets(session, problem, point)
+        if not by_columns or outcome.reason is not Reason.MANY_VARIABLES or outcome.point is None:
+            return outcome
+        return newton(session, outcome.point, "patient")
 
 
 def _after_samples(session: CompositeSession, problem: LinearModel, point: Evaluated) -> Evaluated:
@@ -64,8 +75,9 @@ def _by_working_sets(session: CompositeSession, problem: LinearModel, here: Eval
     pieces = session.penalty.pieces()
     assert pieces is not None
     pieces = pieces.each(problem.n)
-    for _ in range(ROUNDS):
-        chosen = _working_set(session, here, pieces)
+    narrow = problem.sparse and problem.n <= NARROW
+    for _ in range(0 if narrow else ROUNDS):
+        chosen = working_set(session.penalty, pieces, here)
         if len(chosen) >= PART * problem.n:
             break
         part = problem.with_columns(chosen[chosen < problem.columns])
@@ -80,18 +92,6 @@ def _by_working_sets(session: CompositeSession, problem: LinearModel, here: Eval
         if (outcome := session.judge(here)) is not None:
             return outcome
     return newton(session, here)
-
-
-def _working_set(session: CompositeSession, here: Evaluated, pieces: Pieces) -> np.ndarray:
-    """Return the variables that are free, and as many again whose residual is largest."""
-    moving = (here.x != 0) | (pieces.l1 == 0)
-    residual = np.abs(session.penalty.residual(here.x, here.g))
-    size = max(FEWEST, 2 * int(np.count_nonzero(moving)))
-    if size >= len(residual):
-        return np.arange(len(residual))
-    urgency = np.where(moving, np.inf, residual)
-    chosen = np.argpartition(-urgency, size)[:size]
-    return np.sort(chosen[urgency[chosen] > 0])
 
 
 def _solved(

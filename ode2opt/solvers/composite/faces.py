@@ -1,0 +1,96 @@
+"""Newton steps on the face that a point is on, where a penalty is smooth.
+
+They need no model of the penalty elsewhere, so they serve balls, simplices and groups as well as
+boxes. A step is kept where it lowers f + h: it may be put between two restarts of FISTA, whose
+proof asks for no more (docs/mathematics.md, sections 18 and 20).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ode2opt.penalties import Face
+from ode2opt.problems.quadratic import Quadratic
+from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.stages.cholesky import CholeskyFactor
+
+LARGEST = 1_000  # variables whose Hessian is made
+PIVOTS = 30  # variables that may leave the face in a row
+SHARES = (1.0, 0.3, 0.1, 0.01)  # of a step
+
+
+def has_faces(session: CompositeSession) -> bool:
+    """Return whether Newton steps on faces can be made: few variables, and both sides know how.
+
+    Args:
+        session: the solve.
+    """
+    problem = session.problem
+    rows = isinstance(problem, RowModel) and problem.width == 1
+    if not (rows or isinstance(problem, Quadratic)) or problem.n > LARGEST:
+        return False
+    return session.penalty.curvature_set(session.project(np.zeros(problem.n))) is not None
+
+
+def descended(session: CompositeSession, here: Evaluated) -> Evaluated:
+    """Return a point that Newton steps on faces lead to; the given one where none helps.
+
+    Args:
+        session: the solve, whose problem ``has_faces``.
+        here: where to begin.
+    """
+    H = session.hessian(here.x)
+    for _ in range(PIVOTS):
+        face = session.penalty.curvature_set(here.x)
+        if face is None or not face.free.any():
+            break
+        found, whole = _step(session, here, face, H)
+        if found is None:
+            break
+        here = found
+        if whole:
+            break
+    return here
+
+
+def _step(
+    session: CompositeSession, here: Evaluated, face: Face, H: np.ndarray
+) -> tuple[Evaluated | None, bool]:
+    """Return where a step leads, None where it helps not; and whether it stayed on the face."""
+    d = _direction(here, face, H)
+    if not (np.isfinite(d).all() and d.any()):
+        return None, True
+    with np.errstate(divide="ignore", invalid="ignore"):
+        leaving = np.where((here.x != 0) & (np.sign(d) == -np.sign(here.x)), -here.x / d, np.inf)
+    first = float(leaving.min())
+    shares = SHARES if first >= 1 else (1.0, first, *(first * one for one in SHARES[1:]))
+    for share in shares:
+        x = here.x + share * d
+        if share == first:
+            x[leaving <= first] = 0.0
+        new = session.evaluate(session.project(x), iterate=False)
+        close = abs(new.value - here.value) <= session.rounding * abs(here.value)
+        if (new.value < here.value and not close) or (close and new.norm < 0.5 * here.norm):
+            return new, first >= 1 and share == 1
+    return None, True
+
+
+def _direction(here: Evaluated, face: Face, H: np.ndarray) -> np.ndarray:
+    """Return Newton's step on the face, 0 for the variables that stay."""
+    free = np.flatnonzero(face.free)
+    block = H[np.ix_(free, free)] + np.diag(face.diagonal[free])
+    if face.outer is not None and face.labels is not None:
+        outer, labels = face.outer[free], face.labels[free]
+        block -= np.outer(outer, outer) * (labels[:, None] == labels[None, :])
+    solved, slope = CholeskyFactor(block), here.g[free] + face.slope[free]
+    step = -solved(slope)
+    if face.normal is not None:
+        normal = face.normal[free]
+        across = solved(normal)
+        size = float(normal @ across)
+        step -= (float(normal @ step) / size if size else 0.0) * across
+    d = np.zeros(len(here.x))
+    d[free] = step
+    return d
