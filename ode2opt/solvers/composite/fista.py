@@ -72,7 +72,8 @@ class Fista(Stage):
         """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
         assert isinstance(session, CompositeSession)
         steps = self.faces and has_faces(session)
-        session.log(f"FISTA with {'Newton steps on faces' if steps else 'backtracking and restart'}")
+        between = "Newton steps on faces" if steps else "backtracking and restart"
+        session.log(f"FISTA with {between}")
         L, standstill = self.L or _first_curvature(session, point), Standstill()
         wait = FIRST_FACE if steps else math.inf
         while True:
