@@ -1,6 +1,7 @@
 """Learned tables with a prox on fresh problems: iterations, handovers, truth, seconds beside peers.
 
-python benchmarks/composite_learned.py [--problems 200] [--tables DIR] [--record] [FAMILY]...
+python benchmarks/composite_learned.py [--problems 200] [--tables DIR [--learn-only]] [--record]
+                                       [FAMILY]...
 
 Families: sparse coding, box MPC, deconvolution (ode2opt.penalties.families). Tables are learned on
 training draws, for 1e-3 and 1e-5 at once; the problems measured here have seeds that no training
@@ -34,7 +35,7 @@ from ode2opt.penalties.families import box_mpc, deconvolution, sparse_coding
 from ode2opt.problems.base import Problem
 
 TOLS = (1e-3, 1e-5)
-STREAM = 900_001  # of seeds: not one of training (0), validation (1) or test (2)
+STREAM = 910_001  # of seeds: not one of training (0), validation (1) or test (2)
 PRACTICE = 20  # training problems on which a peer's tolerance is chosen
 MOST = 20_000  # iterations
 ITERATIONS = (
@@ -59,8 +60,12 @@ class Subject(NamedTuple):
 SUBJECTS = {
     "sparse coding": Subject(sparse_coding, {"horizon": 120, "steps": 400, "patience": 12}),
     "box MPC": Subject(box_mpc, {"horizon": 170, "steps": 600, "patience": 20}),
-    "deconvolution": Subject(deconvolution, {"horizon": 90, "steps": 300, "patience": 12}),
+    "deconvolution": Subject(
+        deconvolution,
+        {"horizon": 90, "steps": 300, "patience": 12, "batch": 4, "validation": 6},
+    ),
 }
+PROVED = {"horizon": 170, "steps": 150}  # steps up to 1/L only: more of them are needed
 
 
 def main() -> None:
@@ -69,6 +74,7 @@ def main() -> None:
     parser.add_argument("families", nargs="*", choices=[*SUBJECTS, []])
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--tables", type=Path)
+    parser.add_argument("--learn-only", action="store_true")
     parser.add_argument(RECORD, action="store_true")
     options = parser.parse_args()
     iterations, seconds = Table(*ITERATIONS, quiet=True), Table(*SECONDS, quiet=True)
@@ -79,6 +85,8 @@ def main() -> None:
             kind: learned(family, subject.options, kind, options.tables)
             for kind in ("spline", "proved")
         }
+        if options.learn_only:
+            continue
         fresh = [family.sample([STREAM, i], part="test") for i in range(options.problems)]
         count_iterations(iterations, family, fresh, methods)
         measure_seconds(seconds, family, fresh, methods["spline"])
@@ -98,6 +106,7 @@ def learned(family: Family, options: dict[str, Any], kind: str, folder: Path | N
     from ode2opt import learn
 
     began = time.process_time()
+    options = options | (PROVED if kind == "proved" else {})
     method = learn(family, target="sequence", coefficients=kind, tol=min(TOLS), **options)
     print(f"{family.name}, {kind}: learned in {time.process_time() - began:.0f} s", flush=True)
     if path:
@@ -158,15 +167,15 @@ def measure_seconds(
     """Add a row for each solver: ours, and the peers that are installed."""
     tol, penalty = min(TOLS), family.penalty
     ways: dict[str, Callable[[Problem], np.ndarray]] = {
-        f"learned, {words}": lambda problem, m=way: solve(
-            problem, penalty=penalty, method=m, tol=tol, max_iter=MOST
-        ).x
+        f"learned, {words}": lambda problem, m=way: (
+            solve(problem, penalty=penalty, method=m, tol=tol, max_iter=MOST).x
+        )
         for words, way in (("by solve", method),)
     }
     ways |= {
-        f"solve, {name}": lambda problem, m=name: solve(
-            problem, penalty=penalty, method=m, tol=tol, max_iter=MOST
-        ).x
+        f"solve, {name}": lambda problem, m=name: (
+            solve(problem, penalty=penalty, method=m, tol=tol, max_iter=MOST).x
+        )
         for name in ("fista", "auto")
     }
     practice = [family.sample([STREAM + 1, i]) for i in range(PRACTICE)]
