@@ -121,24 +121,30 @@ def _plain(
 ) -> float:
     """The same with NumPy: only variables that would move when a sweep begins are looked at."""
     whole = steps + l2
+    numbers = [one.tolist() for one in (steps, whole, l1, lower, upper)]
     for _ in range(sweeps):
-        inner = np.clip(x - g, -l1, l1)
-        residual = np.clip((l2 * x + g + inner) / (1 + l2), x - upper, x - lower)
-        size = math.sqrt(residual @ residual)
-        if size <= tol:
+        if (size := _residual_norm(x, g, l1, l2, lower, upper)) <= tol:
             return size
         at = steps * x - g
         goals = np.clip((at - np.clip(at, -l1, l1)) / whole, lower, upper)
-        for j in np.flatnonzero(goals != x):
-            before, weight = float(x[j]), float(l1[j])
-            u = float(steps[j]) * before - float(g[j])
-            new = (u - min(max(u, -weight), weight)) / float(whole[j])
-            new = min(max(new, float(lower[j])), float(upper[j]))
+        for j in np.flatnonzero(goals != x).tolist():
+            step, both, weight, low, high = (one[j] for one in numbers)
+            before = x.item(j)
+            u = step * before - g.item(j)
+            new = (u - min(max(u, -weight), weight)) / both
+            new = min(max(new, low), high)
             if new != before:
                 x[j] = new
                 g += (new - before) * H[j]
-    residual = np.clip((l2 * x + g + np.clip(x - g, -l1, l1)) / (1 + l2), x - upper, x - lower)
-    return math.sqrt(residual @ residual)
+    return _residual_norm(x, g, l1, l2, lower, upper)
+
+
+def _residual_norm(x: np.ndarray, g: np.ndarray, *weights: np.ndarray) -> float:
+    """Return the norm of x - prox(x - g)."""
+    l1, l2, lower, upper = weights
+    found = (l2 * x + g + np.clip(x - g, -l1, l1)) / (1 + l2)
+    found = np.clip(found, x - upper, x - lower)
+    return math.sqrt(found @ found)
 
 
 def has_columns() -> bool:

@@ -79,7 +79,8 @@ class Fista(Stage):
         while True:
             before, last = session.k, session.k + wait
             point, L, outcome = _until_restart(session, point, L, last)
-            if steps and session.k >= last and (outcome is None or outcome.exhausted):
+            due = session.k >= last if outcome is None else outcome.exhausted
+            if steps and due:
                 reached = descended(session, point)
                 better = reached.norm < 0.5 * point.norm
                 wait = FIRST_FACE if better else 2 * wait
