@@ -450,8 +450,8 @@ class LinearModel(RowModel):
         chosen = copy.copy(self)
         chosen._last_bend = None
         vars(chosen).pop("_start", None)
-        A = self.A[:, index]
-        chosen._set(A if is_sparse(A) else self.xp.asarray(A, order="C"), self.b)
+        A = self.A[:, index] if is_sparse(self.A) else self.xp.take(self.A, index, axis=1)
+        chosen._set(A, self.b)
         return chosen
 
     def penalised(self, l2: float) -> Self:

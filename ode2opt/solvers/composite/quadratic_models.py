@@ -25,8 +25,8 @@ from ode2opt.solvers.stages.subsample import Subsamples
 
 # Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
 CHEAP = 4.0  # evaluations that a Hessian of all rows may cost to be made at each step
-SAMPLE = 2.0  # evaluations that the Hessian of some rows costs
-SLOW = 0.5  # a residual that falls less calls for another Hessian
+SAMPLE = 1.0  # evaluations that the Hessian of some rows costs
+SLOW, PATIENCE = 0.5, 2  # a residual that falls less, so many times, calls for another Hessian
 LARGEST_MATRIX = 2_000  # variables of a matrix
 SMALLEST_SET = 100  # variables of a working set
 NARROW = 500  # variables up to which all of a sparse problem are in its matrix
@@ -82,12 +82,10 @@ class HessianModel(QuadraticModel):
         super().__init__(session, pieces)
         problem = session.problem
         self.exact = isinstance(problem, Quadratic) or bool(getattr(problem, "quadratic", False))
-        price = 0.0 if self.exact else Costs(problem).hessian()
-        self.cheap, self.rows = price <= CHEAP, 0
-        if not self.cheap and isinstance(problem, LinearModel):
-            rows = int(problem.N * SAMPLE / price)
-            self.rows = rows if problem.n <= rows <= problem.largest_sample() else 0
+        self.cheap = not self.exact and Costs(problem).hessian() <= CHEAP
+        self.rows = sampled_rows(problem)
         self.H: np.ndarray | None = None
+        self.slow = 0
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
         if self.H is None:
@@ -102,14 +100,15 @@ class HessianModel(QuadraticModel):
     def learn(self, here: Evaluated, new: Evaluated) -> None:
         if self.exact:
             return
-        if self.cheap or (not self.fresh and new.norm > SLOW * here.norm):
+        self.slow = self.slow + 1 if new.norm > SLOW * here.norm else 0
+        if self.cheap or self.slow >= PATIENCE:
             self.renew()
         else:
             self.fresh = False
             self._correct(new.x - here.x, new.g - here.g)
 
     def renew(self) -> None:
-        self.H, self.rows = None, 0
+        self.H, self.rows, self.slow = None, 0, 0
 
     def _of_some_rows(self, here: Evaluated) -> np.ndarray:
         """Return the Hessian of rows drawn at random, with what one more row could add."""
@@ -167,6 +166,21 @@ class ColumnModel(QuadraticModel):
 
     def renew(self) -> None:
         self.fresh = False
+
+
+def sampled_rows(problem: Problem) -> int:
+    """Return of how many rows the first Hessian is made; 0 for all.
+
+    Args:
+        problem: any.
+    """
+    if not isinstance(problem, LinearModel) or problem.quadratic or problem.n > LARGEST_MATRIX:
+        return 0
+    price = Costs(problem).hessian()
+    if price <= CHEAP:
+        return 0
+    rows = min(int(problem.N * SAMPLE / price), problem.largest_sample())
+    return rows if rows >= problem.n else 0
 
 
 def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:

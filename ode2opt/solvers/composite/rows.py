@@ -10,7 +10,12 @@ from ode2opt.penalties import Penalty, Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.composite.newton import newton
-from ode2opt.solvers.composite.quadratic_models import NARROW, is_by_columns, working_set
+from ode2opt.solvers.composite.quadratic_models import (
+    NARROW,
+    is_by_columns,
+    sampled_rows,
+    working_set,
+)
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Stop
@@ -18,7 +23,7 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
 
 # Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
-ROWS_PER_COLUMN = (4, 16, 64)  # of the samples that are solved first
+ROWS_PER_COLUMN = (4, 16)  # of the samples that are solved first
 NOISE = 0.3  # of the sampling error of a sample's gradient: more exact is wasted
 PART = 0.5  # of all variables: a larger working set is all of them
 SOLVED = 0.1  # of the residual: a working set is not solved further
@@ -75,8 +80,8 @@ def _by_working_sets(session: CompositeSession, problem: LinearModel, here: Eval
     pieces = session.penalty.pieces()
     assert pieces is not None
     pieces = pieces.each(problem.n)
-    narrow = problem.sparse and problem.n <= NARROW
-    for _ in range(0 if narrow else ROUNDS):
+    whole = (problem.sparse and problem.n <= NARROW) or sampled_rows(problem)
+    for _ in range(0 if whole else ROUNDS):
         chosen = working_set(session.penalty, pieces, here)
         if len(chosen) >= PART * problem.n:
             break
