@@ -91,7 +91,7 @@ def test_what_is_no_saved_estimator_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("name", "Lasso", "Unknown estimator 'Lasso'"),
+        ("name", "Lars", "Unknown estimator 'Lars'"),
         ("name", 3, "not a text"),
         ("parameters", {"depth": 3}, "no parameter 'depth'"),
         ("parameters", {"memory": "elsewhere.safetensors"}, "no parameter 'memory' to be read"),

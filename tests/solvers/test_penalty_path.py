@@ -21,9 +21,15 @@ from ode2opt import (
     Status,
 )
 from ode2opt.solvers.composite import path as driver
+from ode2opt.solvers.composite import screening
 from ode2opt.solvers.composite.screening import Screen
 
 TOL = 1e-7
+
+
+@pytest.fixture(autouse=True)
+def _narrow_matrices_are_cut(monkeypatch):
+    monkeypatch.setattr(screening, "FEWEST", 200)
 
 
 def data(N=60, n=300, seed=0):
@@ -108,6 +114,25 @@ def test_what_is_left_out_saves_calls(monkeypatch):
     full = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1, method="fista")
     assert screened.calls.sum() < full.calls.sum()
     np.testing.assert_allclose(screened.coefficients, full.coefficients, atol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_tall_squares_share_their_gram_matrix(monkeypatch, intercept):
+    """With it or without, every point is a solution of the rows; it saves calls on them."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((400, 20)) @ rng.standard_normal((20, 20)) + 1
+    y, w = A[:, 0] - 2 * A[:, 3] + rng.standard_normal(400), rng.uniform(0, 2, 400)
+    problem = LeastSquares(A, y, weights=w, intercept=intercept, l2=0.01)
+    by_rows = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
+    monkeypatch.setattr(driver, "FEWEST_ENTRIES", 0)
+    found = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
+    assert found.success
+    for k, scale in enumerate(found.scales):
+        again = ode2opt.solve(problem, found.x(k), penalty=L1(scale), tol=TOL)
+        assert again.iterations == 0
+        assert found.residuals[k] == pytest.approx(again.residual, rel=1e-6)
+    np.testing.assert_allclose(found.coefficients, by_rows.coefficients, atol=1e-5)
+    assert found.calls.sum() < by_rows.calls.sum()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -3,7 +3,7 @@
     from ode2opt.integrations.sklearn import LogisticRegression
 
 Each is a subclass of its namesake with the same parameters, attributes and methods, and two
-parameters more: ``solver`` and ``memory`` (docs/how-to/other-libraries.md).
+parameters more: ``solver`` and, where all is smooth, ``memory`` (docs/how-to/other-libraries.md).
 """
 
 from pathlib import Path
@@ -17,6 +17,8 @@ with needing("sklearn"):
 
     require(_theirs.__version__)
     from ode2opt.integrations.sklearn._saving import load_as
+    from ode2opt.integrations.sklearn.lasso import ElasticNet, Lasso
+    from ode2opt.integrations.sklearn.lasso_cv import ElasticNetCV, LassoCV
     from ode2opt.integrations.sklearn.logistic import LogisticRegression
     from ode2opt.integrations.sklearn.logistic_cv import LogisticRegressionCV
     from ode2opt.integrations.sklearn.regressors import (
@@ -28,7 +30,11 @@ with needing("sklearn"):
     from ode2opt.integrations.sklearn.svc import LinearSVC
 
 _ESTIMATORS = [
+    ElasticNet,
+    ElasticNetCV,
     HuberRegressor,
+    Lasso,
+    LassoCV,
     LinearSVC,
     LogisticRegression,
     LogisticRegressionCV,
@@ -52,7 +58,11 @@ def load(path: str | Path) -> Any:
 
 
 __all__ = [
+    "ElasticNet",
+    "ElasticNetCV",
     "HuberRegressor",
+    "Lasso",
+    "LassoCV",
     "LinearSVC",
     "LogisticRegression",
     "LogisticRegressionCV",

@@ -20,9 +20,11 @@ from ode2opt.errors import InputError, unknown_name
 from ode2opt.integrations.sklearn._in_parts import lazily
 from ode2opt.integrations.sklearn._processes import CopiedMemory
 from ode2opt.integrations.sklearn._saving import Saving
+from ode2opt.penalties import Penalty
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
+from ode2opt.solvers.composite.methods import PENALISED
 from ode2opt.solvers.library import SUFFIX, learned_names
 from ode2opt.storage import check_folder_of
 
@@ -31,6 +33,7 @@ THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 MOST = float(np.finfo(np.float32).max) ** 0.75
 """The largest weight of a penalty: single precision holds it, times a coefficient or a row."""
 FLOATS = (np.float64, np.float32)
+MANY = 100_000  # iterations of a fit without a limit
 
 
 class Fitting(CopiedMemory, Saving):
@@ -91,6 +94,7 @@ class Fitting(CopiedMemory, Saving):
         max_iter: int,
         verbose: int = 0,
         spent: int = 0,
+        penalty: Penalty | None = None,
     ) -> Result:
         """Solve from ``x0``, by default 0, and warn where the tolerance was not met.
 
@@ -103,7 +107,8 @@ class Fitting(CopiedMemory, Saving):
             result = solve(
                 problem,
                 problem.xp.zeros(problem.n, dtype=problem.dtype) if x0 is None else x0,
-                method=_chosen(self.solver),
+                method=_chosen(self.solver) if penalty is None else self._penalised_solver(),
+                penalty=penalty,
                 memory=memory,
                 start_from_memory=False,
                 tol=reachable(tol, problem),
@@ -112,6 +117,12 @@ class Fitting(CopiedMemory, Saving):
         if spent:
             result = replace(result, iterations=spent + result.iterations)
         return self._report_fit(result, tol, verbose)
+
+    def _penalised_solver(self) -> str | Method:
+        """Return the method of a fit with a penalty that is not smooth, or with limits."""
+        if isinstance(self.solver, str) and self.solver in PENALISED:
+            return self.solver
+        return _chosen(self.solver)
 
     def _is_auto(self) -> bool:
         """Whether the way to solve is ours to choose: the solver "auto", without a memory."""
@@ -125,11 +136,11 @@ class Fitting(CopiedMemory, Saving):
 
     def _report_fit(self, result: Result, tol: float, verbose: int) -> Result:
         """Print how a fit went if asked to, and warn where the tolerance was not met."""
-        name = type(self).__name__
+        name, (measure, size) = type(self).__name__, result.measure
         if verbose:
             print(
-                f"[{name}] {result.method}: {result.iterations} iterations, gradient norm "
-                f"{result.grad_norm:.2e}, {result.seconds:.2g} s"
+                f"[{name}] {result.method}: {result.iterations} iterations, {measure} "
+                f"{size:.2e}, {result.seconds:.2g} s"
             )
         if self.max_iter == 0:  # type: ignore[attr-defined]
             warnings.warn(
@@ -139,8 +150,8 @@ class Fitting(CopiedMemory, Saving):
             )
         elif not result.success:
             warnings.warn(
-                f"{name} did not converge: {result.message} The gradient norm is "
-                f"{result.grad_norm:.2e} after {result.iterations} iterations, tol is {tol:g}; "
+                f"{name} did not converge: {result.message} The {measure} is "
+                f"{size:.2e} after {result.iterations} iterations, tol is {tol:g}; "
                 f"raise max_iter, or scale the columns.",
                 ConvergenceWarning,
                 stacklevel=5,

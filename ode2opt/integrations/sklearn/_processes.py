@@ -25,7 +25,8 @@ class CopiedMemory:
     def __sklearn_clone__(self) -> Any:
         """Clones share the memory: it is there to be learned from by several fits."""
         cloned = super().__sklearn_clone__()  # type: ignore[misc]
-        cloned.memory = self.memory
+        if self.memory is not None:
+            cloned.memory = self.memory
         if self._came_to_worker:
             cloned._came_to_worker = True
         return cloned

@@ -16,7 +16,7 @@ from ode2opt.models.model import Model
 from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.schema import read
 
-ATTRIBUTES = ("n_iter_", "scale_", "C_", "l1_ratio_", "solver_")
+ATTRIBUTES = ("n_iter_", "scale_", "C_", "l1_ratio_", "solver_", "alpha_", "dual_gap_")
 """What is kept of a fit beside coefficients, classes and the columns' names."""
 NOT_KEPT = ("memory",)
 """Parameters that no file decides: a fit would write to the file of a memory."""
@@ -140,6 +140,9 @@ _LOSSES: dict[str, Callable[[Any], tuple[str, dict[str, Any]]]] = {
     "LogisticRegression": _log_loss,
     "LogisticRegressionCV": _log_loss,
     "LinearSVC": lambda estimator: ("squaredhinge", {}),
+    **dict.fromkeys(
+        ("ElasticNet", "ElasticNetCV", "Lasso", "LassoCV"), lambda estimator: ("leastsquares", {})
+    ),
     "Ridge": lambda estimator: ("leastsquares", {}),
     "PoissonRegressor": lambda estimator: ("poisson", {}),
     "LpRegression": lambda estimator: ("lpp", {"p": int(estimator.p)}),

@@ -27,6 +27,7 @@ from ode2opt.integrations.sklearn._in_parts import (
     rows_in_parts,
     taken,
 )
+from ode2opt.penalties import Pieces, Separable
 from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
@@ -35,19 +36,20 @@ from ode2opt.solvers import Memory, Method
 
 
 class LogisticRegression(Fitting, linear_model.LogisticRegression):
-    """Logistic regression with an l2 penalty; see :class:`sklearn.linear_model.LogisticRegression`.
+    """Logistic regression with l2 or L1 penalties; see the namesake in scikit-learn.
 
     Of more than two classes it is multinomial. Minimises the weighted mean loss plus
-    |coef|^2 / (2 C W), W the sum of the weights, which has the namesake's minimiser, until its
-    gradient norm is at most ``tol``.
+    (l1_ratio |coef|_1 + (1 - l1_ratio)/2 |coef|^2) / (C W), W the sum of the weights, which has the
+    namesake's minimiser, until its gradient norm is at most ``tol``; with an L1 penalty the
+    residual |x - prox(x - g)|.
 
     Args:
-        penalty: "l2" or None; L1 and elastic net are refused. Deprecated, as in the namesake.
+        penalty: "l2", "l1", "elasticnet" or None. Deprecated, as in the namesake.
         C: inverse of the penalty's weight; positive, 1 by default; infinity is no penalty.
-        l1_ratio: 0 (the default); what asks for L1 or elastic net is refused.
+        l1_ratio: the share of absolute values in the penalty, from 0 (the default, l2 alone) to 1.
         dual: False (the default); True is refused.
-        tol: the Euclidean norm of the gradient to reach (the namesake: its largest entry); 1e-4 by
-            default.
+        tol: the Euclidean norm of the gradient, or the residual, to reach (the namesake: the
+            gradient's largest entry); 1e-4 by default.
         fit_intercept: whether there is an unpenalised intercept; True by default.
         intercept_scaling: as in the namesake, without effect.
         class_weight: weights by class, "balanced" or None (the default).
@@ -108,19 +110,26 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:
-        refuse_penalties(self.penalty, self.l1_ratio, self.dual)
+        refuse_dual(self.dual)
+        ratio = _share_of_l1(self.penalty, self.l1_ratio)
         X, labels, weights = classification_rows(self, X, y, sample_weight)
         weights = product(weights, class_weights(self, labels, weights))
         C = np.inf if self.penalty is None else self.C
         if self.penalty is None and self.C != 1.0:
             warnings.warn("Setting penalty=None will ignore the C parameter.", stacklevel=2)
-        l2 = inverse_weight(C, total_weight(weights, X))
+        weight = inverse_weight(C, total_weight(weights, X))
+        l2, penalty = (weight, None) if not ratio * weight else (0.0, elastic(weight, ratio))
         problem = log_loss(self, X, labels, weights, l2)
         result = self._minimise(
-            problem, self._last_fit(), tol=self.tol, max_iter=self.max_iter, verbose=self.verbose
+            problem,
+            self._last_fit(),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+            penalty=penalty,
         )
         self.coef_, self.intercept_ = coefficients(
-            self, problem.width, np.asarray(result.x).astype(X.dtype, copy=False)
+            self, problem.width, np.asarray(result.x).astype(X.dtype, copy=False), ratio
         )
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)
         return self
@@ -156,28 +165,49 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         return variables(self, self.coef_, self.intercept_)
 
 
-def refuse_penalties(penalty: str | None, l1_ratio: Any, dual: bool) -> None:
-    """Refuse penalties that the namesake has and that are not smooth, and its dual.
+def refuse_dual(dual: bool) -> None:
+    """Refuse the namesake's dual.
 
     Args:
-        penalty: the parameter of that name.
-        l1_ratio: one number or several.
         dual: the parameter of that name.
 
     Raises:
-        InputError: naming what to use instead.
+        InputError: it is True.
     """
-    ratios = np.asarray(0.0 if l1_ratio is None else l1_ratio, dtype=float)
-    if penalty in ("l1", "elasticnet") or np.any(ratios > 0):
-        name = "elastic net" if penalty == "elasticnet" else "L1"
-        if penalty == "deprecated" and not np.all(ratios == 1):
-            name = "elastic net"
-        raise InputError(
-            f"The {name} penalty is not smooth and not here: use l1_ratio=0 (the l2 penalty), or "
-            f"scikit-learn's own estimator."
-        )
     if dual:
         raise InputError("dual=True is liblinear's alone: use dual=False.")
+
+
+def _share_of_l1(penalty: str | None, l1_ratio: float | None) -> float:
+    """Return the share of absolute values, as the namesake reads its two parameters."""
+    if penalty == "elasticnet" and l1_ratio is None:
+        raise InputError("l1_ratio must be specified when penalty is elasticnet.")
+    ratio = 0.0 if l1_ratio is None else float(l1_ratio)
+    if penalty in ("deprecated", "elasticnet"):
+        return ratio
+    if 0 < ratio < 1:
+        warnings.warn(
+            f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got "
+            f"(penalty={penalty})",
+            stacklevel=4,
+        )
+    if (penalty == "l2" and l1_ratio != 0) or (penalty == "l1" and l1_ratio != 1):
+        warnings.warn(
+            f"Inconsistent values: penalty={penalty} with l1_ratio={l1_ratio}. penalty is "
+            f"deprecated. Please use l1_ratio only.",
+            stacklevel=4,
+        )
+    return float(penalty == "l1")
+
+
+def elastic(weight: float, ratio: float) -> Separable:
+    """Return the penalty weight (ratio |x|_1 + (1 - ratio)/2 |x|^2).
+
+    Args:
+        weight: not negative.
+        ratio: from 0 to 1.
+    """
+    return Separable(Pieces(l1=ratio * weight, l2=(1 - ratio) * weight))
 
 
 def classification_rows(
@@ -261,17 +291,23 @@ def variables(estimator: Any, coef: np.ndarray, intercept: np.ndarray) -> np.nda
     return np.concatenate(rows).ravel()
 
 
-def coefficients(estimator: Any, width: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def coefficients(
+    estimator: Any, width: int, x: np.ndarray, l1_ratio: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Return ``coef_`` and ``intercept_``, a row for each class; their mean over classes is zero.
+
+    With an L1 penalty that is so of the intercepts alone: it decides about the coefficients.
 
     Args:
         estimator: the classifier, for ``fit_intercept``.
         width: how many classes have scores: 1 for two classes.
         x: the variables of the fit's problem.
+        l1_ratio: the share of absolute values in the penalty; 0 by default.
     """
     V = x.reshape(-1, width)
     if width > 1:
-        V = V - V.mean(axis=1, keepdims=True)
+        free = np.arange(len(V)) >= len(V) - bool(estimator.fit_intercept)
+        V = V - np.where(free | (l1_ratio == 0), V.mean(axis=1), 0)[:, None].astype(V.dtype)
     if estimator.fit_intercept:
         return V[:-1].T.copy(), V[-1].copy()
     return V.T.copy(), np.zeros(width, dtype=V.dtype)

@@ -7,13 +7,12 @@ import inspect
 import os
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn import config_context, linear_model
+from sklearn import linear_model
 from sklearn.base import _fit_context
-from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import StrOptions
@@ -22,45 +21,28 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from ode2opt.errors import InputError
-from ode2opt.integrations.sklearn._fitting import (
-    Fitting,
-    inverse_weight,
-    product,
-    reachable,
-    total_weight,
+from ode2opt.integrations.sklearn._fitting import Fitting, product, reachable
+from ode2opt.integrations.sklearn._fold_paths import (
+    Judge,
+    LabelledRows,
+    fold_paths,
+    problem_of,
+    weight_of,
 )
 from ode2opt.integrations.sklearn.logistic import (
     LogisticRegression,
     class_weights,
     classification_rows,
     coefficients,
-    log_loss,
-    refuse_penalties,
-    variables,
+    elastic,
+    refuse_dual,
 )
 from ode2opt.problems._arrays import Array
-from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers import Memory, Method
-from ode2opt.solvers.path import SharedPreconditioners
+from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 WARN = StrOptions({"warn"})
 FOLDS = 5  # scikit-learn's number where none is given
-
-
-class LabelledRows(NamedTuple):
-    """What a model is fitted to and scored on.
-
-    Attributes:
-        X: the rows.
-        y: their labels as given.
-        labels: the same, counted from 0.
-        weights: of the rows, None for ones.
-    """
-
-    X: Array
-    y: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray | None
 
 
 class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
@@ -72,14 +54,17 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     fold's solutions depend on its own rows and on ``tol``. With ``n_jobs`` the folds are dealt out
     to processes, each of which forms its own preconditioners.
 
+    With an L1 penalty a fold's path is one of :func:`ode2opt.path`.
+
     Args:
         Cs: the values of C, or how many between 1e-4 and 1e4; 10 by default.
-        l1_ratios: None; what asks for L1 or elastic net is refused.
+        l1_ratios: shares of absolute values in the penalty to choose from, each from 0 to 1; by
+            default 0 alone.
         fit_intercept: whether there is an unpenalised intercept; True by default.
         cv: the folds, as in the namesake. By default there are 5, or as many as the largest class
             has rows where these are fewer (with a warning).
         dual: False (the default); True is refused.
-        penalty: "l2"; L1 and elastic net are refused. Deprecated, as in the namesake.
+        penalty: "l2", "l1" or "elasticnet". Deprecated, as in the namesake.
         scoring: as in the namesake; "warn" is its old behaviour, without the warning.
         solver: as in :class:`LogisticRegression`; "auto" by default.
         tol: as in :class:`LogisticRegression`; 1e-4 by default.
@@ -167,8 +152,8 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         Raises:
             InputError: if a fold has training rows of one class only.
         """
-        l1_ratios = None if isinstance(self.l1_ratios, str) else self.l1_ratios
-        refuse_penalties(self.penalty, 0 if l1_ratios is None else l1_ratios, self.dual)
+        refuse_dual(self.dual)
+        ratios = self._ratios()
         X, labels, weights = classification_rows(self, X, y, sample_weight)
         routed = self._routed(weights, params)
         weights = product(weights, class_weights(self, labels, weights))
@@ -179,24 +164,60 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         many = isinstance(self.Cs, Integral)
         Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
         model, scorer = self._model(), _with_all_classes(self._get_scorer(), self.classes_)
-        judges = [_Judge(scorer, _check_method_params(X, routed[1], test)) for _, test in folds]
-        run = delayed(_paths)
+        judges = [Judge(scorer, _check_method_params(X, routed[1], test)) for _, test in folds]
+        run = delayed(fold_paths)
         found = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="processes")(
-            run(model, rows, [folds[i] for i in part], Cs, [judges[i] for i in part])
+            run(model, rows, [folds[i] for i in part], Cs, ratios, [judges[i] for i in part])
             for part in np.array_split(np.arange(len(folds)), self._processes(len(folds)))
         )
         paths, scores, n_iter = (
             np.concatenate(parts) for parts in zip(*(part[:3] for part in found), strict=True)
         )
-        best = scores.sum(axis=0).argmax() if self.refit else scores.argmax(axis=1)
-        each = np.broadcast_to(best, len(folds))
-        mean = paths[np.arange(len(folds)), each].mean(axis=0)
+        of_ratio, of_C = self._best(scores)
+        mean = paths[np.arange(len(folds)), of_ratio, of_C].mean(axis=0)
         if self.refit:
-            mean = self._refit(model, rows, Cs, int(best), mean, found[0][3])
-        self.coef_, self.intercept_ = coefficients(self, model.width, mean)
+            best = int(of_C[0]), float(ratios[of_ratio[0]])
+            mean = self._refit(model, rows, Cs, best, mean, found[0].shared)
+        ratio = float(np.mean(ratios[of_ratio]))
+        self.coef_, self.intercept_ = coefficients(self, model.width, mean, ratio)
         self.Cs_ = Cs
-        self._keep(paths, scores, n_iter, float(np.mean(Cs[each])), l1_ratios)
+        self._keep(paths, scores, n_iter, float(np.mean(Cs[of_C])), ratio)
         return self
+
+    def _ratios(self) -> np.ndarray:
+        """Return the shares of absolute values, as the namesake reads its two parameters."""
+        given = None if isinstance(self.l1_ratios, str) else self.l1_ratios
+        if given is None and self.penalty == "elasticnet":
+            raise InputError(
+                "l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios=None)"
+            )
+        if given is not None and self.penalty in ("l1", "l2"):
+            warnings.warn(
+                f"l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
+                f"(penalty={self.penalty})",
+                stacklevel=4,
+            )
+        count = 1 if given is None else len(given)
+        if self.penalty in ("l1", "l2"):
+            return np.full(count, float(self.penalty == "l1"))
+        try:
+            ratios = np.zeros(1) if given is None else np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            ratios = np.full(count, np.nan)
+        if not count or not np.all((ratios >= 0) & (ratios <= 1)):
+            raise InputError(
+                f"l1_ratios must be an array-like of numbers between 0 and 1; got "
+                f"(l1_ratios={given!r})"
+            )
+        return ratios
+
+    def _best(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the best share and C for each fold; of equals, the smallest C."""
+        by_C = np.swapaxes(scores, 1, 2)
+        judged = np.broadcast_to(by_C.sum(axis=0), by_C.shape) if self.refit else by_C
+        best = judged.reshape(len(scores), -1).argmax(axis=1)
+        of_C, of_ratio = np.unravel_index(best, by_C.shape[1:])
+        return of_ratio, of_C
 
     def _processes(self, folds: int) -> int:
         """Return into how many parts the folds are dealt out."""
@@ -207,16 +228,24 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         model: LogisticRegression,
         rows: LabelledRows,
         Cs: np.ndarray,
-        best: int,
+        best: tuple[int, float],
         mean: np.ndarray,
         shared: SharedPreconditioners | None,
     ) -> np.ndarray:
-        """Return the variables of a fit to all rows, from the mean of the folds' solutions."""
-        problem = _problem(model, rows).penalised(_l2(rows, Cs[best]))
+        """Return the variables of a fit to all rows, from the mean of the folds' solutions.
+
+        ``best`` is the number of C and the share of absolute values.
+        """
+        problem, (number, ratio) = problem_of(model, rows), best
+        weight = weight_of(rows, Cs[number])
         limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
+        if ratio * weight > 0:
+            limits["penalty"], shared = elastic(weight, ratio), None
+        else:
+            problem = problem.penalised(weight)
         if shared is None:
             return np.asarray(model._minimise(problem, mean, **limits, verbose=model.verbose).x)
-        k = int(np.argsort(Cs).tolist().index(best))
+        k = int(np.argsort(Cs).tolist().index(number))
         result = shared.solve(problem, k, mean, **limits)
         return np.asarray(model._report_fit(result, model.tol, model.verbose).x)
 
@@ -243,112 +272,25 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         return {}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
     def _keep(
-        self, paths: np.ndarray, scores: np.ndarray, n_iter: np.ndarray, C: float, l1_ratios: Any
+        self, paths: np.ndarray, scores: np.ndarray, n_iter: np.ndarray, C: float, ratio: float
     ) -> None:
         """Set what was found on the way, in the namesake's new or its old shapes."""
-        folds, width = len(paths), len(self.coef_)
-        self.l1_ratios_ = np.asarray([None] if l1_ratios is None else l1_ratios)
-        paths = paths.reshape(folds, len(self.Cs_), -1, width)  # folds, Cs, columns, classes
+        given = None if isinstance(self.l1_ratios, str) else self.l1_ratios
+        self.l1_ratios_ = np.asarray([None] if given is None else given)
+        width = len(self.coef_)
+        paths = paths.reshape(*scores.shape, -1, width)  # folds, shares, Cs, columns, classes
         if self.use_legacy_attributes is False:
-            self.C_, self.l1_ratio_ = C, 0.0
-            self.coefs_paths_ = np.swapaxes(paths, 2, 3)[:, None]
-            self.scores_, self.n_iter_ = scores[:, None], n_iter[:, None]
+            self.C_, self.l1_ratio_ = C, ratio
+            self.coefs_paths_ = np.swapaxes(paths, 3, 4)
+            self.scores_, self.n_iter_ = scores, n_iter
             return
-        one = ... if l1_ratios is None else (..., None)
         names = self.classes_[-width:]
-        self.C_, self.l1_ratio_ = np.full(width, C), np.full(width, 0.0)
-        self.scores_ = dict.fromkeys(names, scores[one])
-        self.n_iter_ = n_iter[None][one]
-        shaped = paths if l1_ratios is None else paths[:, :, None]
-        self.coefs_paths_ = {name: shaped[..., k] for k, name in enumerate(names)}
-
-
-class _Judge(NamedTuple):
-    """A scorer with what it is given beside the rows of one fold."""
-
-    scorer: Any
-    params: dict[str, Any]
-
-    def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
-        """Return the score of a model; scikit-learn checks the rows at the first C only."""
-        if first:
-            return float(self.scorer(model, rows.X, rows.y, **self.params))
-        if self._is_accuracy():
-            right = _predicted(model, rows.X) == rows.labels
-            return float(np.average(right, weights=self.params.get("sample_weight")))
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            return float(self.scorer(model, rows.X, rows.y, **self.params))
-
-    def _is_accuracy(self) -> bool:
-        """Whether this is scikit-learn's accuracy, whose checks take longer than small fits."""
-        given = getattr(self.scorer, "_kwargs", None)
-        same = getattr(self.scorer, "_score_func", None) is accuracy_score
-        return same and given == {} and set(self.params) <= {"sample_weight"}
-
-
-def _predicted(model: LogisticRegression, X: Array) -> np.ndarray:
-    """Return the classes of rows, counted from 0."""
-    scores = X @ model.coef_.T + model.intercept_
-    return np.argmax(scores, axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
-
-
-def _l2(rows: LabelledRows, C: float) -> float:
-    return inverse_weight(C, total_weight(rows.weights, rows.X))
-
-
-def _problem(model: LogisticRegression, rows: LabelledRows) -> LinearModel:
-    """Return the problem of some rows, without a penalty."""
-    return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
-
-
-def _paths(
-    model: LogisticRegression,
-    rows: LabelledRows,
-    folds: list[tuple[np.ndarray, np.ndarray]],
-    Cs: np.ndarray,
-    judges: list[_Judge],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, SharedPreconditioners | None]:
-    """Return variables, scores, iterations for all folds and values of C, and what they share."""
-    auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
-    shared = SharedPreconditioners(len(folds)) if auto else None
-    found = [
-        _path(model, rows, fold, Cs, judge, shared)
-        for fold, judge in zip(folds, judges, strict=True)
-    ]
-    paths, scores, n_iter = (np.stack(parts) for parts in zip(*found, strict=True))
-    return paths, scores, n_iter, shared
-
-
-def _path(
-    model: LogisticRegression,
-    rows: LabelledRows,
-    fold: tuple[np.ndarray, np.ndarray],
-    Cs: np.ndarray,
-    judge: _Judge,
-    shared: SharedPreconditioners | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return variables, score and iterations of one fold for every C, the smallest first."""
-    train, test = fold
-    weights = None if rows.weights is None else rows.weights[train]
-    part = LabelledRows(rows.X[train], rows.y[train], rows.labels[train], weights)
-    unseen = LabelledRows(rows.X[test], rows.y[test], rows.labels[test], None)
-    problem = _problem(model, part)
-    limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
-    judged, x = copy.copy(model), None
-    found = np.zeros((len(Cs), problem.n), dtype=rows.X.dtype)
-    scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
-    for k, i in enumerate(np.argsort(Cs)):
-        now = problem.penalised(_l2(part, Cs[i]))
-        if shared is None:
-            result = model._minimise(now, x, **limits, verbose=model.verbose)
-        else:
-            found_now = shared.solve(now, k, x, **limits)
-            result = model._report_fit(found_now, model.tol, model.verbose)
-        x, n_iter[i] = np.asarray(result.x), result.iterations
-        judged.coef_, judged.intercept_ = coefficients(model, model.width, x)
-        found[i] = variables(model, judged.coef_, judged.intercept_)
-        scores[i] = judge(judged, unseen, first=k == 0)
-    return found, scores, n_iter
+        self.C_, self.l1_ratio_ = np.full(width, C), np.full(width, ratio)
+        paths, scores, n_iter = (np.swapaxes(one, 1, 2) for one in (paths, scores, n_iter))
+        if given is None:
+            paths, scores, n_iter = paths[:, :, 0], scores[:, :, 0], n_iter[:, :, 0]
+        self.scores_, self.n_iter_ = dict.fromkeys(names, scores), n_iter[None]
+        self.coefs_paths_ = {name: paths[..., k] for k, name in enumerate(names)}
 
 
 def _with_all_classes(scorer: Any, classes: np.ndarray) -> Any:

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from ode2opt.errors import InputError
 from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
+    MANY,
     Fitting,
     quotient,
     row_weights,
@@ -25,13 +26,13 @@ from ode2opt.integrations.sklearn._fitting import (
     without_intercept,
 )
 from ode2opt.integrations.sklearn._in_parts import rows_in_parts
+from ode2opt.penalties import NonNegative
 from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
 from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.solvers import Memory, Method, Result
 
-MANY = 100_000  # iterations of a solver without a limit
 ROUGHLY = 1e-2  # of the gradient norm at zero: enough on the way to a solution
 
 
@@ -49,7 +50,8 @@ class Ridge(Fitting, linear_model.Ridge):
         tol: the share of the gradient norm that may be left; 1e-4 by default.
         solver: "auto" (the default), another built-in name, a :class:`Method` or its file as a
             ``Path``.
-        positive: False (the default); True is refused.
+        positive: whether no coefficient may be negative; False by default. The residual
+            |x - prox(x - g)| is then what ``tol`` is about.
         random_state: as in the namesake, without effect.
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
             share, clones included: its preconditioner, never a point. Processes share a file. None
@@ -86,8 +88,6 @@ class Ridge(Fitting, linear_model.Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
-        if self.positive:
-            raise InputError("positive=True is not here: use scikit-learn's own Ridge.")
         if is_dask(X):
             X, y, weights = regression_rows(self, X, y, sample_weight)
         else:
@@ -117,7 +117,7 @@ class Ridge(Fitting, linear_model.Ridge):
     def _at_once(self, X: Array, alphas: np.ndarray) -> bool:
         """Whether to factorise: dense rows that are few, or a penalty of zero."""
         few = X.shape[0] <= X.shape[1]
-        return self._is_auto() and (few or bool(np.any(alphas == 0)))
+        return not self.positive and self._is_auto() and (few or bool(np.any(alphas == 0)))
 
     def _one(self, problem: LinearModel, exact: np.ndarray | None) -> Result:
         """Fit one target; an exact solution is checked, and counts as an iteration."""
@@ -127,6 +127,7 @@ class Ridge(Fitting, linear_model.Ridge):
             tol=absolute_tol(self.tol, problem),
             max_iter=self.max_iter or MANY,
             spent=int(exact is not None),
+            penalty=NonNegative() if self.positive else None,
         )
 
     def _penalties(self, targets: int) -> np.ndarray:
@@ -155,11 +156,13 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         verbose: whether a line says how a fit went.
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
             share, clones included: its preconditioner, never a point. Processes share a file.
+        positive: whether no coefficient may be negative (the namesake has no such parameter).
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.PoissonRegressor._parameter_constraints,
         **Fitting._own_constraints,
+        "positive": ["boolean"],
     }
 
     def __init__(
@@ -173,6 +176,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         memory: Memory | str | os.PathLike[str] | None = None,
+        positive: bool = False,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -182,6 +186,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.memory = memory
+        self.positive = positive
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
@@ -196,11 +201,15 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
             and (mean := float(np.average(y, weights=weights))) > 0
         ):
             x0 = np.append(np.zeros(X.shape[1]), math.log(mean))
-        set_coefficients(
-            self,
-            self._minimise(problem, x0, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose),
-            X,
+        result = self._minimise(
+            problem,
+            x0,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+            penalty=NonNegative() if self.positive else None,
         )
+        set_coefficients(self, result, X)
         return self
 
     def predict(self, X: Array) -> Array:

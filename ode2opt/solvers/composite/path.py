@@ -6,24 +6,31 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
 from ode2opt.problems._arrays import Array, as_count, as_floating, as_number
+from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.built_in import BuiltIn
 from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
+from ode2opt.solvers.composite.path_session import EvaluatedStart, PathSession
 from ode2opt.solvers.composite.screening import Screen
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.solve import limit_of, minimised, tolerance
 
 ROUNDS = 5  # in which columns are added that were left out wrongly
 INSIDE = 0.9  # of the tolerance, for a problem with fewer columns
+LARGEST_GRAM = 2_000  # columns
+FEWEST_ENTRIES = 100_000  # of a matrix whose Gram matrix is worth a solve more for each scale
+MOST_CALLS = 4  # a scale, that a Gram matrix may cost: proximal Newton needs about as many
 ENDING = (Status.INTERRUPTED, Status.CALLBACK, Status.MAX_SECONDS, Status.WORKERS_LOST)
 
 
@@ -37,7 +44,7 @@ def path(
     tol: float = 1e-6,
     max_iter: int = 100_000,
     max_seconds: float | None = None,
-    method: str = "auto",
+    method: str | Method = "auto",
     x0: Array | None = None,
     callback: Callable[[PathProgress], object] | None = None,
 ) -> PenaltyPath:
@@ -101,68 +108,6 @@ def path(
     )
 
 
-class _Known(NamedTuple):
-    """A point whose value and gradient of f are known."""
-
-    x: np.ndarray
-    value: float
-    g: np.ndarray
-
-
-class PathSession(CompositeSession):
-    """One solve of a path: it may know its start, and tells the gradient at its best point.
-
-    Args:
-        problem: f.
-        penalty: h times the scale.
-        known: the start, where its value and gradient are known.
-        limits: those of :class:`Session`.
-    """
-
-    def __init__(
-        self, problem: Problem, penalty: Penalty, known: _Known | None = None, **limits: Any
-    ) -> None:
-        super().__init__(problem, penalty, **limits)
-        self._known = known
-        self._best_g: np.ndarray | None = None
-
-    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        known, x = self._known, self.to_numpy(point)
-        if known is None or not np.array_equal(known.x, x):
-            return super()._value_and_gradient(point)
-        return known.value + self.penalty_at(x), self.to_problem(known.g)
-
-    def _keep_if_best(self, x: Array, found: float, value: float | None) -> float:
-        before = self.best_norm
-        size = super()._keep_if_best(x, found, value)
-        if self.best_norm < before:
-            self._best_g = None
-        return size
-
-    def observe(self, x: Array, g: Array, value: float | None = None) -> None:
-        try:
-            super().observe(x, g, value)
-        finally:
-            if self.best_x is x:
-                self._best_g = self.to_numpy(g)
-
-    def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return f and its gradient; those at the best point are known.
-
-        Args:
-            x: n numbers of NumPy's.
-        """
-        g, value = self._best_g, self.best_value
-        if g is None or value is None or not np.array_equal(self.to_numpy(self.best_x), x):
-            return super().smooth(x)
-        return value - self.penalty_at(x), g
-
-    def best(self) -> _Known:
-        """Return the best point with f and its gradient."""
-        x = self.to_numpy(self.best_x)
-        return _Known(x, *self.smooth(x))
-
-
 class _PathRun:
     """A path under way."""
 
@@ -171,6 +116,7 @@ class _PathRun:
     ) -> None:
         self.problem, self.penalty, self.method, self.limits = problem, penalty, method, limits
         self.screen = Screen.of(problem)
+        self.gram: Quadratic | None = None
         self._began = time.perf_counter()
 
     @property
@@ -190,7 +136,8 @@ class _PathRun:
         try:
             here, first = self._first(x0)
             scales = grid(here.g)
-            before = math.inf
+            self.gram, price = gram_of(self.problem, len(scales))
+            first, before = (first[0], first[1] + price), math.inf
             for scale in scales:
                 result, here = self._solved(float(scale), before, here)
                 result = _charged(result, *first)
@@ -210,13 +157,17 @@ class _PathRun:
         return PenaltyPath.of(self.problem.n, scales, results, **about)
 
     def _session(
-        self, problem: Problem, penalty: Penalty, known: _Known | None = None, share: float = 1.0
+        self,
+        problem: Problem,
+        penalty: Penalty,
+        known: EvaluatedStart | None = None,
+        share: float = 1.0,
     ) -> PathSession:
         left = max(self.limits["max_seconds"] - self.seconds, 1e-9)
         given = self.limits | {"max_seconds": left, "tol": share * self.limits["tol"]}
         return PathSession(problem, penalty, known, **given)
 
-    def _first(self, x0: Array | None) -> tuple[_Known, tuple[int, float]]:
+    def _first(self, x0: Array | None) -> tuple[EvaluatedStart, tuple[int, float]]:
         """Return where all that is penalised is 0, and the iterations and calls that it took."""
         n = self.problem.n
         if x0 is not None:
@@ -234,11 +185,13 @@ class _PathRun:
             raise KeyboardInterrupt
         return session.best(), (result.iterations, session.calls)
 
-    def _evaluated(self, x: np.ndarray) -> _Known:
+    def _evaluated(self, x: np.ndarray) -> EvaluatedStart:
         session = self._session(self.problem, self.penalty)
-        return _Known(x, *session.smooth(x))
+        return EvaluatedStart(x, *session.smooth(x))
 
-    def _solved(self, scale: float, before: float, here: _Known) -> tuple[Result, _Known]:
+    def _solved(
+        self, scale: float, before: float, here: EvaluatedStart
+    ) -> tuple[Result, EvaluatedStart]:
         """Return the result for a scale, and its point, from the one for the scale before."""
         penalty = self.penalty.scaled(scale)
         spent, calls = 0, 0.0
@@ -247,14 +200,30 @@ class _PathRun:
             columns = self.screen.strong(strong, here.x, here.g)
             if columns is not None:
                 here, spent, calls = self._with_fewer(self.screen, penalty, here, columns)
+        elif self.gram is not None and norm(penalty.residual(here.x, here.g)) > self.limits["tol"]:
+            here, spent, calls = self._by_gram(self.gram, penalty, here)
         session = self._session(self.problem, penalty, here)
         result = minimised(session, session.to_problem(here.x), self.method)
         best = here if result.status is Status.INTERRUPTED else session.best()
         return _charged(replace(result, oracle_calls=session.calls), spent, calls), best
 
+    def _by_gram(
+        self, gram: Quadratic, penalty: Penalty, here: EvaluatedStart
+    ) -> tuple[EvaluatedStart, int, float]:
+        """Return a point from a solve with the Gram matrix, its iterations and its calls."""
+        session = self._session(gram, penalty, share=INSIDE)
+        result = minimised(session, here.x, self.method)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        full = self._session(self.problem, penalty)
+        x = full.to_numpy(full.to_problem(np.asarray(session.best_x)))
+        share = gram.gradient_flops() / self.problem.gradient_flops()
+        now = EvaluatedStart(x, *full.smooth(x))
+        return now, result.iterations, share * session.calls + full.calls
+
     def _with_fewer(
-        self, screen: Screen, penalty: Penalty, here: _Known, columns: np.ndarray
-    ) -> tuple[_Known, int, float]:
+        self, screen: Screen, penalty: Penalty, here: EvaluatedStart, columns: np.ndarray
+    ) -> tuple[EvaluatedStart, int, float]:
         """Return a point from solves on some columns, its iterations and its calls.
 
         Columns that turn out to move are added. Whether the point is a solution of the full
@@ -274,7 +243,7 @@ class _PathRun:
             x = np.zeros(self.problem.n)
             x[chosen] = session.to_numpy(session.best_x)
             full = self._session(self.problem, penalty)
-            now = _Known(x, *full.smooth(x))
+            now = EvaluatedStart(x, *full.smooth(x))
             spent, calls = spent + result.iterations, calls + share * session.calls + full.calls
             wrong = (penalty.residual(x, now.g) != 0) & ~chosen
             more = screen.with_more(columns, wrong) if wrong.any() else None
@@ -282,6 +251,24 @@ class _PathRun:
                 return now, spent, calls
             columns = more
         return now, spent, calls
+
+
+def gram_of(problem: Problem, scales: int) -> tuple[Quadratic | None, float]:
+    """Return least squares as a quadratic, and what it cost in calls; None where rows are cheaper.
+
+    Args:
+        problem: of the path.
+        scales: how many solves share it.
+    """
+    if not (isinstance(problem, LinearModel) and problem.quadratic and problem.width == 1):
+        return None, 0.0
+    price = problem.hessian_flops() / problem.gradient_flops()
+    tall = problem.n <= min(problem.N, LARGEST_GRAM) and problem.entries() >= FEWEST_ENTRIES
+    if not tall or price > MOST_CALLS * scales or not isinstance(problem.b, np.ndarray):
+        return None, 0.0
+    zero = np.zeros(problem.n, dtype=problem.b.dtype)
+    Q = np.asarray(problem.hessian(zero), dtype=np.float64)
+    return Quadratic(Q, -np.asarray(problem.gradient(zero), dtype=np.float64)), price + 1
 
 
 def _charged(result: Result, iterations: int, calls: float) -> Result:

@@ -7,9 +7,6 @@ the residual of the full problem decides (docs/mathematics.md, section 18).
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
 import numpy as np
 
 from ode2opt.penalties import Penalty
@@ -17,7 +14,9 @@ from ode2opt.problems._arrays import is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 
-FEWEST = 200  # columns of a matrix that is worth to be cut
+FEWEST = 1_000  # columns of a matrix that is worth to be cut
+# Tuned on Gaussian and random sparse matrices, 100 scales, tol 1e-6: CPU seconds with by without
+# were 0.8 to 1.2 for 250 columns, 0.8 to 1.1 for 1,000 to 3,000, 0.6 to 0.9 for 20,000 (sparse).
 MOST = 0.5  # of the columns that may be left for it
 
 
@@ -30,7 +29,6 @@ class Screen:
 
     def __init__(self, problem: LinearModel) -> None:
         self.problem = problem
-        self._by_column: Any = problem.A.tocsc() if problem.sparse else problem.A
 
     @classmethod
     def of(cls, problem: Problem) -> Screen | None:
@@ -91,9 +89,4 @@ class Screen:
         Args:
             columns: truth values by column.
         """
-        found = copy.copy(self.problem)
-        vars(found).pop("_start", None)
-        found._last_bend = None
-        A = self._by_column[:, np.flatnonzero(columns)]
-        found._set(A.tocsr() if self.problem.sparse else A, self.problem.b)
-        return found
+        return self.problem.with_columns(np.flatnonzero(columns))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ode2opt import Logistic, Softmax, solve
-from ode2opt.solvers import path as paths
-from ode2opt.solvers.path import SharedPreconditioners
+from ode2opt.solvers import shared_preconditioners as paths
+from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 PENALTIES = 10.0 ** np.arange(0, -5, -1)
 TOL = 1e-6

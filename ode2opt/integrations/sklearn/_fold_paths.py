@@ -1,0 +1,225 @@
+"""Logistic regression for all values of C on the rows of each fold; folds share no point."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn import config_context
+from sklearn.metrics import accuracy_score
+
+from ode2opt.integrations.sklearn._centred import warn_of_path
+from ode2opt.integrations.sklearn._fitting import inverse_weight, reachable, total_weight
+from ode2opt.integrations.sklearn.logistic import (
+    LogisticRegression,
+    coefficients,
+    elastic,
+    log_loss,
+    variables,
+)
+from ode2opt.problems._arrays import Array
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers import path
+from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
+
+
+class LabelledRows(NamedTuple):
+    """What a model is fitted to and scored on.
+
+    Attributes:
+        X: the rows.
+        y: their labels as given.
+        labels: the same, counted from 0.
+        weights: of the rows, None for ones.
+    """
+
+    X: Array
+    y: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray | None
+
+
+class Judge(NamedTuple):
+    """A scorer with what it is given beside the rows of one fold.
+
+    Attributes:
+        scorer: scikit-learn's.
+        params: what it is given beside the rows.
+    """
+
+    scorer: Any
+    params: dict[str, Any]
+
+    def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
+        """Return the score of a model; scikit-learn checks the rows at the first C only.
+
+        Args:
+            model: a fitted one.
+            rows: that it has not seen.
+            first: whether the rows are to be checked.
+        """
+        if first:
+            return float(self.scorer(model, rows.X, rows.y, **self.params))
+        if self._is_accuracy():
+            right = _predicted(model, rows.X) == rows.labels
+            return float(np.average(right, weights=self.params.get("sample_weight")))
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            return float(self.scorer(model, rows.X, rows.y, **self.params))
+
+    def _is_accuracy(self) -> bool:
+        """Whether this is scikit-learn's accuracy, whose checks take longer than small fits."""
+        given = getattr(self.scorer, "_kwargs", None)
+        same = getattr(self.scorer, "_score_func", None) is accuracy_score
+        return same and given == {} and set(self.params) <= {"sample_weight"}
+
+
+def _predicted(model: LogisticRegression, X: Array) -> np.ndarray:
+    """Return the classes of rows, counted from 0."""
+    scores = X @ model.coef_.T + model.intercept_
+    return np.argmax(scores, axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+
+
+class FoldPaths(NamedTuple):
+    """What was found for some folds.
+
+    Attributes:
+        x: variables, by fold, share of L1, C and number.
+        scores: by fold, share of L1 and C.
+        n_iter: iterations, likewise.
+        shared: preconditioners that smooth fits share; None where there are none.
+    """
+
+    x: np.ndarray
+    scores: np.ndarray
+    n_iter: np.ndarray
+    shared: SharedPreconditioners | None
+
+
+def weight_of(rows: LabelledRows, C: float) -> float:
+    """Return the weight of the penalty beside the mean loss.
+
+    Args:
+        rows: of the fit.
+        C: scikit-learn's parameter.
+    """
+    return inverse_weight(C, total_weight(rows.weights, rows.X))
+
+
+def problem_of(model: LogisticRegression, rows: LabelledRows) -> LinearModel:
+    """Return the problem of some rows, without a penalty.
+
+    Args:
+        model: the estimator of one fit.
+        rows: its rows.
+    """
+    return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
+
+
+def fold_paths(
+    model: LogisticRegression,
+    rows: LabelledRows,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    Cs: np.ndarray,
+    ratios: np.ndarray,
+    judges: list[Judge],
+) -> FoldPaths:
+    """Fit and score for all of some folds, values of C and shares of L1.
+
+    Args:
+        model: the estimator of one fit.
+        rows: all rows.
+        folds: the numbers of the rows to fit to, and to score on.
+        Cs: the values of C.
+        ratios: the shares of absolute values in the penalty.
+        judges: one for each fold.
+    """
+    auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
+    smooth = np.count_nonzero(ratios == 0)
+    shared = SharedPreconditioners(len(folds)) if auto and smooth else None
+    found = [
+        [_path(model, rows, fold, Cs, float(ratio), judge, shared) for ratio in ratios]
+        for fold, judge in zip(folds, judges, strict=True)
+    ]
+    x, scores, n_iter = (
+        np.stack([np.stack([one[k] for one in fold]) for fold in found]) for k in range(3)
+    )
+    return FoldPaths(x, scores, n_iter, shared)
+
+
+def _path(
+    model: LogisticRegression,
+    rows: LabelledRows,
+    fold: tuple[np.ndarray, np.ndarray],
+    Cs: np.ndarray,
+    ratio: float,
+    judge: Judge,
+    shared: SharedPreconditioners | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return variables, score and iterations of one fold for every C, the smallest first."""
+    train, test = fold
+    weights = None if rows.weights is None else rows.weights[train]
+    part = LabelledRows(rows.X[train], rows.y[train], rows.labels[train], weights)
+    unseen = LabelledRows(rows.X[test], rows.y[test], rows.labels[test], None)
+    problem, order = problem_of(model, part), np.argsort(Cs)
+    penalties = np.array([weight_of(part, C) for C in Cs[order]])
+    fits = (
+        _smooth_fits(model, problem, penalties, shared)
+        if ratio == 0
+        else _l1_fits(model, problem, penalties, ratio)
+    )
+    judged = copy.copy(model)
+    found = np.zeros((len(Cs), problem.n), dtype=rows.X.dtype)
+    scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
+    for k, (i, (x, iterations)) in enumerate(zip(order, fits, strict=True)):
+        n_iter[i] = iterations
+        judged.coef_, judged.intercept_ = coefficients(model, model.width, x, ratio)
+        found[i] = variables(model, judged.coef_, judged.intercept_)
+        scores[i] = judge(judged, unseen, first=k == 0)
+    return found, scores, n_iter
+
+
+def _smooth_fits(
+    model: LogisticRegression,
+    problem: LinearModel,
+    penalties: np.ndarray,
+    shared: SharedPreconditioners | None,
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Give variables and iterations for falling l2 penalties."""
+    limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
+    x = None
+    for k, l2 in enumerate(penalties):
+        now = problem.penalised(float(l2))
+        if shared is None:
+            result = model._minimise(now, x, **limits, verbose=model.verbose)
+        else:
+            solved = shared.solve(now, k, x, **limits)
+            result = model._report_fit(solved, model.tol, model.verbose)
+        x = np.asarray(result.x)
+        yield x, result.iterations
+
+
+def _l1_fits(
+    model: LogisticRegression, problem: LinearModel, penalties: np.ndarray, ratio: float
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Give variables and iterations for falling penalties with a share of absolute values."""
+    tol = reachable(model.tol, problem)
+    scales, number = np.unique(penalties[penalties > 0], return_inverse=True)
+    x = None
+    if len(scales):
+        found = path(
+            problem,
+            elastic(1.0, ratio),
+            scales=scales[::-1],
+            tol=tol,
+            max_iter=model.max_iter,
+            method=model._penalised_solver(),
+        )
+        warn_of_path(model, found)
+        for k in len(scales) - 1 - number:
+            x = found.x(k)
+            yield x, int(found.iterations[k])
+    for _ in range(np.count_nonzero(penalties == 0)):
+        result = model._minimise(problem, x, tol=tol, max_iter=model.max_iter)
+        yield np.asarray(result.x), result.iterations

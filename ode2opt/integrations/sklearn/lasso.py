@@ -1,0 +1,316 @@
+"""Regression with an L1 penalty: scikit-learn's Lasso and elastic net, our solvers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from numbers import Integral, Number
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.base import _fit_context
+from sklearn.utils import metadata_routing
+from sklearn.utils.validation import check_array
+
+from ode2opt.errors import InputError
+from ode2opt.integrations.sklearn._centred import (
+    CentredRows,
+    RegressionFit,
+    along,
+    alpha_grid,
+    fit_of,
+    largest_slope,
+    weighted,
+)
+from ode2opt.integrations.sklearn._fitting import (
+    FLOATS,
+    MANY,
+    Fitting,
+    row_weights,
+    validated,
+)
+from ode2opt.problems._arrays import Array, is_dask
+from ode2opt.solvers import Method
+
+
+class ElasticNet(Fitting, linear_model.ElasticNet):
+    """Least squares with L1 and l2 penalties; see :class:`sklearn.linear_model.ElasticNet`.
+
+    Minimises half the weighted mean of squares plus
+    alpha (l1_ratio |coef|_1 + (1 - l1_ratio)/2 |coef|^2), by target where there are several, until
+    the residual |x - prox(x - g)| is ``tol`` times the largest entry of the gradient at
+    coefficients that are all zero; x are the coefficients for columns divided by one number.
+
+    Args:
+        alpha: the penalty's weight; not negative, 1 by default.
+        l1_ratio: the share of absolute values, from 0 to 1; 0.5 by default.
+        fit_intercept: whether there is an unpenalised intercept; True by default.
+        precompute: as in the namesake, without effect.
+        max_iter: at most this many iterations; 1,000 by default.
+        copy_X: as in the namesake, without effect: rows are never written to.
+        tol: the share of the gradient that may be left (the namesake: a duality gap); 1e-4 by
+            default.
+        warm_start: whether to start from the last fit's coefficients; False by default.
+        positive: whether no coefficient may be negative; False by default.
+        random_state: as in the namesake, without effect.
+        selection: as in the namesake, without effect.
+        solver: "auto" (the default), or another method of ``solve`` for penalties.
+
+    Examples:
+        >>> ElasticNet(alpha=0.1, l1_ratio=0.9).fit(X, y).sparse_coef_
+    """
+
+    memory = None
+    _dask_lacks = "its columns are centred first"
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"check_input": metadata_routing.UNUSED}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.ElasticNet._parameter_constraints,
+        "solver": Fitting._own_constraints["solver"],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        max_iter: int | None = 1000,
+        copy_X: bool = True,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        solver: str | os.PathLike[str] | Method = "auto",
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.copy_X = copy_X
+        self.tol = tol
+        self.warm_start = warm_start
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.solver = solver
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Array, y: Array, sample_weight: Array = None, check_input: bool = True
+    ) -> ElasticNet:
+        """Fit to rows.
+
+        Args:
+            X: the rows: an array, a SciPy sparse matrix or a data frame.
+            y: the target of each row, or several columns of them.
+            sample_weight: the weight of each row, not negative; 1 by default.
+            check_input: as in the namesake, without effect: rows are always checked.
+
+        Returns:
+            self.
+        """
+        if self.alpha == 0:
+            warnings.warn(
+                "With alpha=0 there is no penalty: Ridge(alpha=0) solves that directly.",
+                stacklevel=2,
+            )
+        X, y, weights = self._rows_of(X, y, sample_weight)
+        rows = CentredRows(X, weights, self.fit_intercept)
+        targets = [y] if y.ndim == 1 else list(y.T)
+        before = self._last_coefficients(len(targets))
+        fits = [
+            self._one(rows, b, float(self.alpha), float(self.l1_ratio), start)
+            for b, start in zip(targets, before, strict=True)
+        ]
+        self._keep(fits, y.ndim, X.dtype)
+        return self
+
+    def _rows_of(
+        self, X: Array, y: Array, sample_weight: Array
+    ) -> tuple[Array, np.ndarray, np.ndarray | None]:
+        """Return rows, targets and weights, checked."""
+        if is_dask(X):
+            raise InputError(
+                f"{type(self).__name__} does not take Dask's arrays, because {self._dask_lacks}: "
+                f"give it NumPy's."
+            )
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True)
+        y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+        given = None if isinstance(sample_weight, Number) else sample_weight
+        return X, y, row_weights(given, X)
+
+    def _last_coefficients(self, targets: int) -> list[np.ndarray | None]:
+        """Return the last fit's coefficients of each target for a warm start."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return [None] * targets
+        return list(np.atleast_2d(np.asarray(self.coef_)))
+
+    def _one(
+        self,
+        rows: CentredRows,
+        y: np.ndarray,
+        alpha: float,
+        l1_ratio: float,
+        coef: np.ndarray | None = None,
+    ) -> RegressionFit:
+        """Fit one target from given coefficients, by default 0; a smooth penalty as a smooth one.
+
+        Args:
+            rows: to fit to.
+            y: the target.
+            alpha: the penalty's weight.
+            l1_ratio: the share of absolute values.
+            coef: where to start.
+        """
+        problem, mean = rows.problem(y)
+        tol = self.tol * largest_slope(problem)
+        whole = weighted(rows.penalty(l1_ratio, self.positive), alpha)
+        penalty = whole if self.positive or whole.pieces().l1 else None
+        if penalty is None:
+            problem = problem.penalised(whole.pieces().l2)
+        result = self._minimise(
+            problem,
+            None if coef is None else np.asarray(rows.variables(coef), dtype=problem.b.dtype),
+            tol=tol,
+            max_iter=self.max_iter or MANY,
+            penalty=penalty,
+        )
+        return fit_of(rows, problem, penalty, result, mean)
+
+    def _keep(self, fits: list[RegressionFit], ndim: int, dtype: Any) -> None:
+        """Set what was found, in the namesake's shapes."""
+        coef = np.stack([fit.coef for fit in fits]).astype(dtype, copy=False)
+        gaps = np.array([fit.gap for fit in fits]).astype(dtype, copy=False)
+        counts = [fit.iterations for fit in fits]
+        one = len(fits) == 1
+        self.coef_ = coef[0] if one else coef
+        self.dual_gap_ = gaps[0] if one else gaps
+        self.n_iter_ = counts[0] if one else counts
+        intercepts = np.array([fit.intercept for fit in fits]).astype(dtype, copy=False)
+        of_one: Any = intercepts[0] if ndim == 1 else intercepts
+        self.intercept_ = of_one if self.fit_intercept else 0.0
+
+    @staticmethod
+    def path(
+        X: Array,
+        y: Array,
+        *,
+        l1_ratio: float = 0.5,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        coef_init: Any = None,
+        return_n_iter: bool = False,
+        positive: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        **unused: Any,
+    ) -> tuple[Any, ...]:
+        """Return fits for falling weights without an intercept; see the namesake's ``enet_path``.
+
+        Args:
+            X: the rows; where there is to be an intercept, centred ones.
+            y: the target of each row.
+            l1_ratio: the share of absolute values; 0.5 by default.
+            eps: the smallest weight by the largest; 0.001 by default.
+            alphas: the weights, or how many; 100 by default.
+            coef_init: as in the namesake, without effect: the first fit starts at 0.
+            return_n_iter: whether iterations are returned, too.
+            positive: whether no coefficient may be negative; False by default.
+            tol: as of the estimator.
+            max_iter: at most this many iterations for one weight.
+            unused: other parameters of the namesake, without effect.
+
+        Returns:
+            The weights, falling; coefficients, a column a weight; duality gaps; iterations if asked
+            for.
+        """
+        model = ElasticNet(
+            l1_ratio=l1_ratio, fit_intercept=False, positive=positive, tol=tol, max_iter=max_iter
+        )
+        X = check_array(X, accept_sparse="csr", dtype=FLOATS)
+        y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+        if y.ndim != 1:
+            raise InputError("Several targets that share their columns are not here: give one.")
+        rows = CentredRows(X, None, False)
+        if alphas is None or isinstance(alphas, Integral):
+            found = alpha_grid(rows, y, l1_ratio, positive, int(alphas or 100), eps)
+        else:
+            found = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+        fits = along(model, rows, y, found, l1_ratio)
+        coefs = np.stack([fit.coef for fit in fits], axis=1).astype(X.dtype, copy=False)
+        answer = (found, coefs, np.array([fit.gap for fit in fits]))
+        return (*answer, [fit.iterations for fit in fits]) if return_n_iter else answer
+
+
+class Lasso(ElasticNet, linear_model.Lasso):
+    """Least squares with an L1 penalty; see :class:`sklearn.linear_model.Lasso`.
+
+    It is :class:`ElasticNet` with ``l1_ratio=1``.
+
+    Args:
+        alpha: the penalty's weight; not negative, 1 by default.
+        fit_intercept: whether there is an unpenalised intercept; True by default.
+        precompute: as in the namesake, without effect.
+        copy_X: as in the namesake, without effect: rows are never written to.
+        max_iter: at most this many iterations; 1,000 by default.
+        tol: the share of the gradient that may be left (the namesake: a duality gap); 1e-4 by
+            default.
+        warm_start: whether to start from the last fit's coefficients; False by default.
+        positive: whether no coefficient may be negative; False by default.
+        random_state: as in the namesake, without effect.
+        selection: as in the namesake, without effect.
+        solver: "auto" (the default), or another method of ``solve`` for penalties.
+
+    Examples:
+        >>> Lasso(alpha=0.1).fit(X, y).sparse_coef_
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.Lasso._parameter_constraints,
+        "solver": Fitting._own_constraints["solver"],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        copy_X: bool = True,
+        max_iter: int | None = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        solver: str | os.PathLike[str] | Method = "auto",
+    ) -> None:
+        super().__init__(
+            alpha=alpha,
+            l1_ratio=1.0,
+            fit_intercept=fit_intercept,
+            precompute=precompute,
+            copy_X=copy_X,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            positive=positive,
+            random_state=random_state,
+            selection=selection,
+            solver=solver,
+        )
+
+    @staticmethod
+    def path(X: Array, y: Array, **options: Any) -> tuple[Any, ...]:
+        """Return fits for falling weights without an intercept; see the namesake's ``lasso_path``.
+
+        Args:
+            X: the rows; where there is to be an intercept, centred ones.
+            y: the target of each row.
+            options: those of :meth:`ElasticNet.path`.
+        """
+        return ElasticNet.path(X, y, **{**options, "l1_ratio": 1.0})
