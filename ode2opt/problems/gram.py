@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as
 MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
 BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
 FEW_COLUMNS = 128  # up to which B^T B is quicker by NumPy than added in place by SciPy's BLAS
+SPARSE_BLOCK = 1 << 18  # entries of a block of sparse rows
 SIDE = 128  # rows and columns of the squares that are copied at once
 SPARSE_TIME = 2.0  # a sparse product may take this many times as long: it has fewer operations
 
@@ -136,8 +138,7 @@ def _common(weights: np.ndarray) -> float | None:
 def _sparse_gram(A: Array, weights: np.ndarray | None) -> np.ndarray:
     """Return A^T W A of a sparse matrix, by products between its entries.
 
-    SciPy's product counts the entries of the result first, which takes as long again. Here there is
-    room for all of them.
+    Blocks of rows stay in the cache while their columns are gone through.
 
     Args:
         A: N x n matrix in CSR form.
@@ -145,13 +146,33 @@ def _sparse_gram(A: Array, weights: np.ndarray | None) -> np.ndarray:
     """
     data = A.data if weights is None else A.data * np.repeat(weights, np.diff(A.indptr))
     B = type(A)((data, A.indices, A.indptr), shape=A.shape, copy=False)
+    room = max(SPARSE_BLOCK, A.shape[1] ** 2 // 8)  # adding up takes time, too
+    if A.nnz <= room:
+        return _sparse_product(A, B)
+    total = np.zeros((A.shape[1], A.shape[1]), dtype=data.dtype)
+    ends = np.searchsorted(A.indptr, np.arange(room, A.nnz, room))
+    for first, last in pairwise([0, *ends, A.shape[0]]):
+        total += _sparse_product(A[first:last], B[first:last])
+    return total
+
+
+def _sparse_product(A: Array, B: Array) -> np.ndarray:
+    """Return A^T B as a dense matrix.
+
+    SciPy's product counts the entries of the result first, which takes as long again. Here there is
+    room for all of them.
+
+    Args:
+        A: N x n matrix in CSR form.
+        B: another one, whose entries stand at the same places.
+    """
     if (multiply := _row_products()) is None:
         return (A.T @ B).toarray()
     n, left, index = A.shape[1], A.T.tocsr(), A.indices.dtype
     begins, columns = np.empty(n + 1, dtype=index), np.empty(n * n, dtype=index)
-    values = np.empty(n * n, dtype=data.dtype)
+    values = np.empty(n * n, dtype=B.dtype)
     left_parts = (left.indptr, left.indices, left.data)
-    multiply(n, n, *left_parts, A.indptr, A.indices, data, begins, columns, values)
+    multiply(n, n, *left_parts, B.indptr, B.indices, B.data, begins, columns, values)
     last = begins[-1]
     return type(A)((values[:last], columns[:last], begins), shape=(n, n), copy=False).toarray()
 

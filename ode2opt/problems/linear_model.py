@@ -320,8 +320,11 @@ class LinearModel(RowModel):
     def _bend_shares(self, x: Array) -> Array:
         """Return w_i bend_i / N at x.
 
-        The last answer is kept: Hessian-vector products at one point follow each other.
+        The last answer is kept: Hessian-vector products at one point follow each other. Those of a
+        square are the same everywhere.
         """
+        if self.quadratic:
+            return self._as_shares(self.bend(self.b))
         if not (isinstance(x, np.ndarray) and isinstance(self.b, np.ndarray)):
             return self._as_shares(self.bend(self.scores(x)))
         known = self._last_bend

@@ -75,6 +75,16 @@ def test_scipys_public_product_gives_the_same(weights, monkeypatch):
     np.testing.assert_allclose(weighted_gram(B, weights), quick, atol=1e-12)
 
 
+@pytest.mark.parametrize("block", [1, 7, 500])
+def test_blocks_of_sparse_rows_add_up(block, monkeypatch):
+    A, w = made(300, 90, density=0.02)
+    A[50:80] = 0  # empty rows
+    monkeypatch.setattr(gram, "SPARSE_BLOCK", block)
+    B = scipy.sparse.csr_array(A)
+    assert extent(B).stays_sparse()
+    np.testing.assert_allclose(weighted_gram(B, w), plain(A, w), atol=1e-12)
+
+
 @pytest.mark.parametrize("density", [0.01, 0.6])
 def test_entries_that_are_not_in_order_or_come_twice_are_added(density):
     A, w = made(400, 100, density)

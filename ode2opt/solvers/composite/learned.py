@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import math
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ode2opt.dynamics.proximal import ProximalTable, gradient_point, proximal_step
+from ode2opt.dynamics.proximal import COLUMNS, ProximalTable, gradient_point, proximal_step
 from ode2opt.errors import InputError
+from ode2opt.kernels import table as ends
+from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.quadratic import Quadratic
@@ -18,9 +21,18 @@ from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.session import PROGRESS, Session, Stop
 from ode2opt.solvers.supervisor import Supervisor
 
+INSIDE = 1 - 1e-9  # of the tolerance: sums in another order must not miss it
+ENDS = {
+    ends.HORIZON: Reason.HORIZON,
+    ends.NON_FINITE: Reason.NON_FINITE,
+    ends.BLOWUP: Reason.BLOWUP,
+    ends.ENVELOPE: Reason.ENVELOPE,
+    ends.PATIENCE: Reason.PATIENCE,
+    ends.VALUE: Reason.VALUE,
+}
 VALUE_EVERY = 10  # iterations between two looks at the value, which come with the gradient
 
 
@@ -47,7 +59,12 @@ def follow_proximal(
     session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
     start, scale = session.begin(inside), method.family_scale or 1.0
     session.watch = None if policy is None else policy.check
-    outcome = _followed(session, method.proximal.scaled(scale), start)
+    scaled = method.proximal.scaled(scale)
+    kernel = _kernel_for(session, policy)
+    if kernel is None or policy is None:
+        outcome = _followed(session, scaled, start)
+    else:
+        outcome = _followed_at_once(session, scaled, start, policy, kernel)
     if policy is None:
         raise Stop(Status.HORIZON)
     session.hand_over(outcome, Fista.name)
@@ -55,6 +72,48 @@ def follow_proximal(
     best = session.evaluate(session.best_x, iterate=False)
     Supervisor(session, best if best.value <= start.value else start).run(Fista(for_ever, scale))
     raise Stop(Status.STALLED)
+
+
+def _kernel_for(session: CompositeSession, policy: Guard | None) -> Any:
+    """Return the compiled loop where it does all that is asked for; None where NumPy has to."""
+    problem, plain = session.problem, session.history is None and session.callback is None
+    if not plain or policy is None or not session.stop_at_tol or session.max_seconds < math.inf:
+        return None
+    if not isinstance(problem, Quadratic) or not isinstance(problem.Q, np.ndarray):
+        return None
+    if problem.Q.dtype != np.float64 or not problem.Q.flags.c_contiguous:
+        return None
+    return None if session.penalty.pieces() is None else table_kernel(problem.n)
+
+
+def _followed_at_once(
+    session: CompositeSession, table: ProximalTable, start: Evaluated, guard: Guard, kernel: Any
+) -> Outcome:
+    """Follow a table by the compiled loop; the session sees the last point alone."""
+    problem, pieces = session.problem, session.penalty.pieces()
+    assert isinstance(problem, Quadratic)
+    assert pieces is not None
+    if start.norm <= session.tol or session.max_iter <= session.k:
+        return Outcome(Reason.HORIZON)
+    columns = (getattr(table, name)[: session.max_iter - session.k] for name in COLUMNS)
+    highest = start.value + session.rounding * abs(start.value)
+    end = follow_table(
+        kernel,
+        (problem.Q, problem.b, problem.l2),
+        (start.x, start.g),
+        np.column_stack(list(columns)),
+        pieces.each(problem.n),
+        TableLimits(
+            INSIDE * session.tol, start.norm, highest, PROGRESS, guard.blowup, guard.envelope,
+            VALUE_EVERY, guard.patience,
+        ),
+    )  # fmt: skip
+    session.k += end.iterations - 1
+    session.calls += end.iterations - 1
+    session.next_gradient(end.x)
+    number = {Reason.BLOWUP: guard.blowup, Reason.PATIENCE: guard.patience}
+    reason = ENDS.get(end.code, Reason.ROUNDING)
+    return Outcome(reason, number=number.get(reason, 0.0))
 
 
 def _followed(session: CompositeSession, table: ProximalTable, start: Evaluated) -> Outcome:
