@@ -123,10 +123,19 @@ soak: $(VENV)/.test
 	$(BIN)/python tests/fuzz/command_lines.py
 	$(BIN)/python tests/fuzz/soak_kills.py --count 200
 
-# Other people's solvers beside ours: needs the extra bench, minutes to an hour.
-peers: $(VENV)/.test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
-	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
+# Other people's solvers beside ours, in .venv-peers: an hour of a quiet machine, and the pages are
+# written anew. What is done is kept in build/peers: a run that was interrupted goes on.
+# WORDS="--quick" tries it in minutes, WORDS="--only unseen" one part of it.
+PEERS := .venv-peers
+
+$(PEERS)/.peers: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -e '.[peers]'
+	touch $@
+
+peers: $(PEERS)/.peers
+	$(PEERS)/bin/python benchmarks/all_peers.py $(WORDS)
+	$(PEERS)/bin/python tools/tables.py
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-oldest-sklearn .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-oldest-sklearn $(PEERS) .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -54,7 +54,7 @@ def correlated(rows: int, n: int) -> Data:
     A = rng.standard_normal((rows, n))
     A[:, 1:] *= np.sqrt(1 - CORRELATION**2)
     A = np.ascontiguousarray(lfilter([1.0], [1.0, -CORRELATION], A, axis=1))
-    return A, _labels(rng, A, rng.standard_normal(n))
+    return A, labels(rng, A, rng.standard_normal(n))
 
 
 def one_hot(rng: np.random.Generator, rows: int, n: int) -> Data:
@@ -86,7 +86,7 @@ def text(rows: int, n: int) -> Data:
     places = (np.repeat(np.arange(rows), lengths), words)
     counts = sp.coo_matrix((np.ones(words.size), places), (rows, n)).tocsr()
     A = TfidfTransformer().fit_transform(counts)
-    return A, _labels(rng, A, rng.standard_normal(n) * (rng.random(n) < 0.05))
+    return A, labels(rng, A, rng.standard_normal(n) * (rng.random(n) < 0.05))
 
 
 def topics(rows: int, n: int, seed: int) -> Data:
@@ -106,7 +106,7 @@ def topics(rows: int, n: int, seed: int) -> Data:
     return TfidfTransformer().fit_transform(counts), np.where(wrong, 1 - b, b).astype(float)
 
 
-def _labels(rng: np.random.Generator, A: Any, truth: np.ndarray) -> np.ndarray:
+def labels(rng: np.random.Generator, A: Any, truth: np.ndarray) -> np.ndarray:
     """Draw labels from a logistic model whose scores have standard deviation SIGNAL."""
     scores = A @ truth
     scores *= SIGNAL / scores.std()

@@ -1,37 +1,39 @@
 """Fits of our estimators against their namesakes' fastest solvers, at equal gradient norms.
 
     python benchmarks/estimators.py [--only logistic,ridge,cv] [--cells a5a,digits] [--norm 1e-4]
-                                    [--repeat 3] [--json FILE] [--record]
+                                    [--repeat 3] [--json FILE]
 
 A fit has an intercept and C = 1 (alpha = 1 for Ridge, 0.01 for counts). Ours stops at the Euclidean
 norm of the gradient of the mean loss plus penalty; a namesake's solver is given a ladder of
-tolerances, and the time of the loosest one whose solution has that norm counts. Of each the
-quickest of a few fits is taken, in processor seconds on one thread. ``cv`` compares
-LogisticRegressionCV (10 values of C, 5 folds) in the same way: by the largest norm of all folds and
-values of C; a line more says what the ratio is where both are given the same number as ``tol``,
-which the namesake's L-BFGS compares with the largest entry of the gradient, which C each then
-chooses, and the best mean score of each. --record keeps the table of
-docs/measurements/estimators.md, which has no line of ``cv``.
+tolerances, and the time of the loosest one whose solution has that norm counts. A solver that takes
+thirty times ours, or half as long again as the quickest so far, is not followed further. Each fit
+is run before it is timed; then ours and the quickest take turns, and medians count
+(benchmarks/alone.py says which seconds). ``cv`` compares LogisticRegressionCV (10 values of C, 5
+folds) in the same way, by one fit each: by the largest norm of all folds and values of C; a line
+more says what the ratio is where both are given the same number as ``tol``, which the namesake's
+L-BFGS compares with the largest entry of the gradient, which C each then chooses, and the best mean
+score of each. `make peers` runs this for all data sets.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import median
 from typing import Any, NamedTuple
 
-import alone  # noqa: F401 - before numpy
+from alone import clock  # isort: skip - before numpy
 import numpy as np
 import scipy.sparse as sp
+from contest import FEW_ROWS, refuse_unknown
 from data import CELLS, Data, correlated, one_hot, topics
-from recording import RECORD, Table, record
+from estimator_tables import Row
+from judging import timing
+from kept import KeptRows
 from sklearn import linear_model, svm
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -42,18 +44,15 @@ from ode2opt.problems import LeastSquares, LinearModel, Logistic, Poisson, Softm
 
 LADDER = tuple(10.0**-k for k in range(1, 13))
 MOST = 10_000  # iterations
-LARGE = 20_000  # rows
 FOLDS = 5
 CV_LADDER = (1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the norm: tolerances of the namesake
 HOPELESS = 30  # times our time: tighter tolerances of such a solver are not tried
+RIVAL = 1.5  # times the quickest's first time: who is slower takes no part in the rounds
+OURS = "ours"
+BEHIND = 1.5  # times the quickest namesake so far: the same
 WIDE = 5_000  # variables
-BRIEF = 0.3  # seconds
 NOISE = 0.1
 COUNTS_ALPHA = 0.01
-NAMES = {
-    "logistic": "LogisticRegression", "poisson": "PoissonRegressor", "svc": "LinearSVC",
-    "ridge": "Ridge",
-}  # fmt: skip
 
 
 def digits_by_class() -> Data:
@@ -143,36 +142,14 @@ KINDS: dict[str, Kind] = {
 }
 
 
-class Row(NamedTuple):
-    """The seconds of one comparison; ``solver`` is the namesake's that was quickest."""
-
-    kind: str
-    cell: str
-    rows: int
-    ours: float
-    theirs: float
-    solver: str
-    norm: float
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.theirs
-
-
-def timed(model: Any, X: Any, y: np.ndarray, repeat: int) -> tuple[float, Any]:
-    """Return the processor seconds of the quickest of a few fits, and the last model.
-
-    Where several are asked for, quick ones are repeated until they have taken BRIEF seconds.
-    """
-    seconds: list[float] = []
-    while len(seconds) < repeat or (repeat > 1 and sum(seconds) < BRIEF):
-        began = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", FutureWarning)
-            model.fit(X, y)
-        seconds.append(time.process_time() - began)
-    return min(seconds), model
+def timed(model: Any, X: Any, y: np.ndarray) -> tuple[float, Any]:
+    """Return the seconds of a fit, and the model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        began = clock()
+        model.fit(X, y)
+        return clock() - began, model
 
 
 def norm_of(problem: LinearModel, model: Any) -> float:
@@ -181,31 +158,43 @@ def norm_of(problem: LinearModel, model: Any) -> float:
     return float(np.linalg.norm(problem.gradient(x)))
 
 
-def compare(name: str, cell: str, norm: float, repeat: int) -> Row | None:
+def compare(name: str, cell: str, norm: float, repeat: int) -> Row:
     """Return our time to a gradient norm beside the quickest of the namesake's solvers."""
     kind, (X, b) = KINDS[name], MATRICES[cell]()
     y = kind.targets(b)
     problem = kind.problem(X, y)
     start = np.linalg.norm(problem.gradient(np.zeros(problem.n)))
     own = norm / float(start) if name == "ridge" else norm  # Ridge's tol is relative
-    mine, model = timed(kind.ours(own), X, y, repeat)
+    timed(kind.ours(own), X, y)  # what is compiled on first use is there afterwards
+    mine, model = timed(kind.ours(own), X, y)
     reached = norm_of(problem, model)
-    times = {}
+    rivals: dict[str, tuple[float, Any]] = {}
     for solver, make in kind.theirs.items():
         if solver == "newton-cholesky" and problem.n > WIDE:
             continue  # gigabytes for its Hessian
+        few = max(1, len(y) // FEW_ROWS)
+        timed(make(LADDER[0]), X[::few], y[::few])
+        best = min((seconds for seconds, _ in rivals.values()), default=np.inf)
         for tol in LADDER:
-            seconds, model = timed(make(tol), X, y, 1)
+            seconds, model = timed(make(tol), X, y)
             if norm_of(problem, model) <= max(norm, reached):
-                times[solver] = min(seconds, timed(make(tol), X, y, repeat)[0])
+                rivals[solver] = seconds, make(tol)
                 break
-            if seconds > HOPELESS * mine:
+            if seconds > min(HOPELESS * mine, BEHIND * best):
                 break
-    if not times:
+    if not rivals:
         print(f"{name} {cell}: no solver of scikit-learn's reached {norm:g}", file=sys.stderr)
-        return None
-    best = min(times, key=times.__getitem__)
-    return Row(name, cell, len(y), mine, times[best], best, reached)
+        return Row(name, cell, len(y), mine, None, "", reached)
+    best = min(seconds for seconds, _ in rivals.values())
+    models = {solver: model for solver, (s, model) in rivals.items() if s <= RIVAL * best}
+    models[OURS] = kind.ours(own)
+    times = {rival: [] for rival in models}
+    for _ in range(repeat):
+        for rival, model in models.items():
+            times[rival].append(timing(partial(timed, model, X, y)))
+    mine = median(times.pop(OURS))
+    theirs, solver = min((median(each), rival) for rival, each in times.items())
+    return Row(name, cell, len(y), mine, theirs, solver, reached)
 
 
 def largest_norm(model: Any, X: Any, y: np.ndarray) -> float:
@@ -222,57 +211,45 @@ def largest_norm(model: Any, X: Any, y: np.ndarray) -> float:
     return max(norms)
 
 
-def compare_cv(cell: str, norm: float, repeat: int) -> Row:
+def compare_cv(cell: str, norm: float) -> Row:
     """Return the times of LogisticRegressionCV to a gradient norm on all of its paths."""
     X, y = MATRICES[cell]()
     options = {"Cs": 10, "cv": FOLDS, "max_iter": MOST, "scoring": "accuracy", "l1_ratios": (0.0,)}
     options["use_legacy_attributes"] = False
-    mine, model = timed(ours.LogisticRegressionCV(tol=norm, **options), X, y, repeat)
+    mine, model = timed(ours.LogisticRegressionCV(tol=norm, **options), X, y)
     reached = largest_norm(model, X, y)
     times, same, chosen = {}, {}, [model]
     for solver in ("lbfgs", "newton-cholesky")[: 1 if X.shape[1] > WIDE else 2]:
         for tol in (share * norm for share in CV_LADDER):
             namesake = linear_model.LogisticRegressionCV(solver=solver, tol=tol, **options)
-            seconds, model = timed(namesake, X, y, 1)
+            seconds, model = timed(namesake, X, y)
             same.setdefault(solver, seconds)
             chosen.append(model)
             if largest_norm(model, X, y) <= max(norm, reached):
                 times[solver] = seconds
                 break
-    best = min(times, key=times.__getitem__)
+    best = min(times, key=times.__getitem__, default="")
     found = ", ".join(f"C {each.C_:.3g} score {_best_score(each):.4f}" for each in chosen[:2])
     ratio = mine / min(same.values())
     print(
         f"cv        {cell:15} tol {norm:g} of either: ratio {ratio:.2f}; ours and theirs: {found}"
     )
-    return Row("cv", cell, len(y), mine, times[best], best, reached)
+    return Row("cv", cell, len(y), mine, times.get(best), best, reached, ratio)
 
 
 def _best_score(model: Any) -> float:
     return float(model.scores_.mean(axis=0).max())
 
 
-def comparisons(
-    only: Sequence[str], cells: Sequence[str], norm: float, repeat: int
-) -> Iterator[Row]:
-    """Go through what was asked for."""
-    for name in only:
-        for cell in cells:
-            if name == "cv" and cell in CV_CELLS + UNSEEN_CV_CELLS:
-                yield compare_cv(cell, norm, repeat)
-            elif name in KINDS and (name == "logistic" or cell != "digits-by-class"):
-                row = compare(name, cell, norm, repeat)
-                if row is not None:
-                    yield row
-
-
-def side_by_side(rows: Sequence[Row]) -> Table:
-    """Return the page's table: a row for each data set, a column for each estimator."""
-    table = Table("data", "rows", *NAMES.values(), quiet=True)
-    found = {(row.cell, row.kind): f"{row.ratio:.2f} ({row.solver})" for row in rows}
-    for cell, size in {row.cell: row.rows for row in rows if row.kind in NAMES}.items():
-        table.add(cell, f"{size:,}", *(found.get((cell, kind), "") for kind in NAMES))
-    return table
+def comparisons(only: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Return the kinds and data sets that go together."""
+    for cell in cells:
+        for kind in only:
+            if kind == "cv":
+                if cell in CV_CELLS + UNSEEN_CV_CELLS:
+                    yield kind, cell
+            elif kind == "logistic" or cell != "digits-by-class":
+                yield kind, cell
 
 
 def main(arguments: Sequence[str] = ()) -> list[Row]:
@@ -282,28 +259,31 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
     parser.add_argument("--cells", default=",".join(MATRICES))
     parser.add_argument("--norm", type=float, default=1e-4)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument(RECORD, action="store_true")
+    parser.add_argument("--json", type=Path, help="kept up to date after every comparison")
     options = parser.parse_args(arguments)
-    asked = options.only.split(","), options.cells.split(",")
-    rows = []
-    for row in comparisons(*asked, options.norm, options.repeat):
+    only, cells = options.only.split(","), options.cells.split(",")
+    refuse_unknown("--only", only, (*KINDS, "cv"))
+    refuse_unknown("--cells", cells, MATRICES)
+    kept, rows = KeptRows(options.json), []
+    for kind, cell in comparisons(only, cells):
+        fields = kept.row(kind=kind, cell=cell)
+        if "ours" not in fields:
+            found = (
+                compare_cv(cell, options.norm)
+                if kind == "cv"
+                else compare(kind, cell, options.norm, options.repeat)
+            )
+            fields |= found._asdict()
+            kept.save()
+        row = Row(**fields)
         rows.append(row)
+        theirs = "-" if row.theirs is None else f"{row.theirs:8.4f} s  ratio {row.ratio:.2f}"
         print(
             f"{row.kind:9} {row.cell:15} {row.rows:7,} rows  ours {row.ours:8.4f} s  "
-            f"{row.solver:15} {row.theirs:8.4f} s  ratio {row.ratio:.2f}",
+            f"{row.solver:15} {theirs}",
             flush=True,
         )
-    large = [row.ratio for row in rows if row.rows >= LARGE and row.kind != "cv"]
-    if large:
-        print(
-            f"{LARGE:,} rows or more: geometric mean {geometric_mean(large):.2f}, "
-            f"largest {max(large):.2f}"
-        )
-    if options.json:
-        options.json.write_text(json.dumps([row._asdict() for row in rows], indent=1))
-    if options.record:
-        record("estimators", {"seconds": side_by_side(rows)})
+    kept.save(complete=True)
     return rows
 
 

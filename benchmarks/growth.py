@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +19,13 @@ import alone  # noqa: F401 - before numpy
 import data
 import numpy as np
 import scipy.sparse as sp
-from judging import Contest, Row, Task, fastest, seconds_of
+from contest import Contest, quiet
+from judging import Task
+from kept import Row
 from overhead import peak_added
+from peer_tables import fastest, seconds_of
 from peers import SCIKIT_LEARN
 from recording import RECORD, Table, record
-from threadpoolctl import threadpool_limits
 
 from ode2opt import Logistic, solve
 
@@ -33,7 +34,7 @@ ROWS = (1_000, 10_000, 100_000, 1_000_000)
 COLUMNS = (10, 30, 100, 300, 1_000, 3_000)
 USUAL_ROWS, USUAL_COLUMNS = 20_000, 100
 PEERS = ("sklearn-lbfgs", "sklearn-newton-cholesky", "sklearn-newton-cg")
-CONTEST = Contest("growth", Logistic, {}, {name: SCIKIT_LEARN[name] for name in PEERS})
+CONTEST = Contest(Logistic, {}, {name: SCIKIT_LEARN[name] for name in PEERS})
 MEMORY_COLUMNS = 1_000  # at least: other memory hides a smaller n x n matrix
 SPARSE_ROWS, SPARSE_ENTRIES = 100_000, 100  # entries of a row
 
@@ -59,10 +60,13 @@ class Timed:
 def timed(rows: int, columns: int, options: argparse.Namespace) -> Timed:
     """Return our time and that of scikit-learn's best."""
     task = Task(Logistic, *data.correlated(rows, columns), L2)
-    row: Row = {"tol": TOL, "methods": {}}
+    row: Row = {"tol": TOL}
     names = [options.method, *PEERS]
     CONTEST.measure(task, names, [row], limit=options.limit, repeats=options.repeats)
-    return Timed(rows, columns, seconds_of(row, options.method), *fastest(row, PEERS))
+    own, best = seconds_of(row, options.method), fastest(row, PEERS)
+    if own is None or best is None:
+        raise SystemExit(f"{rows:,} x {columns:,}: the gradient norm was not reached in time.")
+    return Timed(rows, columns, own, *best)
 
 
 def dense_memory(columns: int, method: str) -> float:
@@ -162,9 +166,8 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     print(f"| rows | columns | {options.method} s | best s | best of scikit-learn | ratio |")
     print("|---|---|---|---|---|---|", flush=True)
     series = []
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        CONTEST.warm_up([options.method, *PEERS])
+    with quiet():
+        CONTEST.warm_up(*data.correlated(2_000, USUAL_COLUMNS), [options.method, *PEERS])
         for rows, columns in sizes:
             series.append(timed(rows, columns, options))
             print(series[-1].line(), flush=True)

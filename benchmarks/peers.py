@@ -1,9 +1,10 @@
-"""Logistic regression against scipy, scikit-learn, glum and Snap ML, on one thread.
+"""Logistic regression against scipy, scikit-learn, glum and Snap ML.
 
-    python benchmarks/peers.py [--cells a5a,text-20k] [--l2 1e-4] [--tol 1e-6] [--record]
+    python benchmarks/peers.py [--cells a5a,text-20k] [--l2 1e-4] [--tol 1e-6] [--json FILE]
 
-f is the mean loss plus l2/2 |x|^2, without an intercept, from x = 0. benchmarks/judging.py says how
-time is taken. `pip install '.[bench]'` brings the packages; one that is missing is left out.
+f is the mean loss plus l2/2 |x|^2, without an intercept, from x = 0. benchmarks/contest.py says how
+time is taken, benchmarks/alone.py how many threads there are. `pip install '.[peers]'` brings the
+packages; one that is missing is left out. `make peers` runs this for all data sets.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 
-import judging
+import contest
 import numpy as np
-from judging import Contest, Fit, Peer, Reached, Solve, Task, Watch
+from alone import THREADS
+from contest import Contest
+from judging import Fit, Peer, Reached, Solve, Task, Watch
+from kept import Row
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from ode2opt import Logistic
+from ode2opt.machine import cpu_count
 
 DENSE_HESSIAN = 3_000  # columns up to which an n x n matrix is worth its memory
 
@@ -84,7 +89,7 @@ def snap(dual: bool) -> Fit:
             dual=dual,
             tol=own,
             max_iter=bound,
-            n_jobs=1,
+            n_jobs=1 if THREADS == "one" else cpu_count(),
             random_state=0,
         ).fit(task.A, task.b)
         return np.ravel(model.coef_), int(model.n_iter_)
@@ -94,8 +99,8 @@ def snap(dual: bool) -> Fit:
 
 SCIPY: dict[str, Solve] = {name: scipy_with_products(name) for name in ("Newton-CG", "trust-ncg")}
 SCIKIT_LEARN: dict[str, Peer] = {
-    "sklearn-lbfgs": Peer(scikit_learn("lbfgs")),
     "sklearn-newton-cholesky": Peer(scikit_learn("newton-cholesky"), most_columns=DENSE_HESSIAN),
+    "sklearn-lbfgs": Peer(scikit_learn("lbfgs")),
     "sklearn-newton-cg": Peer(scikit_learn("newton-cg")),
     "sklearn-liblinear": Peer(scikit_learn("liblinear")),
     "sklearn-saga": Peer(scikit_learn("saga")),
@@ -106,15 +111,15 @@ OPTIONAL: dict[str, dict[str, Peer]] = {
 }
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, float]:
+def main(arguments: Sequence[str] = ()) -> list[Row]:
     """Hold the contest."""
-    fits = dict(SCIKIT_LEARN)
+    fits: dict[str, Peer] = {}
     for package, peers in OPTIONAL.items():
         if find_spec(package):
             fits |= peers
         else:
             print(f"{package} is not installed and left out.")
-    return judging.hold(Contest("peers", Logistic, SCIPY, fits), arguments)
+    return contest.hold(Contest(Logistic, SCIPY, fits | SCIKIT_LEARN), arguments)
 
 
 if __name__ == "__main__":

@@ -71,13 +71,21 @@ class Table:
             print("| " + " | ".join("-" if c is None else str(c) for c in cells) + " |", flush=True)
 
 
-def record(name: str, tables: Mapping[str, Table], folder: Path = RESULTS) -> Path:
+def record(
+    name: str,
+    tables: Mapping[str, Table],
+    folder: Path = RESULTS,
+    instead: Mapping[str, Any] | None = None,
+) -> Path:
     """Put tables into a results file, with where and when they were measured.
 
     Args:
-        name: the file's name, which exists: what it is about and which code it measures stay.
+        name: the file's name: what it is about and which code it measures stay. A new one needs
+            these two in ``instead``.
         tables: all tables of the file, since one machine and one date stand for all of them.
         folder: where the file is.
+        instead: what to say of command, machine, versions or date, where ``origin`` is not it;
+            of a new file also what it is about, and its code.
 
     Returns:
         The path of the file.
@@ -86,12 +94,14 @@ def record(name: str, tables: Mapping[str, Table], folder: Path = RESULTS) -> Pa
         ValueError: a table of the file is missing, or one is not in the file.
     """
     path = folder / f"{name}.json"
-    result = json.loads(path.read_text(encoding="utf-8"))
-    if set(tables) != set(result["tables"]):
-        raise ValueError(f"{path.name} has the tables {', '.join(result['tables'])}.")
-    result |= origin()
+    own = dict(instead or {})
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else own
+    known = result.get("tables", tables)
+    if set(tables) != set(known):
+        raise ValueError(f"{path.name} has the tables {', '.join(known)}.")
+    result |= origin() | own
     result["tables"] = {
-        key: {"columns": tables[key].columns, "rows": tables[key].rows} for key in result["tables"]
+        key: {"columns": tables[key].columns, "rows": tables[key].rows} for key in known
     }
     path.write_text(_one_row_a_line(result) + "\n", encoding="utf-8")
     print(f"written to {path.name}; `make tables` puts it into the pages")

@@ -1,9 +1,9 @@
-"""Least squares with l2/2 |x|^2 against scikit-learn's Ridge and scipy's lsqr, on one thread.
+"""Least squares with l2/2 |x|^2 against scikit-learn's Ridge and scipy's lsqr.
 
     python benchmarks/ridge_peers.py [--cells a5a,text-20k] [--methods auto] [--l2 1e-4]
 
-The matrices are those of benchmarks/peers.py, and the same judging; targets are the centred labels
-with a little noise.
+The matrices are those of benchmarks/peers.py, and the same contest; targets are the centred labels
+with a little noise. `make peers` runs this for all data sets.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import judging
+import contest
 import numpy as np
-import peer_tables
-from judging import Contest, Fit, Peer, Task
+from contest import Contest
+from judging import Fit, Peer, Task
+from kept import Row
 from peers import DENSE_HESSIAN
 from scipy.sparse.linalg import lsqr
 from sklearn.linear_model import Ridge
@@ -61,12 +62,9 @@ FITS: dict[str, Peer] = {
 }
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, float]:
+def main(arguments: Sequence[str] = ()) -> list[Row]:
     """Hold the contest."""
-    contest = Contest(
-        "ridge", LeastSquares, {}, FITS, targets, peer_tables.means, results="ridge_peers"
-    )
-    return judging.hold(contest, arguments)
+    return contest.hold(Contest(LeastSquares, {}, FITS, targets), arguments)
 
 
 if __name__ == "__main__":

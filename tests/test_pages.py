@@ -242,21 +242,21 @@ def test_the_tables_of_peers_have_ratios_means_and_the_worst(benchmarks):
     peer_tables = benchmarks("peer_tables")
     rows = [
         {
-            "cell": "a5a", "rows": 32_561, "columns": 123, "l2": l2, "tol": tol,
-            "methods": {"auto": {"seconds": own}, "glum": {"seconds": 0.2}, "saga": {}},
+            "cell": "a5a", "rows": 32_561, "columns": 123, "l2": l2, "tol": tol, "reading": 0.01,
+            "methods": {
+                "auto": {"seconds": own}, "auto-no-kernels": {"seconds": 0.3},
+                "glum": {"seconds": 0.2}, "saga": {},
+            },
         }
         for tol in (1e-6, 1e-3) for l2, own in ((1e-3, 0.1), (1e-4, 0.2), (1e-6, 0.4))
     ]  # fmt: skip
-    made = peer_tables.tables(rows, "auto", ["glum", "saga"])
-    assert like("peers", made)
+    made = peer_tables.tables(rows)
+    assert all(like(name, made) for name in ("peers", "unseen_peers", "ridge_peers"))
     assert made["ratios"].rows == [
         ["a5a", "32,561 x 123", *["0.50 (glum)", "1.00 (glum)", "2.00 (glum)"] * 2]
     ]
-    row = ["a5a", "32,561 x 123", "200", "200 (glum)", "1.00", "2.00"]
+    row = ["a5a", "32,561 x 123", "200", "300", "200 (glum)", "20", "1.00", "2.00"]
     assert made["milliseconds"].rows == [row]
-    means = peer_tables.means([*rows, {**rows[0], "cell": "b", "methods": {}}], "auto", ["glum"])
-    assert means["means"].columns == ["data", "a5a"]
-    assert means["means"].rows == [["auto / fastest", "1.00"]]
 
 
 def test_other_benchmarks_make_the_tables_that_the_pages_show(benchmarks):
@@ -276,12 +276,24 @@ def test_other_benchmarks_make_the_tables_that_the_pages_show(benchmarks):
     made = growth.tables(points, points[:1])["rows"]
     assert made.columns == ["100 columns, rows:", "1,000", "10"]
     assert made.rows == [["auto, seconds", "1", "1"], ["of scikit-learn's best", "0.50", "0.50"]]
-    estimators = benchmarks("estimators")
-    fits = [("svc", "x", 7, 1.0, 2.0, "dual=True", 0.0), ("cv", "x", 7, 1.0, 2.0, "lbfgs", 0.0)]
-    made = estimators.side_by_side([estimators.Row(*fit) for fit in fits])
-    assert like("estimators", {"seconds": made})
-    assert made.rows == [["x", "7", "", "", "0.50 (dual=True)", ""]]
-    assert set(estimators.NAMES) <= set(estimators.KINDS)
+    shown, estimators = benchmarks("estimator_tables"), benchmarks("estimators")
+    fits = [
+        ("svc", "x", 7, 1.0, 2.0, "dual=True", 0.0),
+        ("cv", "x", 7, 1.0, 2.0, "lbfgs", 0.0, 0.4),
+    ]
+    fits.append(("svc", "y", 20_000, 1.0, 8.0, "dual=False", 0.0))
+    fits.append(("ridge", "y", 20_000, 1.0, None, "", 0.0))
+    rows = [estimators.Row(*fit) for fit in fits]
+    made = shown.side_by_side(rows)
+    assert like("estimators", made)
+    assert made["seconds"].rows[0] == ["x", "7", "", "", "0.50 (dual=True)", ""]
+    assert made["seconds"].rows[1][2:] == ["", "", "0.12 (dual=False)", None]
+    assert made["summary"].rows[2] == ["LinearSVC", "0.12", "0.25", "0.50", "x"]
+    assert made["summary"].rows[3] == ["Ridge", None, None, None, None]
+    made = shown.cross_validation(rows)
+    assert like("cross_validation", made)
+    assert made["ratios"].rows == [["x", "7", "0.50", "0.40"]]
+    assert set(shown.NAMES) == set(estimators.KINDS)
 
 
 def test_benchmarks_of_learning_make_the_tables_that_the_pages_show(benchmarks):
@@ -317,25 +329,26 @@ def test_the_tables_of_clusters_follow_from_what_the_cost_model_keeps(benchmarks
     }
 
 
-def test_the_means_beside_the_milliseconds_are_those_of_the_ratios():
+def test_the_means_of_peers_are_those_of_the_ratios_and_those_that_pages_tell():
     kept = json.loads((ROOT / "benchmarks/results/peers.json").read_text())["tables"]
+    large, every = [], []
     for row, ratios in zip(kept["milliseconds"]["rows"], kept["ratios"]["rows"], strict=True):
-        known = [float(cell.split()[0]) for cell in ratios[2:] if cell is not None]
+        known = [float(cell.split()[0]) for cell in ratios[2:] if cell and "missed" not in cell]
+        every += known
+        large += known if int(row[1].split(" x ")[0].replace(",", "")) >= 20_000 else []
         mean = math.exp(np.mean(np.log(known)))
         assert row[:2] == ratios[:2]
-        assert float(row[4]) == pytest.approx(mean, abs=0.011)  # made before ratios are rounded
-        assert float(row[5]) == max(known)
-    found = {row[0]: [float(cell.split()[0]) for cell in row[2:]] for row in kept["ratios"]["rows"]}
-    sizes = {row[0]: int(row[1].split(" x ")[0].replace(",", "")) for row in kept["ratios"]["rows"]}
-    large = [name for name, size in sizes.items() if size >= 20_000]
-    dense = ("covtype20k", "correlated-100", "correlated-300", "one-hot")
-    means = (
-        np.exp(np.mean(np.log([found[name] for name in some]))) for some in (found, large, dense)
+        assert float(row[6]) == pytest.approx(mean, abs=0.011)  # made before ratios are rounded
+        assert float(row[7]) == max(known)
+    summary = dict(zip(kept["summary"]["columns"], kept["summary"]["rows"][0], strict=True))
+    for name, ratios in (("all", every), ("20,000 rows or more", large)):
+        assert float(summary[name]) == pytest.approx(math.exp(np.mean(np.log(ratios))), abs=0.011)
+    assert float(summary["worst"]) == max(every)
+    for page in ("docs/first-solve.md", "docs/found.md"):
+        assert f"{summary['all']} of the seconds of the fastest" in (ROOT / page).read_text()
+    assert (
+        f"{summary['20,000 rows or more']} with 20,000 rows" in (ROOT / "docs/found.md").read_text()
     )
-    said = (
-        "{:.2f} over all cells, {:.2f} where there are 20,000 rows or more, and {:.2f} where these"
-    )
-    assert said.format(*means) in (ROOT / "docs/measurements/solving.md").read_text()
 
 
 def test_the_plan_on_its_page_is_the_plan_of_the_code():
