@@ -85,10 +85,8 @@ def test_the_table_tells_residual_gap_and_support(run_cli, rows):
 
 
 def test_a_solve_that_misses_its_residual_says_so(run_cli, rows):
-    file = rows[0]
-    code, _, err = run_cli(
-        "solve", file, "--problem", "leastsquares", "--l1", 0.05, "--max-iter", 2
-    )
+    too_few = ("--l1", 0.05, "--method", "fista", "--max-iter", 2)
+    code, _, err = run_cli("solve", rows[0], "--problem", "leastsquares", *too_few)
     assert code == 1
     assert one_sentence(err)
     assert "The iteration limit was reached. Residual " in err
@@ -97,7 +95,7 @@ def test_a_solve_that_misses_its_residual_says_so(run_cli, rows):
 def test_a_kept_point_is_of_its_own_penalty(run_cli, rows):
     file, out_file = rows[0], rows[0].with_name("model.safetensors")
     given = ("solve", file, "--problem", "leastsquares", "--out", out_file, "--resume")
-    assert run_cli(*given, "--l1", 0.05, "--max-iter", 2)[0] == 1
+    assert run_cli(*given, "--l1", 0.05, "--method", "fista", "--max-iter", 2)[0] == 1
     code, _, err = run_cli(*given, "--l1", 0.1)
     assert (code, one_sentence(err), "is of another problem" in err) == (2, True, True)
     assert run_cli(*given, "--l1", 0.05)[0] == 0
