@@ -1,7 +1,7 @@
 """Times of the parts of a solve on one machine, which plans are made with.
 
 ``measured_times.json`` has a set of them for each form of the arithmetic: "numpy" (NumPy and SciPy
-alone) and "kernels" (compiled, extra ``fast``). ``python benchmarks/costs.py --write`` measures
+alone) and "kernels" (large dense rows by compiled kernels, extra ``fast``). ``python benchmarks/costs.py --write`` measures
 both and writes the file, with the machine, the versions and the date. Nothing is timed in a solve,
 so that the same problem is always solved in the same way.
 """
@@ -17,18 +17,22 @@ NUMPY, KERNELS = "numpy", "kernels"
 _SETS: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
-def form_in_use() -> str:
-    """Return the set of times that applies: that of the form in which rows are evaluated."""
-    return NUMPY
+def form_in_use(problem: Any) -> str:
+    """Return the set of times that applies: that of the form in which rows are evaluated.
+
+    Args:
+        problem: what is solved; its ``has_kernel`` tells, where it has one.
+    """
+    return KERNELS if getattr(problem, "has_kernel", False) else NUMPY
 
 
-def measured_times(part: str, form: str | None = None) -> dict[str, float]:
+def measured_times(part: str, form: str = NUMPY) -> dict[str, float]:
     """Return the times of one part, by name, in nanoseconds.
 
     Args:
         part: "solving" (fields of ``ode2opt.solvers.costs.MeasuredTimes``) or "gram" (weighted Gram
             products, ``ode2opt.problems.gram``).
-        form: "numpy" or "kernels"; the one in use by default.
+        form: "numpy" (the default) or "kernels".
 
     Returns:
         A new dictionary.
@@ -38,5 +42,5 @@ def measured_times(part: str, form: str | None = None) -> dict[str, float]:
         >>> sorted(measured_times("gram", "numpy"))[0]
         'dense_entry'
     """
-    times: dict[str, float] = _SETS[form or form_in_use()][part]
+    times: dict[str, float] = _SETS[form][part]
     return dict(times)

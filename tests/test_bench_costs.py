@@ -46,6 +46,18 @@ def test_a_price_is_the_sum_of_its_measured_parts():
     assert prices.evaluation_seconds() == pytest.approx(1e-9 * expected, rel=1e-12)
 
 
+def test_rows_that_kernels_evaluate_have_times_of_their_own(monkeypatch):
+    problem = Logistic(np.ones((50, 4)), np.arange(50) % 2.0)
+    monkeypatch.setattr(Logistic, "has_kernel", True)
+    prices = Costs(problem)
+    assert prices.times == times_of("kernels")
+    assert prices.times.entry < times_of("numpy").entry
+    monkeypatch.setattr(Logistic, "has_kernel", False)
+    without = Costs(problem)
+    assert without.times == times_of("numpy")
+    assert without.evaluation_seconds(10) == prices.evaluation_seconds(10)  # a subsample is small
+
+
 def test_what_was_measured_is_written_with_its_machine_and_read_by_plans(
     tmp_path, monkeypatch, capsys
 ):

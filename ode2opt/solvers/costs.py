@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from itertools import chain, repeat
 from typing import Any
 
-from ode2opt.measured_times import form_in_use, measured_times
+from ode2opt.measured_times import NUMPY, form_in_use, measured_times
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
@@ -81,7 +81,7 @@ class Costs:
     """
 
     def __init__(self, problem: Problem, count_calls: bool = False) -> None:
-        self.count_calls, self.times = count_calls, times_of(form_in_use())
+        self.count_calls, self.times = count_calls, times_of(form_in_use(problem))
         self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
         self.model = problem if isinstance(problem, RowModel) else None
 
@@ -130,7 +130,8 @@ class Costs:
         Args:
             m: the number of rows; all of them by default.
         """
-        share, model, times = self._share(m), self.model, self.times
+        share, model = self._share(m), self.model
+        times = self.times if m is None else times_of(NUMPY)  # some rows: too small for kernels
         own = times.evaluation + times.correction * self.n
         if model is None:
             return NANO * (own + times.flop * self.problem.gradient_flops())
