@@ -121,7 +121,7 @@ def evaluations() -> Times:
 
 def further(row: float, entry: float) -> float:
     """Return the price of one more score of a row, in times of an entry."""
-    rows, n = 100_000, 50
+    rows, n = 200_000, 50
     spent = evaluation(dense(rows, n, Softmax, CLASSES)) - row * rows * CLASSES
     return max(0.0, (spent / (entry * rows * n) - 1) / (CLASSES - 1)) if entry else 0.0
 

@@ -27,7 +27,7 @@ HALF_LOG = 0.41421356237309515  # sqrt(2) - 1
 
 
 @njit(forceinline=True, **EXACT)
-def _exp(x):  # type: ignore[no-untyped-def]
+def exp(x):  # type: ignore[no-untyped-def]
     """Return e^x to about one unit in the last place, by operations that run several at a time."""
     x = LARGEST_EXPONENT if x > LARGEST_EXPONENT else x
     x = -LARGEST_EXPONENT if x < -LARGEST_EXPONENT else x
@@ -87,7 +87,7 @@ def _views(m, numbers):  # type: ignore[no-untyped-def]
 def _logistic(m, parameter, numbers):  # type: ignore[no-untyped-def]
     z, b, loss, slope = _views(m, numbers)
     for k in range(m):
-        e = _exp(-abs(z[k]))
+        e = exp(-abs(z[k]))
         q = e / (1.0 + e)
         share = 1.0 - b[k] if z[k] > 0 else -b[k]
         line = share * z[k] if share != 0 else 0.0  # no 0 times infinity
@@ -110,7 +110,7 @@ def _power(m, p, numbers):  # type: ignore[no-untyped-def]
 def _poisson(m, parameter, numbers):  # type: ignore[no-untyped-def]
     z, b, loss, slope = _views(m, numbers)
     for k in range(m):
-        e = _exp(z[k])
+        e = exp(z[k])
         loss[k] = e - b[k] * z[k]
         slope[k] = e - b[k]
 

@@ -39,7 +39,7 @@ def _call(typing_context, address, m, parameter, numbers):  # type: ignore[no-un
 
 
 @njit(**SUMS)
-def _row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
+def row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
     """Write the products of rows i to i + m with x, of eight rows at a time."""
     n = A.shape[1]
     k = 0
@@ -69,7 +69,7 @@ def _row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
 
 
 @njit(**SUMS)
-def _row_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
+def row_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
     """Add the rows i to i + m times s to g, eight rows at a time."""
     n = A.shape[1]
     k = 0
@@ -211,7 +211,7 @@ def _pass(  # type: ignore[no-untyped-def]
             if by_columns:
                 _column_scores(M, x, i, m, narrow)
             else:
-                _row_scores(M, x, i, m, narrow)
+                row_scores(M, x, i, m, narrow)
             _gather(b, offset, shift, i, m, narrow, numbers)
             _call(address, m, parameter, space.ctypes.data)
             losses, slopes = _weigh(weights, i, m, numbers, narrow)
@@ -220,7 +220,7 @@ def _pass(  # type: ignore[no-untyped-def]
             if by_columns:
                 _column_gradient(M, i, m, narrow, part)
             else:
-                _row_gradient(M, i, m, narrow, part)
+                row_gradient(M, i, m, narrow, part)
             waiting += m
             if waiting >= PART_ROWS or i + m == end:
                 for j in range(n):

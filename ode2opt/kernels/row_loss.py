@@ -19,6 +19,8 @@ class NamedLoss:
     parameter: str | None = None
 
 
+SOFTMAX = NamedLoss("softmax")
+"""The loss of several classes, which has a pass of its own (``ode2opt.kernels.classes``)."""
 PRODUCT = NamedLoss("product")
 """No loss: its slope is b z, so that with bends for b a Hessian is multiplied."""
 

@@ -96,7 +96,7 @@ def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
         kind: the loss.
         A: any matrix.
     """
-    return is_worth_it(A) and _kernel(A.dtype) is not None and _loss(kind) is not None
+    return is_worth_it(A) and kernel_for(A.dtype) is not None and _loss(kind) is not None
 
 
 def one_pass(
@@ -129,10 +129,10 @@ def one_pass(
         precision than the matrix.
     """
     vectors = [b, weights, offset]
-    same = all(v is None or _goes_with(v, A, A.shape[0]) for v in vectors)
-    if not (same and _goes_with(x, A, A.shape[1] + intercept)):
+    same = all(v is None or goes_with(v, A, A.shape[0]) for v in vectors)
+    if not (same and goes_with(x, A, A.shape[1] + intercept)):
         return None
-    kernel, loss = _kernel(A.dtype), _loss(kind)
+    kernel, loss = kernel_for(A.dtype), _loss(kind)
     if kernel is None or loss is None:
         return None
     nothing = np.empty(0, A.dtype)
@@ -156,13 +156,26 @@ def one_pass(
     return A.dtype.type(total[n + 1]), total[: n + intercept].astype(A.dtype)
 
 
-def _goes_with(v: Any, A: np.ndarray, length: int) -> bool:
+def goes_with(v: Any, A: np.ndarray, length: int) -> bool:
+    """Whether an array is a vector of a length in the matrix's precision.
+
+    Args:
+        v: anything.
+        A: the matrix.
+        length: how many numbers are wanted.
+    """
     return isinstance(v, np.ndarray) and v.shape == (length,) and v.dtype == A.dtype
 
 
-def _kernel(dtype: np.dtype[Any]) -> Any:
+def kernel_for(dtype: np.dtype[Any], name: str = "rows") -> Any:
+    """Return the pass over matrices of a precision; None where numba does not work.
+
+    Args:
+        dtype: of the matrix.
+        name: "rows" with one score each, or "softmax" for a score for each class.
+    """
     with _compiling:
-        return _compiled_pass(dtype)
+        return _compiled_pass(dtype, name)
 
 
 def _loss(kind: NamedLoss | RowLoss) -> Any:
@@ -171,12 +184,15 @@ def _loss(kind: NamedLoss | RowLoss) -> Any:
 
 
 @cache
-def _compiled_pass(dtype: np.dtype[Any]) -> Any:
+def _compiled_pass(dtype: np.dtype[Any], name: str) -> Any:
     """Return the kernel for a precision, or None where numba does not work, which is said once."""
     try:
-        from ode2opt.kernels.compiled_rows import compiled_pass
+        if name == "softmax":
+            from ode2opt.kernels.compiled_softmax import compiled_softmax as compiled
+        else:
+            from ode2opt.kernels.compiled_rows import compiled_pass as compiled
 
-        return compiled_pass(dtype)
+        return compiled(dtype)
     except Exception as error:  # numba fails in many ways, with NumPy's version for one
         _warn(f"numba does not work ({type(error).__name__}: {error})")
         return None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ode2opt.errors import InputError
-from ode2opt.kernels.row_loss import NamedLoss, RowLoss
+from ode2opt.kernels.classes import can_run_classes, classes_in_one_pass
+from ode2opt.kernels.row_loss import SOFTMAX, NamedLoss, RowLoss
 from ode2opt.kernels.rows import can_run, one_pass
 from ode2opt.problems._arrays import Array
 
@@ -26,7 +27,11 @@ def kernel_of(problem: LinearModel) -> NamedLoss | RowLoss | None:
         problem: the problem, whose class says it in ``kernel``.
     """
     kernel = vars(type(problem)).get("kernel")
-    return kernel if kernel is not None and can_run(kernel, problem.A) else None
+    if kernel is None:
+        return None
+    if kernel is SOFTMAX:
+        return kernel if can_run_classes(problem.A, problem.width) else None
+    return kernel if can_run(kernel, problem.A) else None
 
 
 def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
@@ -45,16 +50,12 @@ def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
     if isinstance(kernel, RowLoss) and type(problem) not in _checked:
         _check(problem, kernel)
         _checked.add(type(problem))
-    done = one_pass(
-        kernel,
-        problem.A,
-        x,
-        problem.b,
-        parameter=_parameter(problem, kernel),
-        weights=problem.weights,
-        offset=problem.offset,
-        intercept=problem.intercept,
-    )
+    A, b, rows = problem.A, problem.b, {"weights": problem.weights, "intercept": problem.intercept}
+    if kernel is SOFTMAX:
+        done = classes_in_one_pass(A, x, b, problem.width, **rows)
+    else:
+        parameter = _parameter(problem, kernel)
+        done = one_pass(kernel, A, x, b, parameter=parameter, offset=problem.offset, **rows)
     return None if done is None else (done[0], done[1] / problem.N)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.errors import InputError
+from ode2opt.kernels.row_loss import SOFTMAX
 from ode2opt.problems._arrays import Array, Namespace, as_count
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.gram import weighted_gram
@@ -41,6 +42,7 @@ class Softmax(LinearModel):
 
     counted = True
     prediction = MANY_CLASSES
+    kernel = SOFTMAX
     one_score = False
     _one_hot: Array = None
     slope_bound = 0.5  # of diag(p) - p pᵀ

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ode2opt.kernels import rows
+from ode2opt.kernels import classes, rows
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +30,12 @@ def numpy_form(monkeypatch):
 @pytest.fixture
 def passes(monkeypatch):
     """Return the list of the kernels that have run."""
-    seen, kernel_of = [], rows._kernel
+    seen, kernel_of = [], rows.kernel_for
 
-    def counted(dtype):
-        kernel = kernel_of(dtype)
+    def counted(dtype, name="rows"):
+        kernel = kernel_of(dtype, name)
         return kernel and (lambda *given: (seen.append(np.dtype(dtype).name), kernel(*given)))
 
-    monkeypatch.setattr(rows, "_kernel", counted)
+    monkeypatch.setattr(rows, "kernel_for", counted)
+    monkeypatch.setattr(classes, "kernel_for", counted)
     return seen

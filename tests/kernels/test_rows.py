@@ -388,6 +388,6 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch
     monkeypatch.setattr(compiled_rows, "njit", without_folder)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         kernel = compiled_rows.compiled_pass(np.dtype(np.float64))
-    monkeypatch.setattr(rows, "_kernel", lambda _: kernel)
+    monkeypatch.setattr(rows, "kernel_for", lambda _: kernel)
     found = rows.one_pass(NamedLoss("power"), np.eye(3), np.ones(3), np.zeros(3), parameter=2)
     assert found[0] == 1.5
