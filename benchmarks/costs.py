@@ -1,4 +1,4 @@
-"""The times that ``auto`` plans with, measured on this machine: CPU time of one thread, two minutes.
+"""The times that ``auto`` plans with, measured on this machine: CPU time of one thread.
 
     python benchmarks/costs.py            # print them beside those of the package
     python benchmarks/costs.py --write    # and write them to ode2opt/measured_times.json

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 import numpy as np
 from recording import RECORD, Table, record
 
-from ode2opt import Logistic, threads
+from ode2opt import Logistic, Softmax, threads
 from ode2opt.kernels import rows
+from ode2opt.problems.linear_model import LinearModel
 
 SIZES = [
     (200_000, 100),
@@ -36,6 +37,14 @@ SIZES = [
     (569, 30),
 ]
 BY_COLUMNS = [(200_000, 100), (100_000, 300), (20_000, 1_000), (400_000, 30)]
+CLASSES = [
+    (200_000, 50, 3),
+    (200_000, 50, 5),
+    (200_000, 100, 5),
+    (200_000, 100, 10),
+    (60_000, 784, 10),
+    (100_000, 100, 30),
+]
 SHARED = [(1_000, 50), (2_000, 100), (5_000, 100), (20_000, 100), (80_000, 100)]
 ROUNDS, PAUSE = 40, 0.2  # seconds: other work on the machine leaves a core free now and then
 
@@ -69,16 +78,29 @@ def measured(N: int, n: int, order: str, dtype: type, repeat: int) -> list[objec
     rng = np.random.default_rng(0)
     A = rng.standard_normal((N, n)).astype(dtype, order=order)
     problem = Logistic(A, rng.integers(0, 2, N).astype(dtype))
-    x, times = (0.1 * rng.standard_normal(n)).astype(dtype), {}
-    for form in ("off", "on"):
-        with kernels(form):
-            times[form] = milliseconds(lambda: problem.value_and_gradient(x), repeat)
-    reading = milliseconds(A.sum, repeat)
-    shown = [f"{each:.3g}" for each in (times["off"], times["on"], reading)]
-    ratios = f"{times['on'] / times['off']:.2f}", f"{times['on'] / reading:.2f}"
     used = "kernel" if rows.is_worth_it(A) else "NumPy"
     layout = "rows" if order == "C" else "columns"
-    return [f"{N:,} x {n:,}", layout, dtype.__name__, *shown, *ratios, used]
+    return [f"{N:,} x {n:,}", layout, dtype.__name__, *in_both_forms(problem, repeat), used]
+
+
+def with_classes(N: int, n: int, classes: int, dtype: type, repeat: int) -> list[object]:
+    """Return a row of the table of several classes."""
+    A = np.random.default_rng(0).standard_normal((N, n)).astype(dtype)
+    problem = Softmax(A, np.arange(N) % classes)
+    used = "kernel" if problem.has_kernel else "NumPy"
+    return [f"{N:,} x {n:,}", classes, dtype.__name__, *in_both_forms(problem, repeat), used]
+
+
+def in_both_forms(problem: LinearModel, repeat: int) -> list[str]:
+    """Return milliseconds of NumPy, kernel and one reading, and the kernel's over both."""
+    x = (0.1 * np.random.default_rng(1).standard_normal(problem.n)).astype(problem.dtype)
+    times = []
+    for form in ("off", "on"):
+        with kernels(form):
+            times.append(milliseconds(lambda: problem.value_and_gradient(x), repeat))
+    times.append(milliseconds(problem.A.sum, repeat))
+    ratios = [times[1] / times[0], times[1] / times[2]]
+    return [f"{each:.3g}" for each in times] + [f"{ratio:.2f}" for ratio in ratios]
 
 
 def wall(problem: Logistic, x: np.ndarray) -> float:
@@ -127,10 +149,17 @@ def main() -> None:
         for N, n in sizes:
             for dtype in (np.float64, np.float32):
                 table.add(*measured(N, n, order, dtype, asked.repeat))
+    several = Table(
+        "dense rows", "classes", "numbers", "NumPy: ms", "kernel: ms", "one reading: ms",
+        "kernel / NumPy", "kernel / reading", "in use",
+    )  # fmt: skip
+    for N, n, classes in CLASSES:
+        for dtype in (np.float64, np.float32):
+            several.add(*with_classes(N, n, classes, dtype, asked.repeat))
     sharing = Table("dense rows", "MB", "one thread: ms", "two: ms", "two / one")
     shared(sharing)
     if asked.record:
-        record("kernels", {"milliseconds": table, "threads": sharing})
+        record("kernels", {"milliseconds": table, "classes": several, "threads": sharing})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Times of the parts of a solve on one machine, which plans are made with.
 
 ``measured_times.json`` has a set of them for each form of the arithmetic: "numpy" (NumPy and SciPy
-alone) and "kernels" (large dense rows by compiled kernels, extra ``fast``). ``python benchmarks/costs.py --write`` measures
-both and writes the file, with the machine, the versions and the date. Nothing is timed in a solve,
-so that the same problem is always solved in the same way.
+alone) and "kernels" (large dense rows by compiled kernels, extra ``fast``). The command
+``python benchmarks/costs.py --write`` measures both and writes the file, with the machine, the
+versions and the date. Nothing is timed in a solve, so that the same problem is always solved in the
+same way.
 """
 
 from __future__ import annotations

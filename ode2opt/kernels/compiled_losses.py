@@ -28,7 +28,11 @@ HALF_LOG = 0.41421356237309515  # sqrt(2) - 1
 
 @njit(forceinline=True, **EXACT)
 def exp(x):  # type: ignore[no-untyped-def]
-    """Return e^x to about one unit in the last place, by operations that run several at a time."""
+    """Return e^x to about one unit in the last place, by operations that run several at a time.
+
+    Args:
+        x: the exponent.
+    """
     x = LARGEST_EXPONENT if x > LARGEST_EXPONENT else x
     x = -LARGEST_EXPONENT if x < -LARGEST_EXPONENT else x
     t = x * 1.4426950408889634 + ROUND

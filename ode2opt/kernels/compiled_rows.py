@@ -40,7 +40,15 @@ def _call(typing_context, address, m, parameter, numbers):  # type: ignore[no-un
 
 @njit(**SUMS)
 def row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
-    """Write the products of rows i to i + m with x, of eight rows at a time."""
+    """Write the products of rows i to i + m with x, of eight rows at a time.
+
+    Args:
+        A: the matrix, by rows.
+        x: the point.
+        i: the first row.
+        m: how many rows there are.
+        z: for the products.
+    """
     n = A.shape[1]
     k = 0
     while k + 8 <= m:
@@ -70,7 +78,15 @@ def row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
 
 @njit(**SUMS)
 def row_gradient(A, i, m, s, g):  # type: ignore[no-untyped-def]
-    """Add the rows i to i + m times s to g, eight rows at a time."""
+    """Add the rows i to i + m times s to g, eight rows at a time.
+
+    Args:
+        A: the matrix, by rows.
+        i: the first row.
+        m: how many rows there are.
+        s: a number for each of them.
+        g: what is added to.
+    """
     n = A.shape[1]
     k = 0
     while k + 8 <= m:

@@ -50,7 +50,8 @@ def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
     if isinstance(kernel, RowLoss) and type(problem) not in _checked:
         _check(problem, kernel)
         _checked.add(type(problem))
-    A, b, rows = problem.A, problem.b, {"weights": problem.weights, "intercept": problem.intercept}
+    A, b = problem.A, problem.b
+    rows: dict[str, Any] = {"weights": problem.weights, "intercept": problem.intercept}
     if kernel is SOFTMAX:
         done = classes_in_one_pass(A, x, b, problem.width, **rows)
     else:

@@ -35,7 +35,7 @@ class AutoOptions:
 
     rows_per_column: tuple[int, ...] = (4, 16, 64, 256)
     damping_rows: float = 1.0
-    cheap_hessian: float = 2.5
+    cheap_hessian: float = 3.0
     affordable_hessian: float = 8.0
     clearly: float = 2.0
     seed: int = 0
