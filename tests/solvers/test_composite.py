@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import numpy as np
@@ -271,44 +272,13 @@ def test_a_concave_function_is_told():
     assert not saddle.success
 
 
-def hostile(seed):
-    """A problem that is hard on the arithmetic, and its penalty."""
-    rng = np.random.default_rng(seed)
-    rows, columns = int(rng.integers(1, 30)), int(rng.integers(2, 15))
-    M = rng.standard_normal((rows, columns))
-    if seed % 2:
-        M[:, columns // 2 :] = M[:, : columns - columns // 2]  # duplicated columns
-    M[:, rng.random(columns) < 0.2] = 0.0
-    M = M * 10.0 ** rng.integers(-8, 9) ** (seed % 3 == 0)
-    t = rng.standard_normal(rows)
-    problem = LeastSquares(M, t) if seed % 4 < 2 else Logistic(M, (t > 0).astype(float))
-    slope = np.abs(problem.gradient(np.zeros(columns))).max() or 1.0
-    low = rng.standard_normal(columns)
-    high = low + rng.random(columns) * (rng.random(columns) < 0.5)  # lower == upper for half
-    penalties = [
-        L1(slope * 10.0 ** rng.uniform(-3, 1)),
-        ElasticNet(slope * 10.0 ** rng.uniform(-3, 1), rng.random()),
-        Box(low, high),
-        NonNegative(),
-        Simplex(10.0 ** rng.uniform(-8, 8)),
-        L1Ball(10.0 ** rng.uniform(-8, 8)),
-        GroupL1(slope * 0.1, [range(0, columns, 2), range(1, columns, 2)]),
-    ]
-    return problem, penalties[seed % len(penalties)]
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_hostile_problems(seed):
-    problem, penalty = hostile(seed)
-    result = solve(problem, penalty=penalty, max_iter=2000)
-    assert np.isfinite(result.x).all()
-    assert np.isfinite(result.fun)
-    assert np.isfinite(float(penalty.value(result.x)))
-    size = np.linalg.norm(result.x) + np.linalg.norm(problem.gradient(result.x))
-    exact = residual_of(problem, penalty, result.x)
-    assert exact == pytest.approx(result.residual, rel=1e-6, abs=1e-14 * size)
-    assert result.success == (result.residual <= 1e-6)
-    assert result.success == (result.status is Status.CONVERGED)
+    """The first of those of the soak, judged by its own arithmetic."""
+    soak = importlib.import_module("soak_composite")
+    one = soak.case(seed)
+    result = solve(one.problem, penalty=one.penalty, tol=one.tol, max_iter=2000)
+    assert soak.faults(one, result) == []
 
 
 def test_a_weight_above_the_critical_one_gives_zero():

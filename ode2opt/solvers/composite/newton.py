@@ -13,7 +13,6 @@ from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 ARMIJO = 1e-4  # of the decrease that the slope promises
 HALVINGS = 12
 STEPS = 100  # then another method goes on
-INEXACT = 0.02  # of the residual: a model is not solved further
 INSIDE = 0.3  # of the tolerance: nor further than this
 REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
 
@@ -34,7 +33,7 @@ def newton(session: CompositeSession, here: Evaluated, columns: str | None = Non
     if model is None:
         return Outcome(Reason.MANY_VARIABLES, here)
     for _ in range(STEPS):
-        tol = max(INSIDE * session.tol, 0.0 if model.exact else INEXACT * here.norm)
+        tol = max(INSIDE * session.tol, 0.0 if model.exact else model.inexact * here.norm)
         goal = session.project(model.goal(here, tol))
         new = _towards(session, here, goal)
         if new is None:

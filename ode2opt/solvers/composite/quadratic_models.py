@@ -42,11 +42,14 @@ class QuadraticModel(ABC):
         fresh: whether they were made for the point at hand, of all rows.
         exact: whether the model is f itself, to be minimised at once.
         gave_up: whether another kind of model is better here.
+        inexact: of the residual: the model is not minimised further.
 
     Args:
         session: the solve.
         pieces: the penalty, with n numbers each; None of a simplex and a ball.
     """
+
+    inexact = 0.02
 
     def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
         self.session, self.pieces = session, pieces
@@ -138,6 +141,8 @@ class ColumnModel(QuadraticModel):
         pieces: the penalty, with n numbers each.
         patient: whether it goes on where few variables need many sweeps: a matrix is better there.
     """
+
+    inexact = 0.1
 
     def __init__(self, session: CompositeSession, pieces: Pieces, patient: bool) -> None:
         super().__init__(session, pieces)
