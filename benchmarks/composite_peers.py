@@ -1,6 +1,6 @@
 """Solves with a penalty against skglm, celer, scikit-learn, glum and scipy, on one thread.
 
-    python benchmarks/composite_peers.py [--data digits,w3a] [--record]
+    python benchmarks/composite_peers.py [--data digits,w3a] [--losses logistic,squares] [--record]
 
 f is the mean loss without an intercept; the penalty is l1 with a share of the critical weight, or
 x >= 0. Everyone starts at 0. What counts are CPU seconds of the fit alone, with the loosest own
@@ -284,16 +284,18 @@ def tried(
     return None, own, best
 
 
-def cells(asked: Sequence[str]) -> Iterator[tuple[str, str, float | None, Callable[[], Task]]]:
+def cells(
+    asked: Sequence[str], losses: Sequence[str]
+) -> Iterator[tuple[str, str, float | None, Callable[[], Task]]]:
     """Yield data, loss, share of the critical weight, and what makes the task."""
     for name in asked:
         A, b = DATA[name]()
-        for loss in ("logistic", "squares"):
+        for loss in losses:
             target = b if loss == "logistic" else b - b.mean()
             top = float(np.abs(Task(loss, A, target, 1.0).gradient(np.zeros(A.shape[1]))).max())
             for share in SHARES:
                 yield name, loss, share, lambda: Task(loss, A, target, share * top)  # noqa: B023
-        if not sp.issparse(A):
+        if not sp.issparse(A) and "squares" in losses:
             yield name, "squares, x >= 0", None, lambda: Task("squares", A, b - b.mean(), None)  # noqa: B023
 
 
@@ -352,9 +354,9 @@ def _number(value: float) -> float | None:
     return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
-def summary(rows: Sequence[Sequence[Any]]) -> Table:
+def summary(rows: Sequence[Sequence[Any]], quiet: bool = False) -> Table:
     """Return geometric means of ours over the fastest peer's."""
-    table = Table("cells", "how many", "with kernels", "without")
+    table = Table("cells", "how many", "with kernels", "without", quiet=quiet)
     for label, chosen in (
         ("tall dense logistic, N n >= 1e7", _is_tall),
         ("logistic", lambda row: row[2] == "logistic"),
@@ -385,6 +387,7 @@ def main(arguments: Sequence[str]) -> None:
     """Measure the cells that are asked for, or those that are missing."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--losses", default="logistic,squares")
     parser.add_argument(RECORD, action="store_true")
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -395,7 +398,7 @@ def main(arguments: Sequence[str]) -> None:
     done = {(row[0], row[2], row[3]) for row in table.rows}
     starts: dict[tuple[Any, ...], float] = {}
     warm = None
-    for name, loss, share, make in cells(names):
+    for name, loss, share, make in cells(names, asked.losses.split(",")):
         if (name, loss, share) in done:
             continue
         task = make()
@@ -405,7 +408,7 @@ def main(arguments: Sequence[str]) -> None:
         for row in measured(name, loss, share, task, starts):
             table.add(*row)
         if asked.record:
-            recording.record(NAME, {"cells": table, "means": summary(table.rows)})
+            recording.record(NAME, {"cells": table, "means": summary(table.rows, quiet=True)})
     summary(table.rows)
 
 

@@ -24,8 +24,9 @@ from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.stages.subsample import Subsamples
 
 # Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
-CHEAP = 4.0  # evaluations that a Hessian of all rows may cost to be made at each step
-SAMPLE = 1.0  # evaluations that the Hessian of some rows costs
+CHEAP = 1.0  # evaluation, which a Hessian of all rows may cost to be made at each step
+FEWEST_ROWS = 16  # of a sample, a column
+SAMPLE = 1.0  # evaluation, which the Hessian of some rows costs
 SLOW, PATIENCE = 0.5, 2  # a residual that falls less, so many times, calls for another Hessian
 LARGEST_MATRIX = 2_000  # variables of a matrix
 SMALLEST_SET = 100  # variables of a working set
@@ -185,7 +186,7 @@ def sampled_rows(problem: Problem) -> int:
     if price <= CHEAP:
         return 0
     rows = min(int(problem.N * SAMPLE / price), problem.largest_sample())
-    return rows if rows >= problem.n else 0
+    return rows if rows >= FEWEST_ROWS * problem.n else 0
 
 
 def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:
