@@ -12,18 +12,22 @@ from ode2opt import (
     L1,
     Box,
     ElasticNet,
+    GroupL1,
     Huber,
+    L1Ball,
     LeastSquares,
     Logistic,
     NonNegative,
     Parts,
     Poisson,
     Quadratic,
+    Simplex,
     solve,
 )
 from ode2opt.kernels import available
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
 from ode2opt.penalties import Pieces
+from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
 
 KERNELS = pytest.mark.skipif(not available(), reason="numba is not installed")
@@ -193,6 +197,33 @@ def test_other_problems(make):
     assert result.success
     assert not result.handovers
     assert residual_of(problem, penalty, result.x) <= tol * (1.05 if single else 1 + 1e-4)
+
+
+@pytest.mark.parametrize("penalty", [Simplex(2.0), L1Ball(2.0), L1Ball(1e6)])
+@pytest.mark.parametrize("rank", [20, 5])
+def test_a_model_on_a_simplex_or_a_ball(penalty, rank):
+    rng = np.random.default_rng(rank)
+    B = rng.standard_normal((rank, 20))
+    H, c = B.T @ B, B.T @ (5 * rng.standard_normal(rank))
+    x = penalty.prox(rng.standard_normal(20), 1.0)
+    z = penalty.project(minimise_on_budget(H, H @ x - c, x, penalty, 1e-8))
+    assert np.isfinite(float(penalty.value(z)))
+    assert np.linalg.norm(z - penalty.prox(z - (H @ z - c), 1.0)) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "penalty", [Simplex(3.0), L1Ball(3.0), GroupL1(0.05, [range(0, 20, 2), range(1, 20, 2)])]
+)
+def test_columns_of_different_size(penalty):
+    A, b = rows(100, 20)
+    A *= 10.0 ** np.linspace(-3, 3, 20)
+    for problem in (LeastSquares(A, b), Logistic(A, (b > 0).astype(float))):
+        ours = solve(problem, penalty=penalty, tol=1e-6, max_iter=2000)
+        assert ours.success
+        assert residual_of(problem, penalty, ours.x) <= 1e-6 * (1 + 1e-4)
+        fista = solve(problem, penalty=penalty, tol=1e-6, method="fista", max_iter=2000)
+        assert not fista.success
+        assert ours.fun <= fista.fun
 
 
 def test_some_of_the_columns():
