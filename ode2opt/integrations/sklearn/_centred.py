@@ -29,7 +29,7 @@ class RegressionFit(NamedTuple):
     Attributes:
         coef: the coefficients.
         intercept: one number.
-        gap: the objective is at most so much above its minimum; NaN where nothing is known.
+        gap: the objective is at most so much above its minimum.
         iterations: of the fit.
     """
 
@@ -148,7 +148,8 @@ def fit_of(
     if penalty is None and result.bound is not None:
         gap = result.bound.value
     coef, intercept = rows.coefficients(z, mean)
-    return RegressionFit(coef, intercept, np.nan if gap is None else gap, result.iterations)
+    bound = result.fun if gap is None else min(gap, result.fun)  # as nothing is below 0
+    return RegressionFit(coef, intercept, bound, result.iterations)
 
 
 def _with_best_intercept(
@@ -198,9 +199,8 @@ def along(
         warn_of_path(estimator, found)
         for k, alpha in enumerate(found.scales):
             coef, intercept = rows.coefficients(found.x(k), mean)
-            fits[float(alpha)] = RegressionFit(
-                coef, intercept, float(found.gaps[k]), int(found.iterations[k])
-            )
+            gap = float(np.fmin(found.gaps[k], found.values[k]))
+            fits[float(alpha)] = RegressionFit(coef, intercept, gap, int(found.iterations[k]))
     for alpha in np.unique(alphas)[::-1]:
         if float(alpha) not in fits:
             fits[float(alpha)] = estimator._one(rows, y, float(alpha), l1_ratio, coef)
