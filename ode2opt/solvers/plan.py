@@ -28,6 +28,7 @@ from ode2opt.solvers.watches import SwitchIfCheaper
 
 ENOUGH_ROWS = 16  # a column: then a subsample serves without having been solved
 NEWTON_STEPS = 7  # on all rows, about
+REUSED_HESSIANS, REUSED_CALLS = 3, 12  # of L-BFGS that takes a Hessian of all rows anew, about
 DIGITS = 1e6  # by which the gradient norm is to fall, about
 
 
@@ -79,10 +80,14 @@ def row_stages(
         return [Newton.within_budget(costs)]
     hessian, sizes = costs.hessian(), subsample_sizes(problem, costs, options)
     newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
+    reused = math.inf if problem.quadratic else REUSED_HESSIANS * hessian + REUSED_CALLS
+    subsampled = _subsampled_price(costs, sizes)
     affordable = problem.quadratic or hessian <= options.cheap_hessian
-    if affordable and newton <= _subsampled_price(costs, sizes):
+    if affordable and newton <= min(reused, subsampled):
         return [Newton.within_budget(costs)]
     full = FullHessianLbfgs(costs)
+    if reused <= subsampled and hessian <= options.affordable_hessian:
+        return [full]
     if skip_subsample:
         subsampled = SubsampledLbfgs(problem, costs, sizes, options, skip_subsample)
         return [subsampled, full] if sizes[-1:] >= [ENOUGH_ROWS * problem.n] else [full]
