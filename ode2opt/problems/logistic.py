@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
 
 import numpy as np
 
@@ -72,13 +72,14 @@ class Logistic(LinearModel):
     def _total_and_slope(self, z: Array) -> tuple[Array, Array]:
         if (signs := self._signs_for(z)) is None:
             return super()._total_and_slope(z)
-        totals = []
+        total = 0.0
         for rows, odds, beyond in _odds(z, signs):
             _slope_from(odds, signs[rows], z[rows])
             loss = np.log1p(odds, out=odds)
-            loss += beyond
-            totals.append(np.sum(loss) if self.weights is None else loss @ self.weights[rows])
-        return z.dtype.type(np.sum(totals, dtype=np.float64)), z
+            if beyond is not None:
+                loss += beyond
+            total += float(loss.sum() if self.weights is None else loss @ self.weights[rows])
+        return z.dtype.type(total), z
 
     def _signs_for(self, z: Array) -> np.ndarray | None:
         """Return 1 - 2 b, for labels that are all 0 or 1 and NumPy arrays; None for others."""
@@ -112,22 +113,30 @@ class Logistic(LinearModel):
         return e / (1 + e) ** 2
 
 
-def _odds(z: np.ndarray, signs: np.ndarray) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """Yield the rows of a block, their odds exp(s z), and by how much s z was capped.
+def _odds(
+    z: np.ndarray, signs: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
+    """Yield the rows of a block, their odds exp(s z), and by how much s z was capped, if it was.
 
     s is 1 - 2 b. Loss and slope take half as many passes over the rows from these; the rows of a
     block stay in the cache, and no array as long as z is made.
     """
-    most = LARGEST_SCORE * math.log(np.finfo(z.dtype).max)
+    most = _largest_score(z.dtype)
     buffer = np.empty(min(BLOCK, len(z)), dtype=z.dtype)
     for first in range(0, len(z), BLOCK):
         rows = slice(first, first + BLOCK)
         margin = np.multiply(signs[rows], z[rows], out=buffer[: len(z) - first])
-        beyond: Any = 0.0
+        beyond = None
         if margin.max() > most:
             beyond = np.maximum(margin - most, 0)
             np.minimum(margin, most, out=margin)
         yield rows, np.exp(margin, out=margin), beyond
+
+
+@cache
+def _largest_score(dtype: np.dtype) -> float:
+    """Return the score up to which the odds of a precision are finite, with room to spare."""
+    return LARGEST_SCORE * math.log(np.finfo(dtype).max)
 
 
 def _slope_from(odds: np.ndarray, signs: np.ndarray, slope: np.ndarray) -> None:

@@ -24,7 +24,8 @@ class AutoOptions:
         damping_rows: curvature added to a subsample's Hessian, in rows that it may have missed.
         cheap_hessian: where a Hessian costs no more, Newton's method may come first; subsamples
             of more than 16 rows a column must have such a Hessian.
-        affordable_hessian: where a subsample's Hessian costs more, plain L-BFGS is tried first.
+        affordable_hessian: where a subsample's Hessian costs more, plain L-BFGS is tried first;
+            where that of all rows costs more, no solve begins with it.
         clearly: how many times as dear as a Hessian and the steps after it plain L-BFGS must be
             before it is left.
         seed: of the rows that are drawn; 0 or more.

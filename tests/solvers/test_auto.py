@@ -376,11 +376,14 @@ def test_options_out_of_range_are_refused(options, words):
 def test_options_change_the_plan():
     problem = Logistic(*data(8000, 100), l2=1e-3)
     without = solve(problem, options=AutoOptions(rows_per_column=()))
-    few = solve(problem, options=AutoOptions(rows_per_column=(4,)))
+    few = solve(problem, options=AutoOptions((4,), affordable_hessian=1))
+    anew = solve(problem, options=AutoOptions((4,), affordable_hessian=100))
     assert without.success
     assert "rows solved" not in without.method
     assert few.method.startswith("400 of 8,000 rows solved")
-    assert not np.array_equal(few.x, solve(problem, options=AutoOptions((4,), seed=1)).x)
+    assert anew.method.startswith("L-BFGS in metrics of all 8,000 rows")
+    other = solve(problem, options=AutoOptions((4,), affordable_hessian=1, seed=1))
+    assert not np.array_equal(few.x, other.x)
     with pytest.raises(InputError, match="for the method 'auto' only"):
         solve(problem, method="lbfgs", options=AutoOptions())
     with pytest.raises(InputError, match="must be AutoOptions, not dict"):

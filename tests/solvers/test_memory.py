@@ -508,7 +508,7 @@ def test_every_kind_of_array_is_remembered(library, dtype, most, monkeypatch):
     for module in ("memory_session", "lowrank"):
         monkeypatch.setattr(f"ode2opt.solvers.{module}.RANK", 6)
         monkeypatch.setattr(f"ode2opt.solvers.{module}.EXTRA", 2)
-    memory = Memory(MemoryOptions(largest_matrix=most))
+    memory = Memory(MemoryOptions(largest_matrix=most, fewest_calls=5))
     for seed in range(5):
         plain = family(seed)
         problem = Logistic(library(plain.A.astype(dtype)), plain.b.astype(dtype), l2=plain.l2)
