@@ -29,6 +29,8 @@ from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_colum
 from ode2opt.penalties import Pieces
 from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
+from ode2opt.solvers.composite.faces import descended
+from ode2opt.solvers.composite.session import CompositeSession
 
 KERNELS = pytest.mark.skipif(not available(), reason="numba is not installed")
 
@@ -209,6 +211,21 @@ def test_a_model_on_a_simplex_or_a_ball(penalty, rank):
     z = penalty.project(minimise_on_budget(H, H @ x - c, x, penalty, 1e-8))
     assert np.isfinite(float(penalty.value(z)))
     assert np.linalg.norm(z - penalty.prox(z - (H @ z - c), 1.0)) <= 1e-6
+
+
+def test_a_model_whose_minimiser_jumps():
+    """Three equal slopes and no curvature: all or none at a multiplier, a third each between."""
+    g = np.array([1.0, 1.0, 1.0, 2.0])
+    z = minimise_on_budget(np.zeros((4, 4)), g, np.zeros(4), Simplex(3.0), 1e-9)
+    assert np.allclose(z, [1.0, 1.0, 1.0, 0.0])
+
+
+def test_a_step_on_a_face_is_exact_for_a_quadratic():
+    bends = np.array([1.0, 10.0, 100.0])
+    problem = Quadratic(np.diag(bends), np.zeros(3))
+    session = CompositeSession(problem, Simplex(), tol=1e-16, max_iter=9)
+    found = descended(session, session.begin(np.full(3, 1 / 3)))
+    assert np.allclose(found.x, 1 / bends / np.sum(1 / bends), atol=1e-12)
 
 
 @pytest.mark.parametrize(

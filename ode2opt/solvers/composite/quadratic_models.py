@@ -185,8 +185,8 @@ def sampled_rows(problem: Problem) -> int:
     price = Costs(problem).hessian()
     if price <= CHEAP:
         return 0
-    rows = min(int(problem.N * SAMPLE / price), problem.largest_sample())
-    return rows if rows >= FEWEST_ROWS * problem.n else 0
+    least, most = FEWEST_ROWS * problem.n, problem.largest_sample()
+    return min(max(int(problem.N * SAMPLE / price), least), most) if least <= most else 0
 
 
 def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:
