@@ -3,7 +3,8 @@
 The residual x - prox(x - g) is small only in units of the variables. So all columns are divided by
 one number, a power of two, for which the largest has a mean square near 1: a fit of 1000 X is the
 one of X. Dense rows are centred; then there is no intercept among the variables, and the duality
-gap is known. Sparse ones stay sparse, and the intercept is a variable.
+gap is known. Sparse ones stay sparse, unless most of their entries are stored, and the intercept is
+a variable.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from ode2opt.problems._arrays import Array, is_sparse
 from ode2opt.problems.losses import LeastSquares
 from ode2opt.solvers import Result, path
 from ode2opt.solvers.composite.gap import duality_gap
+
+
+FULL = 1 / 3  # of the entries of a sparse matrix: with more it is taken as a dense one
 
 
 class RegressionFit(NamedTuple):
@@ -49,6 +53,8 @@ class CentredRows:
     """
 
     def __init__(self, X: Array, weights: np.ndarray | None, intercept: bool) -> None:
+        if is_sparse(X) and X.nnz > FULL * X.shape[0] * X.shape[1]:
+            X = X.toarray()
         self.weights, self.intercept, self.sparse = weights, intercept, is_sparse(X)
         self.middle = np.zeros(X.shape[1])
         if intercept and not self.sparse:
