@@ -13,8 +13,9 @@ counted. "Proved" is learned inside FISTA's theorem. "Untrue" counts solves that
 where the residual, computed anew from Q and b by other formulas, is above the tolerance.
 Seconds are those of the processor a problem at 1e-5, the better of two passes; peers have the
 loosest of their own tolerances at which all of 20 training problems have a residual of 1e-5, and
-prepare what all problems share (Gram matrix, factorisation) before the clock starts. Peers that are
-not installed are left out. With --tables DIR tables are kept there, and taken from there: learning
+prepare what all problems share (Gram matrix, factorisation) before the clock starts. "In C" is the
+exported header, compiled by cc; where its guard stops, ``solve`` goes on. Peers that are not
+installed are left out. With --tables DIR tables are kept there, and taken from there: learning
 needs the extra ``learn``, measuring does not.
 """
 
@@ -33,6 +34,7 @@ from recording import RECORD, Table, record
 from ode2opt import Family, Method, Result, solve
 from ode2opt.penalties.families import box_mpc, deconvolution, sparse_coding
 from ode2opt.problems.base import Problem
+from ode2opt.problems.quadratic import Quadratic
 
 TOLS = (1e-3, 1e-5)
 STREAM = 910_001  # of seeds: not one of training (0), validation (1) or test (2)
@@ -178,6 +180,9 @@ def measure_seconds(
         )
         for name in ("fista", "auto")
     }
+    if isinstance(problems[0], Quadratic):
+        compiled = composite_solvers.in_c(method, family, problems[0].Q, tol)
+        ways |= {} if compiled is None else {"learned, in C": compiled}
     practice = [family.sample([STREAM + 1, i]) for i in range(PRACTICE)]
     ways |= composite_solvers.peers(family, practice, tol)
     first = None

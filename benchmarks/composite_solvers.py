@@ -5,18 +5,53 @@ Everything here is written from Q and b (or the transfer function) alone, not by
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ode2opt import Family
+from ode2opt import Family, Method, solve
+from ode2opt.integrations.export import to_c
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.quadratic import Quadratic
 
 LADDER = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)  # a peer's own tolerances
 MOST = 100_000
+C_CODE = """
+#include "ode2opt_t.h"
+#define N %(n)d
+typedef struct { const double *Q, *b; } quadratic;
+static int gradient(size_t n, const double *x, double *g, void *data)
+{
+    const quadratic *f = data;
+    size_t i, j;
+    (void)n;
+    for (i = 0; i < N; i++) g[i] = -f->b[i];
+    for (j = 0; j < N; j++) {
+        const double *row = f->Q + j * N, weight = x[j];
+        if (weight == 0.0) continue;
+        for (i = 0; i < N; i++) g[i] += weight * row[i];
+    }
+    return 0;
+}
+int run(const double *Q, const double *b, const double *lower, const double *upper, double *x,
+        double tol)
+{
+    quadratic f = {Q, b};
+    static double work[ODE2OPT_T_WORK(N)];
+    const ode2opt_t_%(prox)s penalty = %(penalty)s;
+    ode2opt_t_problem problem = {gradient, &f, ode2opt_t_prox_%(prox)s, &penalty, 0.0, tol};
+    (void)lower;
+    (void)upper;
+    return ode2opt_t_solve(N, x, &problem, work, 0);
+}
+"""
 Way = Callable[[Problem], np.ndarray]
 
 
@@ -65,6 +100,43 @@ def fista(problem: Problem, penalty: Penalty, L: float, tol: float, restart: boo
         t, t_before = (1 + np.sqrt(1 + 4 * t * t)) / 2, t
         y = x + (t_before - 1) / t * (x - before)
     return MOST
+
+
+def in_c(method: Method, family: Family, Q: np.ndarray, tol: float) -> Way | None:
+    """Return the method as C code, compiled by cc for dense quadratics; None without a compiler.
+
+    Args:
+        method: a method with a table.
+        family: its family.
+        Q: the matrix of all problems.
+        tol: the residual to reach.
+    """
+    if shutil.which("cc") is None:
+        return None
+    folder, n, pieces = Path(tempfile.mkdtemp()), len(Q), family.penalty.pieces()
+    (header, text), _ = to_c(method, "t").items()
+    (folder / header).write_text(text)
+    boxed = bool(np.isfinite(pieces.lower))
+    prox = "box" if boxed else "l1"
+    penalty = "{lower, upper}" if boxed else f"{{{float(pieces.l1)!r}}}"
+    (folder / "code.c").write_text(C_CODE % {"n": n, "prox": prox, "penalty": penalty})
+    command = "cc -std=c99 -O3 -march=native -shared -fPIC code.c -o code.so -lm"
+    subprocess.run(command.split(), cwd=folder, check=True)
+    run = ctypes.CDLL(str(folder / "code.so")).run
+    vector = ctypes.c_void_p
+    run.argtypes = [vector] * 5 + [ctypes.c_double]
+    limits = [np.full(n, float(one)) for one in (pieces.lower, pieces.upper)]
+    ends = [one.ctypes.data for one in limits]
+
+    def way(problem: Problem) -> np.ndarray:
+        x = np.zeros(n)
+        code = run(problem.Q.ctypes.data, problem.b.ctypes.data, *ends, x.ctypes.data, tol)
+        if code:
+            x = solve(problem, x, penalty=family.penalty, method="fista", tol=tol).x
+        return x
+
+    way.limits = limits  # type: ignore[attr-defined]  # they must live as long as it does
+    return way
 
 
 def peers(family: Family, practice: Sequence[Problem], tol: float) -> dict[str, Way]:

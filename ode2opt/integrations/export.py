@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ode2opt.dynamics.proximal import COLUMNS as PROXIMAL
 from ode2opt.errors import printable
+from ode2opt.integrations.export_proximal import proximal_words
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
@@ -30,7 +32,8 @@ def to_c(method: Method, name: str) -> dict[str, str]:
     """Return a C header with the method, and an example program.
 
     The header has the table, the preconditioner, and a loop that calls back for gradients and has
-    the guard's blow-up test; C99, no allocation (docs/tutorials/production.md).
+    the guard's blow-up test; C99, no allocation (docs/tutorials/production.md). That of a table
+    with a prox has the proxes of l1, box and simplex.
 
     Args:
         method: a method with a table.
@@ -42,8 +45,13 @@ def to_c(method: Method, name: str) -> dict[str, str]:
     Raises:
         InputError: for an instant method, which has no table.
     """
-    words = _words(method, name)
-    header, example = (_filled(file, words) for file in ("method.h", "example.c"))
+    files = ("method.h", "example.c")
+    if method.proximal is None:
+        words = _words(method, name)
+    else:
+        files, lower = ("proximal.h", "proximal_example.c"), _lower(name)
+        words = _about(method, lower) | proximal_words(method, method.proximal, lower)
+    header, example = (_filled(file, words) for file in files)
     return {words["FILE"]: header, words["EXAMPLE"]: example}
 
 
@@ -53,37 +61,36 @@ def to_json(method: Method) -> str:
     Args:
         method: a method with a table.
     """
-    method.table()
+    if method.proximal is None:
+        method.table()
     arrays, about = method.described()
     document = about | {"arrays": {name: values.tolist() for name, values in arrays.items()}}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def to_csv(method: Method) -> str:
-    """Return the table alone as CSV: k, a, c and d, for curvature 1.
+    """Return the table alone as CSV: k, a, c and d, for curvature 1; with a prox k, m, p, q and w.
 
     Args:
         method: a method with a table.
     """
+    if method.proximal is not None:
+        numbers = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.proximal.rows()))
+        return "\n".join([",".join(("k", *PROXIMAL)), *numbers]) + "\n"
     rows = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.table().rows()))
     return "\n".join(["k,a,c,d", *rows]) + "\n"
 
 
 def _words(method: Method, name: str) -> dict[str, str]:
     """Return what the templates' placeholders stand for."""
-    lower = "ode2opt_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    lower = _lower(name)
     upper, metric = lower.upper(), method.metric
     n = metric.n if metric is not None else 0 if method.start is None else len(method.start)
     arrays, product = _metric(metric, lower)
     if method.start is not None:
         arrays[f"{lower}_first[{n}]"] = method.start
     table = ",\n".join(f"    {{{a!r}, {c!r}, {d!r}}}" for a, c, d in method.table().rows())
-    return {
-        "WORDS": _comment(method.words),
-        "FAMILY": _comment(method.family),
-        "VERSION": version("ode2opt"),
-        "UPPER": upper,
-        "LOWER": lower,
+    return _about(method, lower) | {
         "FILE": f"{lower}.h",
         "EXAMPLE": f"{lower}_example.c",
         "N": str(n),
@@ -100,6 +107,22 @@ def _words(method: Method, name: str) -> dict[str, str]:
         "ARRAYS": "".join(map(_array, arrays, arrays.values())),
         "METRIC": "\n".join(f"    {line}" for line in product),
         "START": "0.0" if method.start is None else f"{lower}_first[i]",
+    }
+
+
+def _lower(name: str) -> str:
+    """Return what names in C begin with."""
+    return "ode2opt_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def _about(method: Method, lower: str) -> dict[str, str]:
+    """Return what all templates say of a method."""
+    return {
+        "WORDS": _comment(method.words),
+        "FAMILY": _comment(method.family),
+        "VERSION": version("ode2opt"),
+        "UPPER": lower.upper(),
+        "LOWER": lower,
     }
 
 
