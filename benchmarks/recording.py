@@ -32,6 +32,10 @@ PACKAGES = (
     "sif2jax",
     "skglm",
     "celer",
+    "osqp",
+    "daqp",
+    "piqp",
+    "clarabel",
 )
 SHORT = re.compile(r'\[\s+((?:"(?:[^"\\]|\\.)*"|null|-?[\d.e+-]+)(?:,\s+|\s+(?=\])))+\]')
 RECORD = "--record"

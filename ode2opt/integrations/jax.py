@@ -13,6 +13,7 @@ import numpy as np
 from ode2opt.dynamics.inertial import eigac_step
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, needing, unknown_name
+from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems._arrays import Array, as_count, as_positive
 from ode2opt.problems._numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
@@ -30,7 +31,14 @@ with needing("learn"):
 
     from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
     from ode2opt.integrations.jax_fallback import lower, nesterov, norm
+    from ode2opt.integrations.jax_proximal import (
+        BatchOfPenalised,
+        ProximalLimits,
+        ProximalState,
+        limits_of,
+    )
     from ode2opt.integrations.jax_ridge import Ridged
+    from ode2opt.learning.sequence.composite.objective import ProblemBatch
 
 __all__ = [
     "SENTENCES",
@@ -58,6 +66,8 @@ _RUNNING = -1
 TOL = 1e-6  # of a schedule, which brings none
 LARGEST_HESSIAN = 512  # variables: up to here the scale "instance" is found from the Hessian
 LINEAR_TOL = 1e-12  # of the linear system behind a derivative
+MOST_SOLVERS = 16  # that are kept, with what was compiled for them
+_SOLVERS: dict[Any, tuple[Penalty, Any]] = {}  # compiled for a penalty and a kind of problem
 
 
 class Solution(NamedTuple):
@@ -172,6 +182,7 @@ def solve_all(
     problems: Sequence[Problem] | Problem,
     x0: Array = None,
     *,
+    penalty: Penalty | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     fallback: int = 0,
@@ -182,6 +193,9 @@ def solve_all(
         method: as in :func:`solve`.
         problems: a list, or what ``stack`` made of it, which takes half as long as the solving.
         x0: one start for all or one for each.
+        penalty: what is added to each problem of a list, where the method's table has a prox:
+            :class:`ode2opt.Penalty`. The residual then takes the place of the gradient norm, all
+            problems are solved at once, there is no fallback here, and x has no derivatives.
         tol: as in :func:`solve`.
         max_iter: as in :func:`solve`.
         fallback: as in :func:`solve`.
@@ -199,10 +213,45 @@ def solve_all(
         ...     rest = ode2opt.solve(problems[i], found.x[i])
     """
     method = learned_or_table(method)
+    if penalty is not None:
+        if fallback:
+            raise InputError("With a penalty nobody takes over here: go on with ode2opt.solve.")
+        return _solve_penalised(method, problems, x0, penalty, tol, max_iter)
     batch = problems if isinstance(problems, Problem) else _stack(problems)
     given, rule = _as_arrays(method, batch, tol, max_iter, fallback)
     count = len(jax.tree.leaves(batch)[0])
     return _each(rule, given, batch, _starts(method, x0, (count, batch.n)))
+
+
+def _solve_penalised(
+    method: Method | Schedule,
+    problems: Sequence[Problem] | Problem,
+    x0: Array,
+    penalty: Penalty,
+    tol: float | None,
+    max_iter: int | None,
+) -> Solution:
+    """Solve a list of problems with a penalty, all at once."""
+    if not isinstance(method, Method):
+        raise InputError("A schedule has no prox: with a penalty give a method learned for one.")
+    if isinstance(problems, Problem) or not len(problems):
+        raise InputError("With a penalty give a list of problems, at least one.")
+    limits = limits_of(
+        method,
+        method.tol if tol is None else as_positive(tol, "tol"),
+        None if max_iter is None else as_count(max_iter, "max_iter", least=0),
+    )
+    starts = _starts(method, x0, (len(problems), problems[0].n))
+    key = (id(penalty), problems[0].n, type(problems[0]), getattr(problems[0], "intercept", False))
+    if key not in _SOLVERS or _SOLVERS[key][0] is not penalty:
+        own = as_penalty(penalty, problems[0])
+        if len(_SOLVERS) >= MOST_SOLVERS:
+            _SOLVERS.pop(next(iter(_SOLVERS)))
+        _SOLVERS[key] = (penalty, BatchOfPenalised(own, _status))
+    solver = _SOLVERS[key][1]
+    inside = np.array([solver.penalty.project(np.asarray(x)) for x in starts])
+    found, status = solver.solve(limits, ProblemBatch.of(problems), jnp.asarray(inside))
+    return Solution(found.best_x, found.best_norm, found.k, status)
 
 
 def _stack(problems: Sequence[Problem]) -> Problem:
@@ -381,9 +430,9 @@ def _noted(state: _TableState, x: Array, u: Array, g: Array) -> _TableState:
     )  # fmt: skip
 
 
-def _status(given: _Given, state: _TableState) -> Array:
+def _status(given: _Given | ProximalLimits, state: _TableState | ProximalState) -> Array:
     """Return why to stop at this iterate; the guard's reasons as in its ``reason``."""
-    horizon = len(given.table[0])
+    horizon = len(given.rows[0] if isinstance(given, ProximalLimits) else given.table[0])
     reasons = {
         _CONVERGED: state.norm <= given.tol,
         _MAX_ITER: state.k >= given.max_iter,
