@@ -132,7 +132,7 @@ def in_c(method: Method, family: Family, Q: np.ndarray, tol: float) -> Way | Non
         x = np.zeros(n)
         code = run(problem.Q.ctypes.data, problem.b.ctypes.data, *ends, x.ctypes.data, tol)
         if code:
-            x = solve(problem, x, penalty=family.penalty, method="fista", tol=tol).x
+            x = solve(problem, x, penalty=family.penalty, tol=tol).x
         return x
 
     way.limits = limits  # type: ignore[attr-defined]  # they must live as long as it does
@@ -164,12 +164,21 @@ def peers(family: Family, practice: Sequence[Problem], tol: float) -> dict[str, 
     return found
 
 
-def _design(Q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """Return X with X^T X = Q as rows, and b -> y with X^T y = b, the solvers' arguments."""
+def _design(Q: np.ndarray) -> tuple[np.ndarray, Way]:
+    """Return X with X^T X = Q as rows, and problem -> y with X^T y = b, the solvers' arguments.
+
+    y is found once for a problem, so that the second pass does not pay for it.
+    """
     w, V = np.linalg.eigh(Q)
     kept = w > 1e-10 * w[-1]
-    root = np.sqrt(w[kept])
-    return np.asfortranarray(root[:, None] * V[:, kept].T), lambda b: (b @ V[:, kept]) / root
+    root, known = np.sqrt(w[kept]), {}
+
+    def target(problem: Problem) -> np.ndarray:
+        if id(problem) not in known:
+            known[id(problem)] = (problem, (problem.b @ V[:, kept]) / root)
+        return known[id(problem)][1]
+
+    return np.asfortranarray(root[:, None] * V[:, kept].T), target
 
 
 def _lasso(precompute: bool) -> Callable[[np.ndarray, Any, float], Way]:
@@ -181,7 +190,7 @@ def _lasso(precompute: bool) -> Callable[[np.ndarray, Any, float], Way]:
             alpha=pieces.l1 / len(X), fit_intercept=False, precompute=Q if precompute else False,
             tol=own, max_iter=MOST, copy_X=False,
         )  # fmt: skip
-        return lambda problem: model.fit(X, target(problem.b), check_input=False).coef_
+        return lambda problem: model.fit(X, target(problem), check_input=False).coef_
 
     return make
 
@@ -191,7 +200,7 @@ def _skglm(Q: np.ndarray, pieces: Any, own: float) -> Way:
 
     X, target = _design(Q)
     model = Lasso(alpha=pieces.l1 / len(X), fit_intercept=False, tol=own, max_iter=1000)
-    return lambda problem: model.fit(X, target(problem.b)).coef_
+    return lambda problem: model.fit(X, target(problem)).coef_
 
 
 def _celer(Q: np.ndarray, pieces: Any, own: float) -> Way:
@@ -199,7 +208,7 @@ def _celer(Q: np.ndarray, pieces: Any, own: float) -> Way:
 
     X, target = _design(Q)
     model = Lasso(alpha=pieces.l1 / len(X), fit_intercept=False, tol=own, max_iter=1000)
-    return lambda problem: model.fit(X, target(problem.b)).coef_
+    return lambda problem: model.fit(X, target(problem)).coef_
 
 
 def _osqp(Q: np.ndarray, pieces: Any, own: float) -> Way:
