@@ -312,3 +312,27 @@ def test_a_certified_table_is_shown_without_penalties():
     facts = train_command._facts(method, Path("run"))
     assert facts["handed over by the guard"] == "0 of 5"
     assert "P, Q on them" not in facts
+
+
+def test_a_table_with_a_prox_is_learned_and_used(tmp_path):
+    short = ("--batch", 1, "--validation", 1, "--steps", 2, "--horizon", 40, "--tol", 1e-2)
+    found = train_here(tmp_path / "run", "--target", "sequence", "--l1", 0.02, "--size", 60, *short)
+    method = Method.load(tmp_path / "run" / "method.safetensors")
+    assert found["horizon"] == method.horizon == len(method.proximal)
+    assert found["test"]["reached"] == found["fresh"]["problems"] == 20
+    other = command(tmp_path / "run", "--target", "sequence", "--l1", 0.5, *short, "--resume")
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as err:
+        patch.setattr("sys.argv", ["ode2opt", *other])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert ended.value.code == 2
+    assert "another configuration" in err.getvalue()
+
+
+def test_a_flow_with_a_penalty_is_refused_in_a_sentence(tmp_path):
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as err:
+        patch.setattr("sys.argv", ["ode2opt", *command(tmp_path / "run", "--l1", 0.1)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert ended.value.code == 2
+    assert "sequence" in err.getvalue()

@@ -36,6 +36,7 @@ from ode2opt.cli.outputs import (
     dataset_files,
     json_with,
 )
+from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
 from ode2opt.cli.reading import READING, reading_of
 from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import (
@@ -96,6 +97,8 @@ COMMON_OPTIONS = [
     CommandParameter("p", PowerOption, 4, PROBLEMS_PANEL),
     CommandParameter("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
     CommandParameter("intercept", InterceptOption, False, PROBLEMS_PANEL),
+    CommandParameter("l1", L1Option, None, PROBLEMS_PANEL),
+    CommandParameter("l1_ratio", RatioOption, None, PROBLEMS_PANEL),
     *(CommandParameter(name, *each, PROBLEMS_PANEL) for name, each in READING.items()),
     CommandParameter("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
     CommandParameter("memory", MemoryOption, None, LEARNED_PANEL),
@@ -146,7 +149,8 @@ def train(
 
     The target flow is the paper's. The target sequence learns what a solve pays for, iterations,
     together with a metric: far fewer gradients on new problems of the same kind; where that is not
-    clearly better than L-BFGS in the metric (--steps 0), the latter is kept. RUN_DIR gets
+    clearly better than L-BFGS in the metric (--steps 0), the latter is kept. With --l1 it learns a
+    table with a prox instead, which FISTA with restart goes on after. RUN_DIR gets
     method.safetensors, config.json, metrics.jsonl, checkpoints/ and TensorBoard events. After
     Ctrl-C or a crash, --resume goes on with the options of the run. With --cluster the problems of
     a step, restarts and solves are shared among workers, and what is learned is the same bit for
@@ -170,6 +174,8 @@ def train(
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
     where = problem, dataset, rest["split"], rest["size"]
     family = load_family(*where, model, reading_of(rest))
+    penalty = Penalising(rest["l1"], rest["l1_ratio"]).penalty()
+    family = family if penalty is None else family.with_penalty(penalty)
     with (
         executor_of(cluster, workers, SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),

@@ -197,10 +197,18 @@ def configuration(family: Family, options: Options, memory: Memory | None = None
         "options": options.as_dict(),
         "family": {
             "name": family.name, "split": family.split, "size": family.size,
-            "hash": family.fingerprint(),
+            "hash": _family_hash(family),
         },
         "versions": {name: version(name) for name in packages},
     }  # fmt: skip
+
+
+def _family_hash(family: Family) -> str | None:
+    """Return the hash of a family's data, and of its penalty where it has one."""
+    data = family.fingerprint()
+    if family.penalty is None:
+        return data
+    return hashlib.sha256(f"{data} {family.penalty!r}".encode()).hexdigest()
 
 
 def _memory_identity(memory: Memory) -> dict[str, Any]:

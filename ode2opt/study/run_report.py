@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.dynamics.proximal import COLUMNS, ProximalTable
 from ode2opt.dynamics.schedule import Schedule
 from ode2opt.errors import InputError, MissingDependencyError, needing, shown
 from ode2opt.learning import FlowOptions, Options, comparison, make_options
@@ -133,6 +134,12 @@ WORDS = {
 }
 
 
+PROXIMAL_WORDS = (
+    "The numbers of each iteration with a prox were chosen so that the residual meets the "
+    "tolerance in few iterations on problems of {family} with a penalty."
+)
+
+
 def _instant_words(options: Options) -> str:
     said = (
         "There is no table of steps: the method is L-BFGS from the start, in a metric that makes "
@@ -144,8 +151,11 @@ def _instant_words(options: Options) -> str:
 
 def _table_words(method: Method, options: Options) -> str:
     learned = WORDS[options.target] if cap_of(options) is None else CERTIFIED_WORDS
+    if method.proximal is not None:
+        learned = PROXIMAL_WORDS
+    count = "Three" if method.proximal is None else "Four"
     return (
-        f"{learned} Three numbers an iteration, for {method.horizon} iterations, "
+        f"{learned} {count} numbers an iteration, for {method.horizon} iterations, "
         f"divided by {_scale_words(method)} Where it does not do well, "
         f"{method.guard.words(method.metric is not None)} takes over."
     )
@@ -262,11 +272,13 @@ def _add_certificate(page: Page, file: Path, method: Method) -> None:
 
 
 def _add_coefficients(page: Page, file: Path, method: Method, options: Options) -> None:
-    page.add_heading("The coefficients" if method.schedule is not None else "The metric")
+    page.add_heading("The coefficients" if not method.instant else "The metric")
     if method.formula is not None:
         _add_formula(page, file, method.formula, method.horizon, options)
     if method.schedule is not None:
         _add_schedule(page, method.schedule)
+    if method.proximal is not None:
+        _add_proximal(page, method.proximal)
     if method.metric is not None:
         _add_metric(page, method.metric)
 
@@ -281,6 +293,18 @@ def _add_schedule(page: Page, schedule: Schedule) -> None:
         y="a, c, d",
         log_y=all(np.all(values > 0) for values in numbers.values()),
         caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1.",
+    )
+
+
+def _add_proximal(page: Page, table: ProximalTable) -> None:
+    k = np.arange(len(table))
+    page.add_plot(
+        "The table",
+        [Curve(name, k, getattr(table, name)) for name in COLUMNS],
+        x="iteration k",
+        y=", ".join(COLUMNS),
+        caption="g = the gradient at x + w (x - x_before);  x <- prox of x + m (x - x_before) "
+        "- p g + q g_before with the step p - q, for a curvature of 1.",
     )
 
 
