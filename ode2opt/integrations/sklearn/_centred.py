@@ -23,7 +23,6 @@ from ode2opt.problems.losses import LeastSquares
 from ode2opt.solvers import Result, path
 from ode2opt.solvers.composite.gap import duality_gap
 
-
 FULL = 1 / 3  # of the entries of a sparse matrix: with more it is taken as a dense one
 
 
