@@ -300,7 +300,12 @@ def cells(
 
 
 def warm_up(task: Task) -> None:
-    """Let everything that is compiled be compiled, on a few rows of the same kind of matrix."""
+    """Let everything that is compiled be compiled, on a few rows of the same kind of matrix.
+
+    Our kernels are for large matrices only, so they have a look at the whole one.
+    """
+    whole = (LeastSquares if task.loss == "squares" else Logistic)(task.A, task.b)
+    whole.value_and_gradient(np.zeros(whole.n))
     few = np.sort(np.random.default_rng(0).permutation(len(task.b))[:300])
     columns = slice(0, 2_000)
     A = task.A[few][:, columns]
