@@ -55,12 +55,12 @@ class CompositeRun(LearningRun[SequenceOptions]):
         self.x0 = np.asarray(self.penalty.project(np.zeros(first.n)), dtype=np.float64)
         measured = [self.problem(TRAINING, i) for i in range(MEASURED)]
         self.log("measuring curvature, and FISTA on training problems")
-        self.scale = self._curvature(measured)
-        prices = [
-            float(np.mean([solve_one("fista", one, self.x0, tol, self.penalty).iterations
-                           for one in measured]))
+        found = {
+            tol: [solve_one("fista", one, self.x0, tol, self.penalty) for one in measured]
             for tol in self.tols
-        ]  # fmt: skip
+        }
+        prices = [float(np.mean([r.iterations for r in results])) for results in found.values()]
+        self.scale = self._curvature(measured, [one.x for one in found[options.tol]])
         self.objective = ResidualObjective(self.penalty, self.x0, self.scale, self.tols, prices)
         self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
 
@@ -83,12 +83,18 @@ class CompositeRun(LearningRun[SequenceOptions]):
         count = TOGETHER * self.options.batch
         return [self._batch(TRAINING, count * i, count) for i in range(BATCHES)]
 
-    def _curvature(self, problems: list[Problem]) -> float:
-        """Return what tables are divided by; for a proved one a bound of all curvatures."""
+    def _curvature(self, problems: list[Problem], ends: list[np.ndarray]) -> float:
+        """Return what tables are divided by: the largest curvature at start and end of solves.
+
+        For a proved table it is a bound of all curvatures.
+        """
         if self.options.coefficients == "proved":
             found = [one.smoothness() for one in problems]
         else:
-            found = [largest_curvature(one, self.x0)[0] for one in problems]
+            pairs = zip(problems, ends, strict=True)
+            found = [
+                max(largest_curvature(one, x)[0] for x in (self.x0, end)) for one, end in pairs
+            ]
         if not all(math.isfinite(one) and one > 0 for one in found):
             raise InputError("The problems have no curvature at their start: no step fits them.")
         differ = max(found) > (1 + 1e-6) * min(found)
