@@ -184,6 +184,11 @@ ESTIMATORS = [
     ("array", sklearn.LpRegression, {"alpha": 0.01}),
     ("frame", sklearn.Ridge, {"alpha": 3.0}),
     ("array", sklearn.LogisticRegression, {"C": 0.5, "class_weight": "balanced"}),
+    ("array", sklearn.LogisticRegression, {"C": 0.5, "l1_ratio": 0.5}),
+    ("array", sklearn.Lasso, {"alpha": 0.05}),
+    ("frame", sklearn.ElasticNet, {"alpha": 0.05, "fit_intercept": False}),
+    ("array", sklearn.ElasticNet, {"alpha": 0.05, "l1_ratio": 0.0}),
+    ("array", sklearn.Ridge, {"positive": True}),
     ("array", sklearn.LinearSVC, {"class_weight": {0: 2.0, 1: 1.0, 2: 0.5}}),
     ("frame", sklearn.LinearSVC, {"C": 0.3, "intercept_scaling": 2.0}),
 ]

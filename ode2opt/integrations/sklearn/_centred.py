@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ode2opt.integrations.sklearn._fitting import MOST, quotient, reachable
 from ode2opt.penalties import Pieces, Separable
-from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.problems._arrays import Array, is_dask, is_sparse
 from ode2opt.problems.losses import LeastSquares
 from ode2opt.solvers import Result, path
 from ode2opt.solvers.composite.gap import duality_gap
@@ -46,37 +46,44 @@ class CentredRows:
     """Rows, ready for fits of several targets and penalties.
 
     Args:
-        X: rows, dense or SciPy's CSR.
+        X: rows, dense, SciPy's CSR or Dask's.
         weights: of the rows; None for ones.
         intercept: whether there is an unpenalised intercept.
+
+    Attributes:
+        centred: whether the mean of each column was taken out; else an intercept is a variable.
+        middle: those means.
+        unit: what the columns were divided by.
+        rows: the rows that are fitted to.
     """
 
     def __init__(self, X: Array, weights: np.ndarray | None, intercept: bool) -> None:
         if is_sparse(X) and X.nnz > FULL * X.shape[0] * X.shape[1]:
             X = X.toarray()
-        self.weights, self.intercept, self.sparse = weights, intercept, is_sparse(X)
+        self.weights, self.intercept = weights, intercept
+        self.centred = isinstance(X, np.ndarray)
         self.middle = np.zeros(X.shape[1])
-        if intercept and not self.sparse:
+        if intercept and self.centred:
             self.middle = np.average(np.asarray(X, dtype=np.float64), axis=0, weights=weights)
         self.unit = _unit(X, self.middle)
-        if self.sparse:
-            self.rows = X / X.dtype.type(self.unit)
-        else:
+        if self.centred:
             self.rows = X - self.middle.astype(X.dtype)
             self.rows /= self.unit
+        else:
+            self.rows = X / X.dtype.type(self.unit)
 
-    def problem(self, y: np.ndarray) -> tuple[LeastSquares, float]:
+    def problem(self, y: Array, l2: float = 0.0) -> tuple[LeastSquares, float]:
         """Return least squares for centred targets, and their mean.
 
         Args:
             y: the targets.
+            l2: weight of l2/2 |x|^2 for the divided columns; 0 by default.
         """
-        mean = 0.0
-        if self.intercept:
-            mean = float(np.average(np.asarray(y, dtype=np.float64), weights=self.weights))
-        with_variable = self.intercept and self.sparse
+        mean = float(np.average(y.astype(np.float64), weights=self.weights)) * self.intercept
+        variable = self.intercept and not self.centred
         b = y - y.dtype.type(mean)
-        return LeastSquares(self.rows, b, weights=self.weights, intercept=with_variable), mean
+        made = LeastSquares(self.rows, b, l2=l2, weights=self.weights, intercept=variable)
+        return made, mean
 
     def penalty(self, l1_ratio: float, positive: bool) -> Separable:
         """Return the penalty whose weight is 1, for the divided columns.
@@ -95,7 +102,7 @@ class CentredRows:
             coef: the coefficients.
         """
         z = np.asarray(coef, dtype=np.float64) * self.unit
-        return np.append(z, 0.0) if self.intercept and self.sparse else z
+        return np.append(z, 0.0) if self.intercept and not self.centred else z
 
     def coefficients(self, z: np.ndarray, mean: float) -> tuple[np.ndarray, float]:
         """Return coefficients and intercept of a point of the problem.
@@ -105,7 +112,7 @@ class CentredRows:
             mean: of the targets.
         """
         z = np.asarray(z, dtype=np.float64)
-        if self.intercept and self.sparse:
+        if self.intercept and not self.centred:
             return z[:-1] / self.unit, mean + float(z[-1])
         coef = z / self.unit
         return coef, mean - float(self.middle @ coef)
@@ -116,6 +123,8 @@ def _unit(X: Array, middle: np.ndarray) -> float:
     if is_sparse(X):
         squares = np.zeros(X.shape[1])
         np.add.at(squares, X.indices, np.square(X.data, dtype=np.float64))
+    elif is_dask(X):
+        squares = np.asarray((X.astype(np.float64) ** 2).sum(axis=0).compute())
     else:
         squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
     largest = float(np.max(squares / X.shape[0] - middle * middle, initial=0.0))
@@ -165,11 +174,11 @@ def _with_best_intercept(
     Least squares have curvature 1 along the intercept, so that one step finds it. With the best
     intercept f is a convex function of the coefficients alone, whose gradient is f's.
     """
-    z = z.copy()
-    z[-1] -= float(problem.gradient(np.asarray(z, dtype=problem.b.dtype))[-1])
+    z, dtype = z.copy(), np.dtype(str(problem.dtype))
+    z[-1] -= float(problem.gradient(np.asarray(z, dtype=dtype))[-1])
     if penalty is None:
         return z, None
-    value, g = problem.value_and_gradient(np.asarray(z, dtype=problem.b.dtype))
+    value, g = problem.value_and_gradient(np.asarray(z, dtype=dtype))
     own, slope = z[:-1], np.asarray(g, dtype=np.float64)[:-1]
     return z, duality_gap(problem, penalty, own, slope, float(value) + float(penalty.value(own)))
 

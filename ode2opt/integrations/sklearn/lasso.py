@@ -30,6 +30,7 @@ from ode2opt.integrations.sklearn._fitting import (
     row_weights,
     validated,
 )
+from ode2opt.integrations.sklearn._in_parts import rows_in_parts
 from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.solvers import Method
 
@@ -62,7 +63,6 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
     """
 
     memory = None
-    _dask_lacks = "its columns are centred first"
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"check_input": metadata_routing.UNUSED}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.ElasticNet._parameter_constraints,
@@ -105,7 +105,7 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         """Fit to rows.
 
         Args:
-            X: the rows: an array, a SciPy sparse matrix or a data frame.
+            X: the rows: an array, a SciPy sparse matrix or a data frame; Dask's arrays and frames.
             y: the target of each row, or several columns of them.
             sample_weight: the weight of each row, not negative; 1 by default.
             check_input: as in the namesake, without effect: rows are always checked.
@@ -134,10 +134,8 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
     ) -> tuple[Array, np.ndarray, np.ndarray | None]:
         """Return rows, targets and weights, checked."""
         if is_dask(X):
-            raise InputError(
-                f"{type(self).__name__} does not take Dask's arrays, because {self._dask_lacks}: "
-                f"give it NumPy's."
-            )
+            X, y, weights = rows_in_parts(self, X, y, sample_weight)
+            return X, y.astype(X.dtype), weights
         X, y = validated(self, X, y, multi_output=True, y_numeric=True)
         y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
         given = None if isinstance(sample_weight, Number) else sample_weight
@@ -166,15 +164,13 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
             l1_ratio: the share of absolute values.
             coef: where to start.
         """
-        problem, mean = rows.problem(y)
-        tol = self.tol * largest_slope(problem)
         whole = weighted(rows.penalty(l1_ratio, self.positive), alpha)
         penalty = whole if self.positive or whole.pieces().l1 else None
-        if penalty is None:
-            problem = problem.penalised(whole.pieces().l2)
+        problem, mean = rows.problem(y, 0.0 if penalty else whole.pieces().l2)
+        tol = self.tol * largest_slope(problem)
         result = self._minimise(
             problem,
-            None if coef is None else np.asarray(rows.variables(coef), dtype=problem.b.dtype),
+            None if coef is None else rows.variables(coef).astype(str(problem.dtype)),
             tol=tol,
             max_iter=self.max_iter or MANY,
             penalty=penalty,
