@@ -80,7 +80,7 @@ def _softmax_pass(  # type: ignore[no-untyped-def]
                 slopes[k] += slope[k, :m].sum()
                 for r in range(m):
                     narrow[k, r] = slope[k, r]
-                row_gradient(A, i, m, narrow[k], part[k])
+                row_gradient(A, i, m, narrow[k], part[k], k == K - 1)
                 for j in range(n):
                     G[k, j] += part[k, j]
 

@@ -14,8 +14,8 @@ from ode2opt.errors import InputError
 from ode2opt.machine import cpu_count
 
 VARIABLE = "ODE2OPT_THREADS"
-# Each thread reads so many bytes at least. With two threads a gradient of 1.6 MB took 1.46 of the
-# time of one, of 4 MB 1.11, of 16 MB 0.67, of 64 MB 0.53: `python benchmarks/kernels.py` on an AMD
+# Each thread reads so many bytes at least. With two threads a gradient of 1.6 MB took 1.52 of the
+# time of one, of 4 MB 1.21, of 16 MB 0.71, of 64 MB 0.65: `python benchmarks/kernels.py` on an AMD
 # EPYC with 2 cores, which had other work to do.
 BYTES_A_THREAD = 4_000_000
 _asked: ContextVar[int | None] = ContextVar("threads", default=None)

@@ -23,13 +23,16 @@ OLDEST = (0, 60)  # numba
 # loops are short, and very wide ones. Measured by `python benchmarks/kernels.py` on an AMD EPYC
 # (Zen 5).
 FEWEST_BYTES = 64_000_000
-FEWEST_COLUMNS, MOST_COLUMNS = {8: 30, 4: 100}, 10_000  # by the bytes of a number
-MOST_BY_COLUMNS = {8: 1_000, 4: 500}  # columns of a matrix that is stored by columns
+# Fewest and most columns, by layout (by rows, by columns) and bytes of a number.
+COLUMNS = {
+    "C": {8: (10, 10_000), 4: (30, 10_000)},
+    "F": {8: (30, 1_000), 4: (100, 500)},
+}
 # Rows whose sums are added up on their own, so that the result does not depend on the threads.
 MOST_CHUNKS, LEAST_ROWS = 64, 64
-# Rows that are worked on together, least, most and bytes, by rows and by columns: they shall be in
-# the cache when they are needed again, and pieces of columns shall be long.
-BLOCKS = {False: (8, 128, 1 << 18), True: (256, 1024, 1 << 20)}
+# Rows that are worked on together shall be in the cache when they are needed again: of a matrix by
+# rows in the first one, with the rows after them. Pieces of columns shall be long.
+FIRST_CACHE, SECOND_CACHE = 25_600, 1 << 18  # bytes
 
 _compiling = threading.Lock()
 
@@ -76,17 +79,17 @@ def is_worth_it(A: Any) -> bool:
         isinstance(A, np.ndarray)
         and A.nbytes >= FEWEST_BYTES
         and A.dtype in (np.float64, np.float32)
-        and FEWEST_COLUMNS[A.itemsize] <= A.shape[1] <= _most_columns(A)
+        and A.flags.forc
+        and _has_columns(A)
         and A.flags.aligned
         and available()
     )
 
 
-def _most_columns(A: np.ndarray) -> int:
-    """Return how many columns a kernel takes of a matrix that is stored like this one."""
-    if A.flags.c_contiguous:
-        return MOST_COLUMNS
-    return MOST_BY_COLUMNS[A.itemsize] if A.flags.f_contiguous else -1
+def _has_columns(A: np.ndarray) -> bool:
+    """Whether a matrix has neither too few columns nor too many for its layout."""
+    fewest, most = COLUMNS["C" if A.flags.c_contiguous else "F"][A.itemsize]
+    return fewest <= A.shape[1] <= most
 
 
 def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
@@ -139,8 +142,7 @@ def one_pass(
     vectors = [nothing if v is None else np.ascontiguousarray(v) for v in vectors]
     (N, n), point = A.shape, np.ascontiguousarray(x)
     by_columns = not A.flags.c_contiguous
-    least, most, size = BLOCKS[by_columns]
-    block = max(least, min(most, size // (max(n, 1) * A.itemsize) // 8 * 8))
+    block = _rows_together(n * A.itemsize, by_columns)
     chunk = max(LEAST_ROWS, -(-N // MOST_CHUNKS))
     chunk = -(-chunk // block) * block if chunk > block else chunk
     matrix = np.asarray(A.T if by_columns else A)
@@ -154,6 +156,15 @@ def one_pass(
     shared(work, len(sums), thread_count(A.nbytes))
     total = sums.sum(axis=0)  # row after row
     return A.dtype.type(total[n + 1]), total[: n + intercept].astype(A.dtype)
+
+
+def _rows_together(row: int, by_columns: bool) -> int:
+    """Return how many rows of so many bytes are a block, a multiple of 8."""
+    row = max(row, 1)
+    if by_columns:
+        return max(256, min(1024, 4 * SECOND_CACHE // row // 8 * 8))
+    near, far = FIRST_CACHE // row // 8 * 8, SECOND_CACHE // row // 8 * 8
+    return max(8, min(128, near if near >= 32 else far))
 
 
 def goes_with(v: Any, A: np.ndarray, length: int) -> bool:

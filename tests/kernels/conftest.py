@@ -12,7 +12,8 @@ def for_all_sizes(monkeypatch):
     monkeypatch.setenv("ODE2OPT_KERNELS", "on")
     monkeypatch.delenv("ODE2OPT_THREADS", raising=False)
     monkeypatch.setattr(rows, "FEWEST_BYTES", 0)
-    monkeypatch.setattr(rows, "FEWEST_COLUMNS", {8: 0, 4: 0})
+    every = {8: (0, 10_000), 4: (0, 10_000)}
+    monkeypatch.setattr(rows, "COLUMNS", {"C": every, "F": every})
 
 
 @pytest.fixture

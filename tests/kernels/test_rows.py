@@ -258,10 +258,11 @@ def test_small_matrices_are_left_to_numpy(passes, monkeypatch):
     problem, x = made("logistic")
     problem.gradient(x)
     assert passes == []
-    assert not rows.is_worth_it(np.zeros((2_000_000, 10)))
+    assert not rows.is_worth_it(np.zeros((2_000_000, 9)))
     assert not rows.is_worth_it(np.zeros((79_999, 100)))
-    assert not rows.is_worth_it(np.zeros((400_000, 99), np.float32))
+    assert not rows.is_worth_it(np.zeros((600_000, 29), np.float32))
     assert not rows.is_worth_it(np.zeros((8_000, 1_001), order="F"))
+    assert not rows.is_worth_it(np.zeros((400_000, 29), order="F"))
     assert rows.is_worth_it(np.zeros((80_000, 100))) == kernels.available()
     assert rows.is_worth_it(np.zeros((80_000, 100), order="F")) == kernels.available()
 
