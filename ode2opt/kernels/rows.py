@@ -89,7 +89,7 @@ def is_worth_it(A: Any) -> bool:
 def _has_columns(A: np.ndarray) -> bool:
     """Whether a matrix has neither too few columns nor too many for its layout."""
     fewest, most = COLUMNS["C" if A.flags.c_contiguous else "F"][A.itemsize]
-    return fewest <= A.shape[1] <= most
+    return bool(fewest <= A.shape[1] <= most)
 
 
 def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
