@@ -44,6 +44,7 @@ from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
 from ode2opt.problems.smoothness import absolute_gram_product
 
+LARGE = 100_000  # entries of a matrix, zeros counted: a look at a vector costs nothing beside it
 COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 
 
@@ -222,8 +223,13 @@ class LinearModel(RowModel):
         return z if self.offset is None else z + self.offset
 
     def _product(self, v: Array) -> Array:
-        """Return the matrix times v, with the intercept's column of ones, which is not stored."""
+        """Return the matrix times v, with the intercept's column of ones, which is not stored.
+
+        Most solves start at 0, whose product is known.
+        """
         A = self._multiplied
+        if self.N * self.n >= LARGE and isinstance(v, np.ndarray) and not v.any():
+            return np.zeros(self.N, dtype=np.result_type(A.dtype, v.dtype))
         return A @ v[:-1] + v[-1] if self.intercept else A @ v
 
     def _transposed_product(self, r: Array) -> Array:

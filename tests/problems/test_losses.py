@@ -252,3 +252,22 @@ def test_torch_tensors_that_require_gradients_are_taken_without_their_history():
     assert result.success
     assert not result.x.requires_grad
     np.testing.assert_allclose(result.x, np.ones(3), atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_large_matrix_times_zero_is_not_formed_and_right(form, intercept, dtype):
+    rng = np.random.default_rng(3)
+    A, b = rng.standard_normal((2000, 60)).astype(dtype), np.arange(2000) % 2
+    problem = Logistic(form(A), b, l2=0.1, intercept=intercept, offset=b - 0.3)
+    slope = 1 / (1 + np.exp(0.3 - b)) - b
+    expected = A.T.astype(float) @ slope / 2000
+    expected = np.append(expected, slope.mean()) if intercept else expected
+    zero = np.zeros(problem.n, dtype)
+    value, g = problem.value_and_gradient(zero)
+    assert g.dtype == problem.scores(zero).dtype == dtype
+    np.testing.assert_allclose(g, expected, atol=100 * np.finfo(dtype).eps)
+    loss = np.log1p(np.exp(b - 0.3)) - b * (b - 0.3)
+    np.testing.assert_allclose(value, loss.mean(), rtol=1e-5)
+    assert problem.scores(zero + 1).dtype == dtype
