@@ -94,12 +94,12 @@ def row_stages(
         subsampled = SubsampledLbfgs(problem, costs, sizes, options, skip_subsample)
         return [subsampled, full] if sizes[-1:] >= [ENOUGH_ROWS * problem.n] else [full]
     if sizes and costs.hessian(sizes[-1]) <= options.affordable_hessian:
-        return [SubsampledLbfgs(problem, costs, sizes, options), full]
+        return [SubsampledLbfgs(problem, costs, sizes, options, problem.quadratic), full]
     return [Lbfgs(SwitchIfCheaper(options.clearly * (hessian + NEWTON_STEPS), hessian)), full]
 
 
 def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
-    """Return what a solve by subsamples costs, in evaluations.
+    """Return what a solve by subsamples costs, in evaluations; of a square these are not solved.
 
     Preconditioned by k n rows the spectrum is about that of Marchenko and Pastur, so that the error
     falls by the root of k a step.
@@ -107,13 +107,16 @@ def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
     if not sizes:
         return math.inf
     rate = max(1.5, 0.8 * math.sqrt(sizes[-1] / costs.n))
-    return costs.subsamples(sizes) + 1 + math.log(DIGITS) / math.log(rate)
+    square = costs.model is not None and costs.model.quadratic
+    before = costs.hessian(sizes[-1]) if square else costs.subsamples(sizes)
+    return before + 1 + math.log(DIGITS) / math.log(rate)
 
 
 def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFAULTS) -> list[int]:
     """Return the rows of the subsamples: so many a column, where the problem has far more.
 
-    Of the large ones only those whose Hessian is cheap are taken.
+    Of the large ones only those whose Hessian is cheap are taken. A square has the same Hessian
+    everywhere: one subsample is enough, and need not be solved.
 
     Args:
         problem: the linear model.
@@ -123,4 +126,6 @@ def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFA
     sizes = [count * problem.n for count in options.rows_per_column]
     sizes = [size for size in sizes if size <= problem.largest_sample()]
     enough = ENOUGH_ROWS * problem.n
+    if problem.quadratic:
+        return [m for m in sizes if m <= enough][-1:]
     return [m for m in sizes if m <= enough or costs.hessian(m) <= options.cheap_hessian]

@@ -390,6 +390,19 @@ def test_options_change_the_plan():
         solve(problem, options={})
 
 
+def test_least_squares_needs_one_subsample_and_no_solution_on_it(monkeypatch):
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((20_000, 60)) * (rng.random((20_000, 60)) < 0.05)
+    b = A @ rng.standard_normal(60) + rng.standard_normal(20_000)
+    problem = LeastSquares(scipy.sparse.csr_array(A), b, l2=1e-3)
+    monkeypatch.setattr(Costs, "hessian", lambda self, m=None: 100.0 if m is None else 1.0)
+    result = solve(problem)
+    assert result.success
+    assert result.method == "L-BFGS in the metric of 960 of 20,000 rows"
+    exact = np.linalg.solve(A.T @ A / 20_000 + 1e-3 * np.eye(60), A.T @ b / 20_000)
+    np.testing.assert_allclose(result.x, exact, atol=1e-3)
+
+
 def test_the_price_of_a_plan_is_in_evaluations():
     """A Hessian counts the gradients of as many operations; BLAS makes it quicker than these."""
     costs = Costs(Logistic(*data(20_000, 100)))
