@@ -231,8 +231,9 @@ class Method(Displayed):
     def table(self) -> Schedule:
         """Return the schedule, for what can run a table only; refuses a method without one."""
         if self.schedule is None:
+            of = "" if self.proximal is None else " without a prox"
             raise InputError(
-                f"The method for {self.family} has no table: it is {self.words}, "
+                f"The method for {self.family} has no table{of}: it is {self.words}, "
                 f"which ode2opt.solve runs."
             )
         return self.schedule

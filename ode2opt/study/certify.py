@@ -16,6 +16,7 @@ from ode2opt.dynamics.schedule import Schedule
 from ode2opt.dynamics.worst_cases import check_worst_case
 from ode2opt.errors import InputError, unknown_name
 from ode2opt.learning.flow.smoothness import fit_l0l1
+from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.problems import Family, Problem
 from ode2opt.problems._arrays import as_count
@@ -57,6 +58,8 @@ def certify(
     method = _loaded(method)
     if isinstance(method, Method) and method.instant:
         return no_table(method, len(problems))
+    if isinstance(method, Method) and method.proximal is not None:
+        return proximal_certificate(method, len(problems))
     name, subject, K = _subject(method, K)
     if worst_case is not None:
         check_worst_case(worst_case, len(subject) if isinstance(subject, Schedule) else K)

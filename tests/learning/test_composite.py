@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ode2opt import Family, InputError, Method, Quadratic, solve
+from ode2opt import Family, InputError, Method, Quadratic, certify, solve
 from ode2opt.dynamics.jaxed import double
 from ode2opt.learning import learn
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
@@ -148,6 +148,10 @@ def test_a_proved_table_is_learned_inside_its_proof():
     )  # fmt: skip
     assert len(method.proximal.proved_factors(method.proof["ages"])) == method.horizon
     assert "Proved" in method.certificate["verdict"][0]
+    said = certify(method, [family().sample(0)]).words()
+    assert said == method.certificate["verdict"]
+    with pytest.raises(InputError, match="without a prox"):
+        method.table()
 
 
 def test_what_knows_no_prox_is_refused():

@@ -6,17 +6,16 @@ import math
 import time
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.certificate import uncertified
 from ode2opt.dynamics.jaxed import double
 from ode2opt.errors import InputError, Ode2OptError
 from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.sequence.certified.run import LARGER
+from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.composite.descent import DescentState, RowDescent
 from ode2opt.learning.sequence.composite.guarding import BLOWUP, best_guard, guards, shortened
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
@@ -203,22 +202,5 @@ class CompositeRun(LearningRun[SequenceOptions]):
         method = method.replace(statistics={"validation": statistics(results[:: len(self.tols)])})
         fresh = [self.problem(TEST, i) for i in range(TEST_PROBLEMS)]
         method = self._with_test_results(method, BASELINE, fresh, [self.x0] * len(fresh))
-        return self._finished(method, self._certificate(method))
-
-    def _certificate(self, method: Method) -> dict[str, Any]:
-        """Return what is promised: the guard, and FISTA's theorem where the table is inside it."""
-        why = (
-            "There is no table of EIGAC to certify: it has a prox. Where it does not come nearer, "
-            "the guard hands over to FISTA, which converges for every convex function and penalty "
-            "(within iteration limit and rounding)."
-        )
-        if method.proof is not None:
-            assert method.proximal is not None
-            factor = float(method.proximal.proved_factors(method.proof["ages"])[-1])
-            why = (
-                f"Proved (docs/mathematics.md, section 19): for every convex f whose curvature is "
-                f"at most L = {self.scale:.4g} and every convex penalty, after {method.horizon} "
-                f"iterations F - F* is at most L |x0 - x*|^2 / {2 * factor:.4g}. {why}"
-            )
-        certificate = uncertified("learned", 0, why)
-        return certificate.summary() | {"verdict": certificate.words()}
+        certificate = proximal_certificate(method)
+        return self._finished(method, certificate.summary() | {"verdict": certificate.words()})
