@@ -37,6 +37,7 @@ class Separable(Penalty):
             raise InputError(f"Weights and limits have {few} and {many} numbers: one a variable.")
         self.n = lengths.pop() if lengths else None
         _check_limits(pieces)
+        self._limited = bool(np.any(pieces.lower > -np.inf) or np.any(pieces.upper < np.inf))
 
     def pieces(self) -> Pieces:
         return self._pieces
@@ -83,10 +84,6 @@ class Separable(Penalty):
     def project(self, x: Array) -> Array:
         _, _, lower, upper = self._like(x)
         return namespace(x).clip(x, lower, upper) if self._limited else x
-
-    @property
-    def _limited(self) -> bool:
-        return bool(np.any(self._pieces.lower > -np.inf) or np.any(self._pieces.upper < np.inf))
 
     def _like(self, x: Array) -> tuple[Any, ...]:
         """Return weights and limits for the arrays of x; both limits numbers, or both arrays."""
@@ -150,6 +147,8 @@ class Separable(Penalty):
         return self._made(Pieces(*(one[kept] if np.ndim(one) else one for one in self._pieces)))
 
     def sized(self, n: int, free: int = 0, width: int = 1) -> Separable:
+        if self.n is None and not free:
+            return self
         names = ("The weight", "The weight", "lower", "upper")
         otherwise = Pieces()
         found = (
@@ -313,7 +312,9 @@ def _check_limits(pieces: Pieces) -> None:
 
 
 def _any(values: Any) -> bool:
-    return bool(np.any(np.asarray(values))) if isinstance(values, float | np.ndarray) else True
+    if isinstance(values, float):
+        return values != 0.0
+    return bool(np.any(values)) if isinstance(values, np.ndarray) else True
 
 
 def _says(values: Any, nothing: float) -> bool:
