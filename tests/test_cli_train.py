@@ -287,7 +287,7 @@ CONTRACT = """
     steps batch out resume seed blocks no-blocks optimizer lr momentum decay decay-power clip
     penalty penalty-growth margin alpha learn-alpha h t0 C kappa lam scale estimator safety
     horizon validate-every validation patience keep units p l2 intercept label weights missing
-    drop columns decimal cluster workers json overwrite quiet help certified tail
+    drop columns decimal cluster workers json overwrite quiet help certified tail l1 l1-ratio
 """
 
 
