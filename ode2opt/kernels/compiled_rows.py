@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -299,13 +300,19 @@ def kept_on_disk(compiler: Any, signature: Any, **options: Any) -> Callable[...,
     def compiled(function: Any) -> Any:
         try:
             return compiler(signature, cache=True, **options)(function)
-        except (RuntimeError, OSError) as error:  # no folder to write to
-            warnings.warn(
-                f"Kernels are compiled in every process, as they cannot be kept ({error}): set "
-                "NUMBA_CACHE_DIR to a folder that can be written to.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        except (RuntimeError, OSError):  # no folder to write to
+            _tell()
             return compiler(signature, **options)(function)
 
     return compiled
+
+
+@cache
+def _tell() -> None:
+    """Warn, once in a process, that nothing can be kept on disk."""
+    warnings.warn(
+        "Kernels are compiled in every process, as numba has no folder to keep them in: set "
+        "NUMBA_CACHE_DIR to a folder that can be written to.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

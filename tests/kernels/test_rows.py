@@ -344,6 +344,7 @@ def run(script, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
+        timeout=300,  # a fork that waits for threads it has not would wait for ever
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -387,8 +388,11 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch
         return compile_it(*signature, **options)
 
     monkeypatch.setattr(compiled_rows, "njit", without_folder)
-    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+    compiled_rows._tell.cache_clear()
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as told:
         kernel = compiled_rows.compiled_pass(np.dtype(np.float64))
+        compiled_rows.kept_on_disk(without_folder, "f8(f8)")(lambda x: x)
+    assert len(told) == 1
     monkeypatch.setattr(rows, "kernel_for", lambda _: kernel)
     found = rows.one_pass(NamedLoss("power"), np.eye(3), np.ones(3), np.zeros(3), parameter=2)
     assert found[0] == 1.5
