@@ -15,6 +15,7 @@ from ode2opt.learning.sequence import spectrum
 from ode2opt.learning.sequence.remembered import Remembered
 from ode2opt.learning.sequence.target import SequenceTarget
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.options import MemoryOptions
 
 OPTIONS = {"steps": 0, "tol": 1e-4, "validation": 3}
 N = 12
@@ -29,8 +30,11 @@ def family(kind="logistic", n=N):
 
 @pytest.fixture(scope="module")
 def memory():
-    """A memory of eight training problems, from the start point that training has, too."""
-    made = Memory()
+    """A memory of eight training problems, from the start point that training has, too.
+
+    They are solved in so few calls that no Hessian would be formed unless it is asked for.
+    """
+    made = Memory(MemoryOptions(fewest_calls=2))
     for i in range(8):
         problem = family().sample([7, i])
         solve(problem, problem.start(), memory=made, tol=1e-4)
