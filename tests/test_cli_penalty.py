@@ -57,11 +57,17 @@ def test_the_gap_is_told_without_an_intercept(run_cli, rows):
     assert 0 <= document["gap"] <= 1e-7
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_limits_hold_for_columns_as_they_are(run_cli, rows, scaled):
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--lower", -0.5, "--upper", 0.8),
+        ("--box", -0.5, 0.8),
+        ("--box", -0.5, 0.8, "--scale-columns"),
+    ],
+)
+def test_limits_hold_for_columns_as_they_are(run_cli, rows, options):
     file, A, y = rows
-    more = ("--scale-columns",) if scaled else ()
-    document, x = solved(run_cli, file, "--lower", -0.5, "--upper", 0.8, *more)
+    document, x = solved(run_cli, file, *options)
     due = lsq_linear(A, y, (-0.5, 0.8), tol=1e-14).x
     moved = [0, 1, 2, 3, 5]  # nothing is known of the column of zeros
     np.testing.assert_allclose(x[moved], due[moved], atol=1e-6)
@@ -108,6 +114,8 @@ WRONG = {
     "--l1-ratio is 2: it must be between 0 and 1.": ("--l1", 1, "--l1-ratio", 2),
     "No number lies between --lower 1 and --upper 0.": ("--lower", 1, "--upper", 0),
     "No number lies between --lower inf and --upper inf.": ("--lower", "inf"),
+    "No number lies between --lower 2 and --upper 1.": ("--box", 2, 1),
+    "--box A B is short for --lower A --upper B": ("--box", 0, 1, "--lower", 0),
     "--lower is nan: it must be a number.": ("--lower", "nan"),
     "A memory knows nothing of penalties": ("--l1", 1, "--memory", "m.safetensors"),
     "The method 'lbfgs' is for smooth functions": ("--l1", 1, "--method", "lbfgs"),

@@ -42,6 +42,10 @@ UpperOption = Annotated[
     float | None,
     _option("--upper", "B", "No coefficient above B; an intercept is left alone."),
 ]
+BoxOption = Annotated[
+    tuple[float, float] | None,
+    _option("--box", "A B", "Short for --lower A --upper B, such as --box 0 1."),
+]
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,26 @@ class Penalising:
     def about(self) -> dict[str, Any]:
         """Return what was asked for by name, without what was not."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def limits_of(
+    lower: float | None, upper: float | None, box: tuple[float, float] | None
+) -> tuple[float | None, float | None]:
+    """Return the least and the largest coefficient; None where nothing was asked for.
+
+    Args:
+        lower: by --lower.
+        upper: by --upper.
+        box: both, by --box.
+
+    Raises:
+        InputError: limits were given twice.
+    """
+    if box is None:
+        return lower, upper
+    if lower is not None or upper is not None:
+        raise InputError("--box A B is short for --lower A --upper B: give one form of them.")
+    return box
 
 
 def method_for(penalised: bool, method: str, memory: object) -> Any:

@@ -45,11 +45,13 @@ from ode2opt.cli.outputs import (
     read_before,
 )
 from ode2opt.cli.penalising import (
+    BoxOption,
     L1Option,
     LowerOption,
     Penalising,
     RatioOption,
     UpperOption,
+    limits_of,
     method_for,
 )
 from ode2opt.cli.reading import ReadingOption, with_reading_options
@@ -69,7 +71,7 @@ RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
     epilog="Example: [bold]ode2opt solve train.csv --problem logistic --l2 0.001 --holdout 0.2 "
     "--out model.safetensors[/bold], then [bold]ode2opt predict model.safetensors new.csv[/bold]. "
     "Few columns: [bold]ode2opt solve train.csv --problem logistic --intercept --l1 0.01[/bold]; "
-    "shares between 0 and 1: [bold]--lower 0 --upper 1[/bold]. "
+    "shares between 0 and 1: [bold]--box 0 1[/bold]. "
     "Larger than memory, or than one machine: [bold]ode2opt solve 'data/part-*.parquet' --problem "
     "logistic --label y --cluster tcp://10.0.0.1:8786 --out model.safetensors --resume[/bold]"
 )
@@ -113,6 +115,7 @@ def solve(
     l1_ratio: RatioOption = None,
     lower: LowerOption = None,
     upper: UpperOption = None,
+    box: BoxOption = None,
     intercept: InterceptOption = False,
     p: PowerOption = 4,
     reading: ReadingOption = DEFAULT_OPTIONS,
@@ -174,7 +177,7 @@ def solve(
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.holding_out import check_share
 
-    asked = Penalising(l1, l1_ratio, lower, upper)
+    asked = Penalising(l1, l1_ratio, *limits_of(lower, upper, box))
     kind, chosen = kind_of(problem), method_for(bool(asked.about()), method, memory)
     held_back = None if holdout is None else (check_share(holdout), seed)
     options = model_options(problem, p, l2, intercept)

@@ -15,8 +15,9 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 
 FEWEST = 1_000  # columns of a matrix that is worth to be cut
-# Tuned on Gaussian and random sparse matrices, 100 scales, tol 1e-6: CPU seconds with by without
-# were 0.8 to 1.2 for 250 columns, 0.8 to 1.1 for 1,000 to 3,000, 0.6 to 0.9 for 20,000 (sparse).
+# Tuned on Gaussian and random sparse matrices, 100 weights, tol 1e-6: CPU seconds with by without
+# were 0.8 to 1.2 for 250 columns, 0.8 to 1.1 for 1,000 to 3,000, 0.6 to 0.9 for 20,000 (sparse,
+# 30 weights).
 MOST = 0.5  # of the columns that may be left for it
 
 
