@@ -68,7 +68,7 @@ def certify(
         int | None,
         typer.Option(
             metavar="N",
-            help="Bound N <= 201 iterations over all L-smooth convex functions (20 by default).",
+            help="Bound N <= 201 iterations over all L-smooth convex functions (80 by default).",
         ),
     ] = None,
     figure: Annotated[

@@ -113,7 +113,9 @@ COMMON_OPTIONS = [
 @app.command(
     epilog="Example: [bold]ode2opt train logistic a5a --out runs/a5a[/bold], then "
     "[bold]ode2opt bench logistic a5a --method runs/a5a/method.safetensors[/bold]. The fast one: "
-    "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]. On a cluster: "
+    "[bold]ode2opt train logistic a5a --target sequence --split shuffled[/bold]; with a proof: "
+    "[bold]--target sequence --certified 2[/bold]; with a penalty: [bold]--target sequence --l1 "
+    "0.01[/bold]. On a cluster: "
     "[bold]ode2opt train logistic a5a --cluster tcp://10.0.0.1:8786[/bold]"
 )
 @with_options(

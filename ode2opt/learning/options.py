@@ -157,7 +157,7 @@ class Options(ABC):
         target: the target's name.
         panel: the group of the help that shows the target's own options.
         protocol: the name of the defaults: "ours", or "paper" (:class:`PaperOptions`).
-        tol: the gradient norm to reach; positive, 3e-4 by default.
+        tol: the gradient norm to reach, with a penalty the residual; positive, 3e-4 by default.
         steps: updates of the parameters; 1 or more (a sequence: 0 makes an instant method).
         coefficients: the kind of coefficients or of table that is learned, a name.
         scale: divide by the curvature of each "instance", by one of the "family", or by the
@@ -191,7 +191,9 @@ class Options(ABC):
     panel: ClassVar[str]
     protocol: ClassVar[str] = "ours"
 
-    tol: float = option(3e-4, "Gradient norm to reach.", MAIN_PANEL, range=POSITIVE)
+    tol: float = option(
+        3e-4, "Gradient norm to reach; with a penalty, the residual.", MAIN_PANEL, range=POSITIVE
+    )
     steps: int = option(
         MISSING,
         "Updates of the parameters; with 0 a sequence is an instant method, in seconds.",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ode2opt.display import Displayed, Listing, one_line
-from ode2opt.errors import InputError, many
+from ode2opt.errors import InputError, many, shown
 from ode2opt.problems._arrays import Array, namespace
 from ode2opt.problems.base import Problem
 
@@ -69,6 +69,24 @@ class Face(NamedTuple):
     normal: np.ndarray | None = None
 
 
+def real_number(found: Any, penalty: Penalty, what: str) -> float:
+    """Return what a penalty's method has answered, as a number.
+
+    Args:
+        found: the answer.
+        penalty: whose it is.
+        what: the method, for the message.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        name = type(penalty).__name__
+        raise InputError(f"The {what} of {name} is {shown(found)}, not a number.") from None
+
+
 class Penalty(Displayed, ABC):
     """A convex function h on R^n, infinite outside of its domain, added to a smooth one.
 
@@ -110,6 +128,19 @@ class Penalty(Displayed, ABC):
             x: n numbers.
             step: a positive number; n of them where the penalty is separable.
         """
+
+    def __add__(self, other: Penalty) -> Penalty:
+        """Return the sum of two, of which only some are known."""
+        if not isinstance(other, Penalty):
+            return NotImplemented
+        one, two = type(self).__name__, type(other).__name__
+        raise InputError(
+            f"{one} + {two} has no prox that is known: L1, ElasticNet, NonNegative and Box add up."
+        )
+
+    def __radd__(self, other: object) -> Penalty:
+        """Return the penalty itself for 0 + it, with which ``sum`` begins."""
+        return self if other == 0 else NotImplemented
 
     def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return x - prox(x - g) for the step 1: 0 where x minimises f + h, g being f's gradient.

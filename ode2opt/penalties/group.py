@@ -141,10 +141,10 @@ def _labels(groups: Sequence[Sequence[int]]) -> np.ndarray:
         found = [np.asarray(group) for group in groups]
     except (TypeError, ValueError):
         found = []
+    if any(one.ndim == 1 and not len(one) for one in found):
+        raise InputError("A group has no columns: leave it out.")
     if not found or any(one.ndim != 1 or one.dtype.kind not in "iu" for one in found):
         raise InputError("groups must be lists of column numbers, such as [[0, 1], [2]].")
-    if any(not len(one) for one in found):
-        raise InputError("A group has no columns: leave it out.")
     columns = np.concatenate(found)
     if columns.min() < 0:
         raise InputError(f"groups has column {columns.min()}: columns are counted from 0.")

@@ -42,10 +42,10 @@ class Separable(Penalty):
     def pieces(self) -> Pieces:
         return self._pieces
 
-    def __add__(self, other: Separable) -> Separable:
+    def __add__(self, other: Penalty) -> Penalty:
         """Return the sum of two: weights add up, and both limits hold."""
         if not isinstance(other, Separable):
-            return NotImplemented
+            return super().__add__(other)
         one, two = self._pieces, other._pieces
         return Separable(
             Pieces(

@@ -56,8 +56,7 @@ class Simplex(Penalty):
     def check_width(self, n: int) -> None:
         if n < 2:
             raise InputError(
-                f"A simplex of one variable is one point, {self.radius:g}: there is nothing to "
-                f"minimise."
+                f"A simplex of one variable is one point, {self.radius:g}: leave that column out."
             )
 
     def _about(self) -> list[tuple[str, str]]:

@@ -187,6 +187,9 @@ def test_the_critical_scale_is_where_zero_begins_to_be_the_solution():
         (lambda: GroupL1(1.0, [[0, 1], [1]]), "Column 1 is in two groups"),
         (lambda: GroupL1(1.0, [[0], [2]]), "Column 1 is in no group"),
         (lambda: GroupL1(1.0, [[0], [-1]]), "columns are counted from 0"),
+        (lambda: GroupL1(1.0, [[], [0]]), "A group has no columns: leave it out"),
+        (lambda: L1(1.0) + Simplex(), r"L1 \+ Simplex has no prox that is known"),
+        (lambda: GroupL1(1.0, [[0]]) + L1(1.0), r"GroupL1 \+ L1 has no prox"),
         (lambda: GroupL1(1.0, []), "groups must be lists"),
         (lambda: GroupL1([1.0, 2.0], [[0]]), "2 numbers for 1 group"),
         (lambda: GroupL1(-1.0, [[0]]), "weight is -1"),
@@ -200,3 +203,10 @@ def test_the_critical_scale_is_where_zero_begins_to_be_the_solution():
 def test_what_is_wrong_with_a_penalty_is_said_in_a_sentence(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_penalties_add_up_by_sum():
+    both = sum([L1(0.5), NonNegative()])
+    np.testing.assert_allclose(both.prox(np.array([2.0, -1.0]), 1.0), [1.5, 0.0])
+    with pytest.raises(TypeError):
+        L1(1.0) + 1

@@ -212,12 +212,9 @@ class Half(Penalty):
         return x / (1 + step)
 
 
-class Broken(Half):
-    def __init__(self, answer):
-        self.answer = answer
-
-    def prox(self, x, step):
-        return self.answer(x)
+def broken(name, answer):
+    """Return a penalty one of whose methods answers something else."""
+    return type("Broken", (Half,), {name: lambda self, x, *step: answer(x)})()
 
 
 def test_a_penalty_of_ones_own():
@@ -225,9 +222,26 @@ def test_a_penalty_of_ones_own():
     theirs = solve(LeastSquares(A, B, l2=1.0), tol=1e-10)
     assert np.allclose(ours.x, theirs.x, atol=1e-8)
     assert ours.gap is None
-    for answer, words in ((lambda x: x[:3], "shape"), (lambda x: np.nan * x, "not finite")):
-        with pytest.raises(InputError, match=words):
-            solve(LeastSquares(A, B), penalty=Broken(answer))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("prox", lambda x: x[:3], "shape"),
+        ("prox", lambda x: np.nan * x, "not finite"),
+        ("prox", lambda x: x + 1j, "The prox of Broken is not made of real numbers"),
+        ("prox", lambda x: "x", "not made of real numbers"),
+        ("value", lambda x: None, "The value of Broken is None, not a number"),
+        ("value", lambda x: x, "not a number"),
+        ("value", lambda x: 1j, "The value of Broken is 1j, not a number"),
+        ("value", lambda x: np.nan, "The value of Broken is nan where its projection leads"),
+        ("value", lambda x: np.inf, "The value of Broken is inf where"),
+        ("conjugate", lambda v: "a", "The conjugate of Broken is 'a', not a number"),
+    ],
+)
+def test_a_penalty_of_ones_own_that_is_wrong(name, answer, words):
+    with pytest.raises(InputError, match=words):
+        solve(LeastSquares(A, B), penalty=broken(name, answer))
 
 
 @pytest.mark.parametrize(
@@ -237,6 +251,7 @@ def test_a_penalty_of_ones_own():
         ({"penalty": L1}, "L1"),
         ({"penalty": L1([1.0, 2.0])}, "2 numbers"),
         ({"penalty": L1(1.0), "method": "lbfgs"}, "for smooth functions"),
+        ({"penalty": L1(1.0), "method": "fist"}, "Unknown method 'fist': did you mean 'fista'"),
         ({"penalty": L1(1.0), "memory": Memory()}, "memory"),
         ({"penalty": L1(1.0), "options": AutoOptions()}, "options"),
         ({"penalty": L1(1.0), "handover": "relay"}, "relay"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from ode2opt.errors import WorkersLostError
 from ode2opt.penalties import Penalty
+from ode2opt.penalties.base import real_number
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.problems.logistic import Logistic
@@ -39,7 +40,7 @@ def duality_gap(
         value: F there.
     """
     at_x = float(penalty.value(x)) + float(g @ x)
-    largest = float(penalty.conjugate(-g))
+    largest = real_number(penalty.conjugate(-g), penalty, "conjugate")
     if not math.isfinite(largest):
         if type(problem) not in NOT_NEGATIVE:
             return None

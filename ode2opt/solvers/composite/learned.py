@@ -55,9 +55,7 @@ def follow_proximal(
             f"or Guard(fallback={Fista.name!r})."
         )
     session.log(method.words)
-    inside = session.project(np.asarray(x).astype(np.float64))
-    session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
-    start, scale = session.begin(inside), method.family_scale or 1.0
+    start, scale = session.begin(session.first_point(x)), method.family_scale or 1.0
     session.watch = None if policy is None else policy.check
     scaled = method.proximal.scaled(scale)
     kernel = _kernel_for(session, policy)

@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ode2opt.errors import InputError, shown
+from ode2opt.errors import InputError, shown, unknown_name
 from ode2opt.penalties import L1Ball, Simplex
 from ode2opt.problems._arrays import Array
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
-from ode2opt.solvers.built_in import BuiltIn, Policy
+from ode2opt.solvers.built_in import METHODS, BuiltIn, Policy
 from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.composite.quadratic_models import LARGEST_MATRIX
 from ode2opt.solvers.composite.rows import ProximalNewton
 from ode2opt.solvers.composite.session import CompositeSession
-from ode2opt.solvers.library import method_of
+from ode2opt.solvers.library import learned_names, method_of
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.session import Session, Stop
@@ -33,9 +31,7 @@ def _in_stages(
 
     def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
         assert isinstance(session, CompositeSession)
-        inside = session.project(np.asarray(x).astype(np.float64))
-        session.prox(inside, 1.0)  # so that one of a wrong shape is told before it is used
-        start = session.begin(inside)
+        start = session.begin(session.first_point(x))
         stages = [*plan(session), Fista(for_ever, faces=faces)]
         if policy is None:
             first_alone(session, start, stages)
@@ -91,6 +87,8 @@ def penalised_method(
     found = method_of(method) if isinstance(method, Path | Method) else None
     if isinstance(found, Method) and found.proximal is not None:
         return found
+    if isinstance(method, str) and method not in {*METHODS, *learned_names()}:
+        raise unknown_name("method", method, PENALISED)
     raise InputError(
         f"The method {shown(method)} is for smooth functions: with a penalty use "
         f"{', '.join(repr(name) for name in PENALISED)}, or one learned for it."

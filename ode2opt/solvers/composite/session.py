@@ -9,6 +9,7 @@ import numpy as np
 
 from ode2opt.errors import InputError
 from ode2opt.penalties import Penalty
+from ode2opt.penalties.base import real_number
 from ode2opt.problems._arrays import Array, epsilon
 from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
@@ -54,8 +55,30 @@ class CompositeSession(Session):
         """
         return self._checked(self.penalty.project(x), x, "projection")
 
+    def first_point(self, x: Array) -> np.ndarray:
+        """Return a point near a start where h is finite; what the penalty answers is checked.
+
+        Args:
+            x: the start.
+
+        Raises:
+            InputError: value, prox or projection is not what it must be.
+        """
+        start = np.asarray(x).astype(np.float64)
+        real_number(self.penalty.value(start), self.penalty, "value")
+        inside = self.project(start)
+        self.prox(inside, 1.0)
+        value = real_number(self.penalty.value(inside), self.penalty, "value")
+        if not math.isfinite(value):
+            name = type(self.penalty).__name__
+            raise InputError(f"The value of {name} is {value} where its projection leads.")
+        return inside
+
     def _checked(self, found: Any, x: np.ndarray, what: str, step: float = 1.0) -> np.ndarray:
-        found, name = np.asarray(found, dtype=np.float64), type(self.penalty).__name__
+        found, name = np.asarray(found), type(self.penalty).__name__
+        if found.dtype.kind not in "fiub":
+            raise InputError(f"The {what} of {name} is not made of real numbers.")
+        found = found.astype(np.float64, copy=False)
         if found.shape != x.shape:
             raise InputError(f"The {what} of {name} has shape {found.shape}: must be {x.shape}.")
         if not np.isfinite(found).all() and np.isfinite(x).all() and math.isfinite(step):
@@ -94,8 +117,11 @@ class CompositeSession(Session):
 
         Args:
             x: n numbers of NumPy's.
+
+        Raises:
+            InputError: it is not a number.
         """
-        found = float(self.penalty.value(x))
+        found = real_number(self.penalty.value(x), self.penalty, "value")
         if math.isfinite(found) or not np.isfinite(x).all():
             return found
         inside = self.project(x)
