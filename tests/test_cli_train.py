@@ -314,7 +314,7 @@ def test_a_certified_table_is_shown_without_penalties():
     assert "P, Q on them" not in facts
 
 
-def test_a_table_with_a_prox_is_learned_and_used(tmp_path):
+def test_a_table_with_a_prox_is_learned_and_used(tmp_path, run_cli):
     short = ("--batch", 1, "--validation", 1, "--steps", 2, "--horizon", 40, "--tol", 1e-2)
     found = train_here(tmp_path / "run", "--target", "sequence", "--l1", 0.02, "--size", 60, *short)
     method = Method.load(tmp_path / "run" / "method.safetensors")
@@ -327,6 +327,16 @@ def test_a_table_with_a_prox_is_learned_and_used(tmp_path):
             cli.main()
     assert ended.value.code == 2
     assert "another configuration" in err.getvalue()
+    certify = ("certify", tmp_path / "run" / "method.safetensors", "logistic", "digits")
+    certify = (*certify, "--size", 60, "--instances", 3, "--json", "-")
+    code, out, err = run_cli(*certify, "--l1", 0.02)
+    told = json.loads(out)
+    assert (code, told["statistical"]["problems"]) == (1, 3)  # nothing but the guard's promise
+    assert "FISTA" in told["verdict"][0]
+    other = ("certify", "nag", *certify[2:], "--l1", 0.02)
+    for given, words in ((certify, "was learned with a penalty"), (other, "knows no penalty")):
+        code, _, err = run_cli(*given)
+        assert (code, words in err) == (2, True)
 
 
 def test_a_flow_with_a_penalty_is_refused_in_a_sentence(tmp_path):

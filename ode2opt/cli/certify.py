@@ -34,6 +34,7 @@ from ode2opt.cli.outputs import (
     method_file,
     unknown,
 )
+from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
 from ode2opt.cli.reading import ReadingOption, with_reading_options
 from ode2opt.errors import InputError, needing
 from ode2opt.problems.files.columns import DEFAULT_OPTIONS
@@ -77,6 +78,8 @@ def certify(
     ] = None,
     p: PowerOption = 4,
     l2: RidgeOption = 0.0,
+    l1: L1Option = None,
+    l1_ratio: RatioOption = None,
     intercept: InterceptOption = False,
     reading: ReadingOption = DEFAULT_OPTIONS,
     json_file: JsonOption = None,
@@ -98,7 +101,8 @@ def certify(
     )
     form = None if figure is None else figures.check_figure_file(figure)
     model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, model, reading)
+    penalising = Penalising(l1, l1_ratio)
+    family = penalising.family(load_family(problem, dataset, split, size, model, reading))
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certify_family(
             load_method(method), family, instances=instances, seed=seed, K=max_iter,

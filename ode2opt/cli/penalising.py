@@ -1,4 +1,4 @@
-"""The penalty that ``ode2opt solve`` adds, from its options."""
+"""The penalty that ``ode2opt solve``, ``train`` and ``certify`` add, from their options."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ode2opt.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from ode2opt import Family
     from ode2opt.penalties import Penalty
 
 PANEL = "Penalty and limits"
@@ -99,6 +100,15 @@ class Penalising:
             return found
         box = Box(*(limit if sizes is None else limit * sizes for limit in self._limits()))
         return box if found is None else found + box
+
+    def family(self, family: Family) -> Family:
+        """Return a family with the penalty added to each problem; as it is where there is none.
+
+        Args:
+            family: the problems.
+        """
+        found = self.penalty()
+        return family if found is None else family.with_penalty(found)
 
     def about(self) -> dict[str, Any]:
         """Return what was asked for by name, without what was not."""

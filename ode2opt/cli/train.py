@@ -175,9 +175,8 @@ def train(
     known = None if memory is None else Memory.load(memory)
     model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
     where = problem, dataset, rest["split"], rest["size"]
-    family = load_family(*where, model, reading_of(rest))
-    penalty = Penalising(rest["l1"], rest["l1_ratio"]).penalty()
-    family = family if penalty is None else family.with_penalty(penalty)
+    penalising = Penalising(rest["l1"], rest["l1_ratio"])
+    family = penalising.family(load_family(*where, model, reading_of(rest)))
     with (
         executor_of(cluster, workers, SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),

@@ -112,6 +112,7 @@ def certify_family(
         raise unknown_name("estimator", estimator, ESTIMATORS)
     method = _loaded(method)
     _subject(method, K)
+    _check_penalty(method, family)
     if worst_case is not None:
         check_worst_case(worst_case, K)
     problems = [family.sample([seed, i], part="test") for i in range(instances)]
@@ -119,18 +120,31 @@ def certify_family(
     found = certify(method, problems, K=K, estimator=fitted, worst_case=worst_case, advance=advance)
     if not isinstance(method, str | Method):
         return found
-    expected = _expected(method, problems, K)
+    expected = _expected(method, problems, K, family.penalty)
     note = f"Statistical: of this family {expected.words()}, if problems are drawn in the same way."
     return replace(found, statistical=expected.summary(), notes=(*found.notes, note))
 
 
-def _expected(method: str | Method, problems: Sequence[Problem], most: int) -> Expectation:
+def _check_penalty(method: str | Method | Coefficients | Schedule, family: Family) -> None:
+    """Refuse a family with a penalty that the method does not know, or the other way round."""
+    knows = isinstance(method, Method) and method.proximal is not None
+    if knows and family.penalty is None:
+        raise InputError(
+            "The method was learned with a penalty: give the family the same one (--l1)."
+        )
+    if family.penalty is not None and not knows:
+        raise InputError("The method knows no penalty: leave it out.")
+
+
+def _expected(
+    method: str | Method, problems: Sequence[Problem], most: int, penalty: Any
+) -> Expectation:
     """Return what further problems need, from solves of these of at most so many iterations."""
     own = method if isinstance(method, Method) else None
     tol = TOL if own is None else own.tol
     starts = [None if own is not None and own.start is not None else p.start() for p in problems]
     reached = [
-        solve(problem, start, method=method, tol=tol, max_iter=most).reached
+        solve(problem, start, method=method, penalty=penalty, tol=tol, max_iter=most).reached
         for problem, start in zip(problems, starts, strict=True)
     ]
     return expectation((math.inf if r is None else r.oracle_calls for r in reached), tol=tol)
