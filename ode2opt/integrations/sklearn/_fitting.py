@@ -24,7 +24,7 @@ from ode2opt.penalties import Penalty
 from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
-from ode2opt.solvers.composite.methods import PENALISED, penalised_method
+from ode2opt.solvers.composite.methods import PENALISED
 from ode2opt.solvers.library import SUFFIX, learned_names
 from ode2opt.storage import check_folder_of
 
@@ -122,8 +122,6 @@ class Fitting(CopiedMemory, Saving):
         """Return the method of a fit with a penalty that is not smooth, or with limits."""
         if isinstance(self.solver, str) and self.solver in PENALISED:
             return self.solver
-        if isinstance(self.solver, str) and Path(self.solver).suffix != SUFFIX:
-            penalised_method(self.solver)  # refused, with those that there are
         return _chosen(self.solver)
 
     def _is_auto(self) -> bool:
