@@ -137,7 +137,7 @@ def _check_penalty(method: str | Method | Coefficients | Schedule, family: Famil
 
 
 def _expected(
-    method: str | Method, problems: Sequence[Problem], most: int, penalty: Any
+    method: str | Method, problems: Sequence[Problem], most: int, penalty: Any = None
 ) -> Expectation:
     """Return what further problems need, from solves of these of at most so many iterations."""
     own = method if isinstance(method, Method) else None
