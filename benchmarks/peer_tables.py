@@ -108,7 +108,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
         ratios.add(cell, size, *(_beside(found.get(setting), peers) for setting in settings))
         known = [ratio_of(row, LEAD, peers) for row in found.values()]
         known = [ratio for ratio in known if ratio is not None]
-        usual = found.get((USUAL["tol"], USUAL["l2"]), next(iter(found.values())))
+        usual = found.get((USUAL["tol"], USUAL["l2"]))
         middle = mean(known)
         last = (None, None) if middle is None else (shown(middle), shown(max(known)))
         milliseconds.add(cell, size, *_times(usual, peers), *last)
@@ -163,8 +163,10 @@ def _beside(row: Row | None, peers: Sequence[str]) -> str | None:
     return f"missed ({name})" if ratio is None else f"{ratio:.2f} ({name})"
 
 
-def _times(row: Row, peers: Sequence[str]) -> list[str | None]:
+def _times(row: Row | None, peers: Sequence[str]) -> list[str | None]:
     """Return the milliseconds of the lead, without kernels, of the fastest peer; the readings."""
+    if row is None:
+        return [None] * 4
     own = [seconds_of(row, name) for name in (LEAD, WITHOUT)]
     best = fastest(row, peers)
     return [

@@ -50,6 +50,7 @@ def test_a_summary_has_the_means_the_worst_and_what_was_not_reached(bench):
     ]
     shown = {line[0]: line[1:] for line in made["milliseconds"].rows}
     assert shown["a"] == ["20,000 x 3", "100", "200", "1e+03 (sklearn-lbfgs)", "10", "0.10", "0.10"]
+    assert shown["c"][1:] == [None] * 4 + ["1.60", "1.60"]  # another l2, another norm
     assert shown["d"][1:] == [None, "1e+03", "2e+03 (sklearn-lbfgs)", None, None, None]
     assert made["ratios"].rows[3][2:] == ["missed (lbfgs)", None]
     nothing = peer_tables.summarised([], "auto", ["glum"])
