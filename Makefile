@@ -61,7 +61,7 @@ test-all: $(VENV)/.test browser
 coverage: $(VENV)/.test browser
 	COVERAGE_CORE=$(CORE) $(PYTEST) $(COUNTED)
 
-# What computes (tests/problems, solvers, dynamics, and of integrations scipy, torch and sklearn) with
+# What computes (tests/problems, solvers, paper, proofs, and of integrations scipy, torch and sklearn) with
 # the BLAS kernels of other processors, one and two threads, and the oldest versions that
 # pyproject.toml allows, in .venv-oldest*; one line each. WORDS="Zen oldest" chooses some by name.
 test-machines: $(VENV)/.test

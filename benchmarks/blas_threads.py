@@ -1,4 +1,4 @@
-"""Small solves with one BLAS thread and with all: what ode2opt/blas_threads.py calls small.
+"""Small solves with one BLAS thread and with all: what ode2opt/base/threads.py calls small.
 
     python benchmarks/blas_threads.py [--threads 2] [--repeat 10]
 
@@ -14,7 +14,8 @@ import time
 
 import numpy as np
 
-from ode2opt import Logistic, blas_threads, solve
+from ode2opt import Logistic, solve
+from ode2opt.base import threads as blas_threads
 
 SIZES = [
     (569, 30),

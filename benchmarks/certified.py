@@ -28,14 +28,14 @@ from adversaries import driven_away
 from recording import RECORD, RESULTS, Table, record
 
 from ode2opt import Family, Method, solve
-from ode2opt.dynamics.proofs.chain import worst_case
-from ode2opt.dynamics.proofs.two_step import two_step_rows
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.begin import options_for, start_run
 from ode2opt.learning.sequence.certified.objective import BarrierObjective
 from ode2opt.learning.sequence.certified.run import CertifiedRun
 from ode2opt.learning.sequence.certified.training import train_rows
 from ode2opt.problems.base import Problem
+from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers import METHODS
 
 CELLS = [

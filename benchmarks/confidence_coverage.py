@@ -22,8 +22,8 @@ from recording import RECORD, Table, record
 from scipy.stats import binom
 
 from ode2opt import Family, solve
-from ode2opt.blas_threads import one_thread
-from ode2opt.confidence import BEYOND, binomial_lower_bound, expectation, quantile_rank
+from ode2opt.base.threads import one_thread
+from ode2opt.proofs.confidence import BEYOND, binomial_lower_bound, expectation, quantile_rank
 
 PROBLEM, DATASET, METHOD, TOL = "logistic", "a5a", "lbfgs", 3e-4
 PROBLEMS, EXPERIMENTS, LIMIT = 2_000, 200, 500

@@ -1,7 +1,7 @@
 """The times that ``auto`` plans with, measured on this machine: CPU time of one thread.
 
     python benchmarks/costs.py            # print them beside those of the package
-    python benchmarks/costs.py --write    # and write them to ode2opt/measured_times.json
+    python benchmarks/costs.py --write    # and write them to ode2opt/base/measured_times.json
 
 There is a set for each form of the arithmetic: "numpy", and "kernels" where these are installed
 (extra ``fast``). Each is measured in a process of its own. The matrices are random; none is one of
@@ -26,8 +26,9 @@ from data import one_hot
 from recording import origin
 from scipy.optimize import nnls
 
-from ode2opt import Logistic, Softmax, kernels, measured_times, solve
-from ode2opt.measured_times import KERNELS, NUMPY
+from ode2opt import Logistic, Softmax, kernels, solve
+from ode2opt.base import measured_times
+from ode2opt.base.measured_times import KERNELS, NUMPY
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
@@ -226,7 +227,9 @@ def shown(form: str, found: dict[str, Times], kept: dict[str, Times]) -> float:
 def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     """Measure, print and write as asked; return the worst factor between package and machine."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="write ode2opt/measured_times.json")
+    parser.add_argument(
+        "--write", action="store_true", help="write ode2opt/base/measured_times.json"
+    )
     parser.add_argument("--form", choices=[NUMPY, KERNELS], help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.form:

@@ -16,9 +16,9 @@ from scipy.signal import lfilter
 from sklearn import datasets
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from ode2opt.problems.files import ReadOptions, read_libsvm, table_of
-from ode2opt.problems.preparing import binary_labels, largest_entries, quicker_layout, scaled
-from ode2opt.problems.sources import obtain_file
+from ode2opt.data.files import ReadOptions, read_libsvm, table_of
+from ode2opt.data.preparing import binary_labels, largest_entries, quicker_layout, scaled
+from ode2opt.data.sources import obtain_file
 
 Data = tuple[Any, np.ndarray]
 CORRELATION = 0.9

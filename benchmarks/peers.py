@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from ode2opt import Logistic
-from ode2opt.machine import cpu_count
+from ode2opt.base.machine import cpu_count
 
 DENSE_HESSIAN = 3_000  # columns up to which an n x n matrix is worth its memory
 

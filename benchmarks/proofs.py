@@ -25,11 +25,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from pep import pep_worst_case
 from tampering import tampered
 
-from ode2opt.dynamics.proofs import check_proof
-from ode2opt.dynamics.proofs.chain import worst_case
-from ode2opt.dynamics.proofs.exact import classical_proof, exact_proof, monitored_proof
-from ode2opt.dynamics.proofs.theorem import classical_rows, member_of
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.proofs import check_proof
+from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.exact import classical_proof, exact_proof, monitored_proof
+from ode2opt.proofs.theorem import classical_rows, member_of
 
 STEPS = (20, 40, 80, 100, 160)
 AGAINST_PEPIT = range(2, 16)

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ode2opt.machine import cpu_count, physical_memory
+from ode2opt.base.machine import cpu_count, physical_memory
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (

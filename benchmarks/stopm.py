@@ -19,15 +19,15 @@ import numpy as np
 import scipy.sparse
 
 from ode2opt import Family, Problem
-from ode2opt.dynamics import Global
-from ode2opt.dynamics.jaxed import double
 from ode2opt.learning import FlowOptions, SequenceOptions
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.protocol import TRAINING
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.target import SequenceTarget
-from ode2opt.learning.stopm import StoPM
+from ode2opt.paper import Global
+from ode2opt.paper.jaxed import double
+from ode2opt.paper.stopm import StoPM
 
 EPS, ROUNDS = 1e-4, 15
 

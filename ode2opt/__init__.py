@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ode2opt.errors import InputError, Ode2OptError, needing
+from ode2opt import _moved  # noqa: F401 - import paths of 0.2
+from ode2opt.base.errors import InputError, Ode2OptError, needing
 from ode2opt.kernels import threads
 from ode2opt.models import Model
 from ode2opt.penalties import L1, Box, ElasticNet, GroupL1, L1Ball, NonNegative, Penalty, Simplex

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ode2opt import cli
-from ode2opt.precision import jax_precision
+from ode2opt.base.precision import jax_precision
 
 CACHE = Path(__file__).parents[1] / ".pytest_cache"
 # Most of the suite's time would be that of optimising compiled programs which run once. XLA refuses
@@ -172,4 +172,4 @@ def no_network(monkeypatch, tmp_path):
     """An empty cache, no local folder, and a site that does not answer."""
     monkeypatch.delenv("ODE2OPT_DATA", raising=False)
     monkeypatch.setenv("ODE2OPT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("ode2opt.problems.sources.LIBSVM_SITE", "http://127.0.0.1:9/")
+    monkeypatch.setattr("ode2opt.data.sources.LIBSVM_SITE", "http://127.0.0.1:9/")

@@ -8,7 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ode2opt import Logistic, measured_times
+from ode2opt import Logistic
+from ode2opt.base import measured_times
 from ode2opt.solvers.costs import Costs, MeasuredTimes, times_of
 
 with patch.dict(os.environ):  # a benchmark keeps itself to one thread

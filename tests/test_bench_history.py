@@ -14,7 +14,7 @@ import recording
 import run
 from support import git
 
-from ode2opt.machine import cpu_count
+from ode2opt.base.machine import cpu_count
 
 
 @pytest.fixture

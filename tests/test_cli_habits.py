@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import typer
 
-from ode2opt import __version__, progress
+from ode2opt import __version__
+from ode2opt.base import progress
 from ode2opt.cli.app import app
 from ode2opt.executor import LocalExecutor
 

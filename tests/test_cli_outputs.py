@@ -12,9 +12,9 @@ import pytest
 import typer
 from integrations.learned import method
 
+from ode2opt.base.errors import InputError
 from ode2opt.cli import outputs
 from ode2opt.cli.app import app
-from ode2opt.errors import InputError
 
 ROWS = 2 * "1,2,0\n3,1,1\n2,2,0\n4,1,1\n1,1,1\n2,3,0\n"
 SOLVE = ("--problem", "logistic", "--l2", "0.1")
@@ -281,7 +281,7 @@ def test_where_nothing_can_be_written_it_is_told_before_the_work(
     def no_work(*args, **kwargs):
         raise AssertionError("the rows were read")
 
-    monkeypatch.setattr("ode2opt.problems.files.read_table", no_work)
+    monkeypatch.setattr("ode2opt.data.files.read_table", no_work)
     code, _, err = run_cli("solve", "data.csv", *SOLVE, option, "missing/x")
     assert (code, "There is no folder" in " ".join(err.split())) == (2, True)
 

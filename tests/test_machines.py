@@ -78,9 +78,7 @@ def test_an_unknown_machine_is_refused_with_the_known_ones(machines, monkeypatch
     "variables", [{"ODE2OPT_DATA": "/nowhere"}, {"ODE2OPT_DATA": "", "CI": "1"}]
 )
 def test_without_its_data_ci_fails_and_skips_nothing(variables):
-    needs_data = (
-        "tests/problems/test_datasets.py::test_the_paper_scales_each_part_by_its_own_maxima"
-    )
+    needs_data = "tests/data/test_datasets.py::test_the_paper_scales_each_part_by_its_own_maxima"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n", "0", needs_data],
         cwd=ROOT, env=os.environ | variables, capture_output=True, text=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ode2opt.machine import cpu_count, physical_memory
+from ode2opt.base.machine import cpu_count, physical_memory
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(

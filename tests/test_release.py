@@ -151,4 +151,4 @@ def test_tests_mirror_the_folders_of_the_package():
     tested = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
     assert package - tested == {"cli"}
     assert len([*(ROOT / "tests").glob("test_cli_*.py")]) > 1
-    assert tested - package == {"cli_predict", "fuzz", "paper"}
+    assert tested - package == {"cli_predict", "fuzz"}

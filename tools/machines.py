@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[1]
 # What computes, without what compiles or trains for minutes.
 ESTIMATORS = "tests/integrations/test_sklearn.py"
 NUMERIC = (
-    "tests/problems", "tests/solvers", "tests/dynamics", "tests/integrations/test_scipy.py",
-    "tests/integrations/test_torch.py",
+    "tests/problems", "tests/solvers", "tests/paper", "tests/proofs",
+    "tests/integrations/test_scipy.py", "tests/integrations/test_torch.py",
 )  # fmt: skip
 KERNELS = ("Prescott", "Nehalem", "Haswell", "Zen", "SkylakeX")
 EXTRAS = ("learn", "study", "parquet", "test")

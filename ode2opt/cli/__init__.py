@@ -9,6 +9,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ode2opt import __version__
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.terminal import close_streams, err, fail, open_streams, out, show_warning
 from ode2opt.cli import (
     bench,
     certify,
@@ -24,8 +26,6 @@ from ode2opt.cli import (
     train,
 )
 from ode2opt.cli.app import app
-from ode2opt.errors import Ode2OptError
-from ode2opt.terminal import close_streams, err, fail, open_streams, out, show_warning
 
 # Importing one registers it.
 COMMANDS = (

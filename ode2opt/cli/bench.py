@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ode2opt.base.progress import bar
+from ode2opt.base.terminal import fail, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import listed_method_names
 from ode2opt.cli.options import (
@@ -39,9 +41,7 @@ from ode2opt.cli.outputs import (
     method_file,
 )
 from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.problems.files.columns import DEFAULT_OPTIONS
-from ode2opt.progress import bar
-from ode2opt.terminal import fail, out, say, write_json
+from ode2opt.data.files.columns import DEFAULT_OPTIONS
 
 RESULT = json_with("problem", "dataset", "instances", "methods")
 

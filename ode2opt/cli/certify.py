@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ode2opt.base.errors import InputError, needing
+from ode2opt.base.progress import bar
+from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import fail, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names
 from ode2opt.cli.options import (
@@ -36,11 +40,7 @@ from ode2opt.cli.outputs import (
 )
 from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
 from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.errors import InputError, needing
-from ode2opt.problems.files.columns import DEFAULT_OPTIONS
-from ode2opt.progress import bar
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import fail, out, say, write_json
+from ode2opt.data.files.columns import DEFAULT_OPTIONS
 
 RESULT = json_with("method", "problem", "dataset", "levels")
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import out, plain, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
-from ode2opt.errors import InputError
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import out, plain, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Model

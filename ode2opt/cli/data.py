@@ -8,6 +8,9 @@ import typer
 from rich import box
 from rich.table import Table
 
+from ode2opt.base.errors import unknown_name
+from ode2opt.base.progress import downloads
+from ode2opt.base.terminal import facts_table, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import dataset_names
 from ode2opt.cli.options import (
@@ -17,10 +20,7 @@ from ode2opt.cli.options import (
 )
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
 from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.errors import unknown_name
-from ode2opt.problems.files.columns import DEFAULT_OPTIONS
-from ode2opt.progress import downloads
-from ode2opt.terminal import facts_table, out, say, write_json
+from ode2opt.data.files.columns import DEFAULT_OPTIONS
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
@@ -83,7 +83,7 @@ def data_info(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""
-    from ode2opt.problems.datasets import describe
+    from ode2opt.data.datasets import describe
 
     check_outputs([Output("--json", json_file, DESCRIBED)], dataset_files(name), overwrite)
     data = _load(name, split, reading)

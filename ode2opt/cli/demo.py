@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ode2opt.base.progress import bar, live_training
+from ode2opt.base.terminal import out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.cli.outputs import (
@@ -16,8 +18,6 @@ from ode2opt.cli.outputs import (
     check_outputs,
     tensors_of,
 )
-from ode2opt.progress import bar, live_training
-from ode2opt.terminal import out, say
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
 

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ode2opt.base.errors import InputError, shown
+from ode2opt.base.terminal import mention
 from ode2opt.cli.fitted import HeldOutRows
-from ode2opt.errors import InputError, shown
-from ode2opt.terminal import mention
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ode2opt.problems.encoding import TableEncoding
-    from ode2opt.problems.files import DataTable, ReadOptions
+    from ode2opt.data.encoding import TableEncoding
+    from ode2opt.data.files import DataTable, ReadOptions
 
 
 @dataclass
@@ -58,19 +58,7 @@ class FitRows:
     notes: tuple[str, ...] = ()
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
-        """Read the rows and make the problem.
-
-        Args:
-            kind: the class of the problem.
-            options: the problem's arguments beside its rows.
-            stack: closes what is opened here, such as a cluster, when the solve is over.
-
-        Returns:
-            The problem and, for rows in parts, what gives a line about their progress, else None.
-
-        Raises:
-            InputError: if the options do not fit, such as a holdout of rows in parts.
-        """
+        """Read the rows and make the problem."""
         from ode2opt.problems.parts.files import are_parts
 
         if self.cluster is None and not are_parts(self.where):
@@ -86,12 +74,8 @@ class FitRows:
         )
 
     def read_test(self, file: Path) -> None:
-        """Read rows that are not fitted to, and check that their labels are known.
-
-        Args:
-            file: of any kind that ``read_table`` takes.
-        """
-        from ode2opt.problems.files import read_encoded
+        """Read rows that are not fitted to, and check that their labels are known."""
+        from ode2opt.data.files import read_encoded
 
         assert self.encoding is not None
         self.others.append(
@@ -107,11 +91,7 @@ class FitRows:
             other.check(self.classes)
 
     def facts(self, rows: int) -> dict[str, str]:
-        """Return how much is fitted to, for the table of facts.
-
-        Args:
-            rows: how many rows there are.
-        """
+        """Return how much is fitted to, for the table of facts."""
         assert self.encoding is not None
         return {"rows x columns": f"{rows:,} x {self.encoding.width:,}"}
 
@@ -127,8 +107,8 @@ class FitRows:
     def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
         import numpy as np
 
-        from ode2opt.problems.named_data import rows_of
-        from ode2opt.problems.preparing import largest_entries, scaled
+        from ode2opt.data.named_data import rows_of
+        from ode2opt.data.preparing import largest_entries, scaled
 
         if self.workers is not None or self.memory is not None:
             raise InputError(
@@ -148,9 +128,9 @@ class FitRows:
 
     def _table(self, kind: Any) -> DataTable:
         """Return the rows to fit to; others are held back from them."""
-        from ode2opt.problems.files import read_table
-        from ode2opt.problems.files.splitting import read_split
-        from ode2opt.problems.holding_out import held_out
+        from ode2opt.data.files import read_table
+        from ode2opt.data.files.splitting import read_split
+        from ode2opt.data.holding_out import held_out
 
         if self.held_back is None:
             return read_table(self.where, self.reading)
@@ -163,9 +143,9 @@ class FitRows:
     def _in_parts(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> Any:
         import numpy as np
 
+        from ode2opt.data.preparing import label_words
         from ode2opt.executor import LocalExecutor
         from ode2opt.problems.parts import Parts, files_in_parts
-        from ode2opt.problems.preparing import label_words
 
         files = files_in_parts(self.where, self.reading)
         if self.cluster is None:

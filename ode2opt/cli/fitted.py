@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ode2opt.base.errors import InputError, WorkersLostError, many
+from ode2opt.base.storage import MODEL, write_atomically
 from ode2opt.cli.outputs import any_of, npz_with, tensors_of
-from ode2opt.errors import InputError, WorkersLostError, many
-from ode2opt.storage import MODEL, write_atomically
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ode2opt import Model, Result
-    from ode2opt.problems.files import EncodedRows
+    from ode2opt.data.files import EncodedRows
     from ode2opt.problems.quality import Quality
 
 SOLUTION = any_of(tensors_of(MODEL), npz_with("x", "fun", "grad_norm", "status"))
@@ -22,14 +22,7 @@ MODEL_ENDING, ARRAYS_ENDING = ".safetensors", ".npz"
 
 
 def check_model_ending(out_file: Path | None) -> None:
-    """Refuse a file name that ends in neither .safetensors nor .npz; pipes and devices get NPZ.
-
-    Args:
-        out_file: where the solution goes, None for nowhere.
-
-    Raises:
-        InputError: naming both endings.
-    """
+    """Refuse a file name that ends in neither .safetensors nor .npz; pipes and devices get NPZ."""
     if out_file is None or (out_file.exists() and not out_file.is_file()):
         return
     if out_file.suffix.lower() not in (MODEL_ENDING, ARRAYS_ENDING):
@@ -54,14 +47,7 @@ class HeldOutRows:
     rows: EncodedRows
 
     def check(self, classes: np.ndarray | None) -> None:
-        """Refuse rows without labels, and labels that are no classes of the model.
-
-        Args:
-            classes: of the model, None where it has none.
-
-        Raises:
-            InputError: naming the rows.
-        """
+        """Refuse rows without labels, and labels that are no classes of the model."""
         from ode2opt.models.class_labels import as_targets
 
         if self.rows.partly_labelled:
@@ -80,18 +66,7 @@ class HeldOutRows:
 def measured(
     model: Model, problem: Any, found: Result, others: list[HeldOutRows]
 ) -> dict[str, Quality]:
-    """Return how well a model fits: the rows of its problem, and others.
-
-    Args:
-        model: the model.
-        problem: what was solved; its rows may be in parts.
-        found: the solution, in the problem's own variables.
-        others: rows that were not fitted to.
-
-    Returns:
-        The quality under "fit" (left out where the rows cannot be read any more), "holdout" and
-        "test".
-    """
+    """Return how well a model fits: the rows of its problem, and others."""
     own = _of_fit(problem, found)
     quality = {} if own is None else {"fit": own}
     return quality | {each.name: model.quality(each.rows.A, each.rows.labels) for each in others}
@@ -111,12 +86,7 @@ def _of_fit(problem: Any, found: Result) -> Quality | None:
 
 
 def quality_facts(quality: dict[str, Quality], others: list[HeldOutRows]) -> dict[str, str]:
-    """Return lines about quality for the table of facts.
-
-    Args:
-        quality: as :func:`measured` returned it.
-        others: rows that were not fitted to.
-    """
+    """Return lines about quality for the table of facts."""
     where = {"fit": "rows of the fit"} | {each.name: each.where for each in others}
     return {f"on {where[name]}": _with_rows(one) for name, one in quality.items()}
 
@@ -130,9 +100,6 @@ def unconverged_file(out_file: Path | None) -> Path | None:
 
     A solution that reached its tolerance is not replaced by one that did not: that one is written
     beside it, as NAME.unconverged.
-
-    Args:
-        out_file: where the solution goes, None for nowhere.
     """
     if out_file is None or not out_file.is_file() or not _has_converged(out_file):
         return None
@@ -142,7 +109,7 @@ def unconverged_file(out_file: Path | None) -> Path | None:
 def _has_converged(file: Path) -> bool:
     """Whether a file holds a solution that reached its tolerance."""
     from ode2opt import Model, Status
-    from ode2opt.problems.files.arrays import read_arrays
+    from ode2opt.data.files.arrays import read_arrays
 
     try:
         if file.suffix.lower() == MODEL_ENDING:
@@ -154,13 +121,7 @@ def _has_converged(file: Path) -> bool:
 
 
 def write_solution(out_file: Path, model: Model, result: Result) -> None:
-    """Write a model file, or NPZ arrays where the name ends in .npz (and to a pipe or a device).
-
-    Args:
-        out_file: the file.
-        model: the fitted model.
-        result: of the solve, in the variables of the columns as they are.
-    """
+    """Write a model file, or NPZ arrays where the name ends in .npz (and to a pipe or a device)."""
     if out_file.suffix.lower() == MODEL_ENDING:
         model.save(out_file)
         return
@@ -185,10 +146,5 @@ def _arrays(model: Model) -> dict[str, Any]:
 
 
 def with_quality(model: Model, quality: dict[str, Quality]) -> Model:
-    """Return a model that knows how well it fits.
-
-    Args:
-        model: the model.
-        quality: as :func:`measured` returned it.
-    """
+    """Return a model that knows how well it fits."""
     return replace(model, fit=replace(model.fit, quality=quality))

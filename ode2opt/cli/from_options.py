@@ -38,11 +38,7 @@ class CommandParameter(NamedTuple):
 
 
 def options_of(kinds: Kinds) -> list[CommandParameter]:
-    """Return the options of several dataclasses, each option once.
-
-    Args:
-        kinds: the dataclasses by name; the names are shown where defaults differ.
-    """
+    """Return the options of several dataclasses, each option once."""
     found: dict[str, dict[str, Field[Any]]] = {}
     for owner, kind in kinds.items():
         for each in fields(kind):
@@ -74,14 +70,7 @@ def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> CommandParameter:
 
 
 def limit_of(text: str | float) -> float:
-    """Return the number that an option was given; ``none`` is no limit, infinity.
-
-    Args:
-        text: what stands on the command line.
-
-    Raises:
-        typer.BadParameter: if it is neither.
-    """
+    """Return the number that an option was given; ``none`` is no limit, infinity."""
     if str(text).lower() == "none":
         return math.inf
     try:
@@ -101,25 +90,14 @@ def _defaults(owners: dict[str, Field[Any]]) -> str:
 
 
 def choice_of(name: str, choices: Iterable[str]) -> Any:
-    """Return an enumeration, which typer shows and checks as a choice.
-
-    Args:
-        name: of the enumeration.
-        choices: its values.
-    """
+    """Return an enumeration, which typer shows and checks as a choice."""
     return StrEnum(name, {choice: choice for choice in choices})
 
 
 def with_options(
     options: Iterable[CommandParameter], panels: Iterable[str], arguments: Mapping[str, Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a function of keywords the signature that typer reads.
-
-    Args:
-        options: the options of the command.
-        panels: the groups of the help, in their order.
-        arguments: the annotations of positional arguments by name; they come first.
-    """
+    """Return a decorator that gives a function of keywords the signature that typer reads."""
     order = list(panels)
     sorted_ = sorted(options, key=lambda one: order.index(one.panel))
     parameters = [

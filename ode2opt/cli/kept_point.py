@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import command_again
 from ode2opt.cli.outputs import npz_with
-from ode2opt.errors import InputError
-from ode2opt.problems.files.arrays import read_arrays
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import command_again
+from ode2opt.data.files.arrays import read_arrays
 
 Show = Callable[[Any], None]
 EVERY = 10.0  # seconds between two points that are kept
@@ -24,22 +24,13 @@ KEPT = npz_with("x", "grad_norm", "about")
 
 
 def kept_file(out: Path | None) -> Path | None:
-    """Return the file that keeps the point of a solve; None for no output, a pipe or a device.
-
-    Args:
-        out: the solution's file.
-    """
+    """Return the file that keeps the point of a solve; None for no output, a pipe or a device."""
     on_disk = out is not None and (out.is_file() or not out.exists())
     return out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
 
 
 class KeptPoint:
-    """A file beside the solution's, as long as there is no solution.
-
-    Args:
-        out: the solution's file; for None, a pipe or a device nothing is kept.
-        about: what tells the problem from others.
-    """
+    """A file beside the solution's, as long as there is no solution."""
 
     def __init__(self, out: Path | None, about: dict[str, Any]) -> None:
         self.file = kept_file(out)
@@ -47,10 +38,8 @@ class KeptPoint:
         self._best, self._due = math.inf, time.monotonic() + EVERY
 
     def watching(self, show: Show | None) -> Show | None:
-        """Return a callback of ``solve`` that keeps points, and shows them if they are to be shown.
-
-        Args:
-            show: shows a point, None for nothing.
+        """Return a callback of ``solve`` that keeps points, and shows them if they are to be
+        shown.
         """
         if self.file is None:
             return show
@@ -63,10 +52,8 @@ class KeptPoint:
         return callback
 
     def observe(self, progress: Any) -> None:
-        """Keep a point if ten seconds have gone by since the last and no point before was better.
-
-        Args:
-            progress: what ``solve`` gives its callback.
+        """Keep a point if ten seconds have gone by since the last and no point before was
+        better.
         """
         if progress.grad_norm <= self._best:
             self._best = progress.grad_norm
@@ -75,12 +62,7 @@ class KeptPoint:
                 self._due = time.monotonic() + EVERY
 
     def keep(self, x: Any, grad_norm: float) -> None:
-        """Write a point.
-
-        Args:
-            x: the point.
-            grad_norm: the gradient norm there.
-        """
+        """Write a point."""
         if self.file is not None:
             point = np.asarray(x)
             write_atomically(
@@ -89,15 +71,7 @@ class KeptPoint:
             )
 
     def start(self, n: int, resume: bool) -> np.ndarray | None:
-        """Return the point to go on from; None where there is none.
-
-        Args:
-            n: the number of variables.
-            resume: whether to go on from an earlier solve.
-
-        Raises:
-            InputError: if the file is damaged or of another problem, or there is no output file.
-        """
+        """Return the point to go on from; None where there is none."""
         if not resume:
             return None
         if self.file is None:
@@ -115,20 +89,12 @@ class KeptPoint:
         return x
 
     def resume_command(self, result: Any) -> str | None:
-        """Return the command that goes on with a solve that was stopped; None for others.
-
-        Args:
-            result: of the solve.
-        """
+        """Return the command that goes on with a solve that was stopped; None for others."""
         stopped = result.status.name in STOPPED
         return command_again("--resume") if stopped and self.file is not None else None
 
     def finish(self, result: Any) -> None:
-        """Keep the best point of an unfinished solve; remove the file of a finished one.
-
-        Args:
-            result: of the solve.
-        """
+        """Keep the best point of an unfinished solve; remove the file of a finished one."""
         if not result.success:
             self.keep(result.x, result.measure[1])
         elif self.file is not None:

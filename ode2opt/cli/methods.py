@@ -10,6 +10,9 @@ import typer
 from rich import box
 from rich.table import Table
 
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import facts_table, out, plain, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import learned_method_names
 from ode2opt.cli.options import JsonOption, load_method, named
@@ -21,9 +24,6 @@ from ode2opt.cli.outputs import (
     method_file,
     text_with,
 )
-from ode2opt.errors import InputError
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import facts_table, out, plain, say, write_json
 
 methods_app = typer.Typer(no_args_is_help=True, help="List, describe and export learned methods.")
 app.add_typer(methods_app, name="methods")

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ode2opt.base.errors import InputError
+from ode2opt.base.progress import downloads
+from ode2opt.base.terminal import mention, say
 from ode2opt.cli.completion import dataset_names, problem_names
-from ode2opt.errors import InputError
+from ode2opt.data.files import ReadOptions
 from ode2opt.problems.family import KINDS
-from ode2opt.problems.files import ReadOptions
-from ode2opt.progress import downloads
-from ode2opt.terminal import mention, say
 
 
 class Split(StrEnum):
@@ -42,11 +42,7 @@ class EstimatorChoice(StrEnum):
 
 
 def named(text: str | Path) -> Path:
-    """Return the path that an option names; an empty name is refused.
-
-    Args:
-        text: what was given.
-    """
+    """Return the path that an option names; an empty name is refused."""
     if not str(text):
         raise typer.BadParameter("the name is empty")
     return Path(text)
@@ -139,16 +135,7 @@ HandoverOption = Annotated[
 def executor_of(
     cluster: str | None, workers: int | None, same: Sequence[str] = ()
 ) -> Iterator[Any | None]:
-    """Give the executor of a Dask cluster, None where none is asked for; a local one is closed.
-
-    Args:
-        cluster: "local", an address, or None.
-        workers: processes of a local cluster; None is one a processor.
-        same: packages that must have the same versions on all workers; none by default.
-
-    Raises:
-        InputError: for ``workers`` without a cluster.
-    """
+    """Give the executor of a Dask cluster, None where none is asked for; a local one is closed."""
     if cluster is None:
         if workers is not None:
             raise InputError("--workers is for --cluster local.")
@@ -161,14 +148,7 @@ def executor_of(
 
 
 def as_bytes(amount: str | None) -> int | None:
-    """Return the bytes of an amount of memory.
-
-    Args:
-        amount: such as "2GB" or "512 MiB"; None stays None.
-
-    Raises:
-        InputError: for anything else.
-    """
+    """Return the bytes of an amount of memory."""
     if amount is None:
         return None
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kMGT]?)(i?)B", amount)
@@ -189,16 +169,7 @@ def load_family(
     options: dict[str, Any],
     reading: ReadOptions,
 ) -> Any:
-    """Return the family of problems of a dataset, showing a download.
-
-    Args:
-        problem: its name.
-        dataset: a name, or a file.
-        split: how train and test rows are told apart; None is the default.
-        size: rows of a problem; None is the default.
-        options: of the problem, see :func:`model_options`.
-        reading: how a file is read.
-    """
+    """Return the family of problems of a dataset, showing a download."""
     from ode2opt.problems import Family
 
     with downloads() as progress:
@@ -214,13 +185,8 @@ def load_family(
 
 
 def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
-    """Say what was done to a file, and what has become of labels that are not numbers.
-
-    Args:
-        words: the labels that are not numbers.
-        notes: sentences about the file; none by default.
-    """
-    from ode2opt.problems.preparing import labels_note
+    """Say what was done to a file, and what has become of labels that are not numbers."""
+    from ode2opt.data.preparing import labels_note
 
     for note in notes:
         say(note)
@@ -229,14 +195,7 @@ def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
 
 
 def method_files(given: list[str]) -> dict[str, str]:
-    """Return the files of options ``[NAME=]FILE`` by name; without one, by the file's stem.
-
-    Args:
-        given: the values of the option.
-
-    Raises:
-        InputError: if two files have the same name.
-    """
+    """Return the files of options ``[NAME=]FILE`` by name; without one, by the file's stem."""
     files: dict[str, str] = {}
     for text in given:
         name, sign, file = text.partition("=")
@@ -249,11 +208,7 @@ def method_files(given: list[str]) -> dict[str, str]:
 
 
 def load_method(name: str) -> Any:
-    """Return a built-in method's name as it is, or the method of a file or of the package.
-
-    Args:
-        name: a built-in name, a learned method's name, or a file.
-    """
+    """Return a built-in method's name as it is, or the method of a file or of the package."""
     from ode2opt.solvers import METHODS
     from ode2opt.solvers.library import by_name_or_file
 
@@ -261,17 +216,7 @@ def load_method(name: str) -> Any:
 
 
 def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:
-    """Return the arguments of a problem beside its rows.
-
-    Args:
-        problem: its name.
-        p: the power of lpp.
-        l2: the weight of l2/2 |x|^2.
-        intercept: whether there is an intercept.
-
-    Raises:
-        InputError: for a power of a problem that has none.
-    """
+    """Return the arguments of a problem beside its rows."""
     from ode2opt.problems.family import kind_of
     from ode2opt.problems.losses import Lpp
 

@@ -22,8 +22,8 @@ from typing import Annotated
 
 import typer
 
-from ode2opt.errors import InputError
-from ode2opt.storage import check_folder_of, has_description
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import check_folder_of, has_description
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
@@ -41,29 +41,17 @@ OverwriteOption = Annotated[
 
 
 def unknown(path: Path) -> bool:
-    """Recognise no file: for outputs that carry no mark.
-
-    Args:
-        path: not used.
-    """
+    """Recognise no file: for outputs that carry no mark."""
     return False
 
 
 def read_before(path: Path) -> bool:
-    """Recognise every file: for files that the command reads, and so checks, before the work.
-
-    Args:
-        path: not used.
-    """
+    """Recognise every file: for files that the command reads, and so checks, before the work."""
     return True
 
 
 def json_with(*fields: str) -> Recogniser:
-    """Return a recogniser of JSON objects, or lists of them.
-
-    Args:
-        fields: which an object must have.
-    """
+    """Return a recogniser of JSON objects, or lists of them."""
 
     def recognise(path: Path) -> bool:
         if path.stat().st_size > LONGEST_JSON:
@@ -76,11 +64,7 @@ def json_with(*fields: str) -> Recogniser:
 
 
 def npz_with(*arrays: str) -> Recogniser:
-    """Return a recogniser of NPZ files.
-
-    Args:
-        arrays: which a file must have.
-    """
+    """Return a recogniser of NPZ files."""
 
     def recognise(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
@@ -90,20 +74,12 @@ def npz_with(*arrays: str) -> Recogniser:
 
 
 def tensors_of(key: str) -> Recogniser:
-    """Return a recogniser of safetensors files.
-
-    Args:
-        key: under which a file must have a description.
-    """
+    """Return a recogniser of safetensors files."""
     return lambda path: has_description(path, key)
 
 
 def text_with(mark: str) -> Recogniser:
-    """Return a recogniser of texts.
-
-    Args:
-        mark: which must stand in the first 4,096 bytes.
-    """
+    """Return a recogniser of texts."""
 
     def recognise(path: Path) -> bool:
         with path.open("rb") as stream:
@@ -113,11 +89,7 @@ def text_with(mark: str) -> Recogniser:
 
 
 def any_of(*recognisers: Recogniser) -> Recogniser:
-    """Return a recogniser of what one of several recognises.
-
-    Args:
-        recognisers: the others.
-    """
+    """Return a recogniser of what one of several recognises."""
     return lambda path: any(_recognised(one, path) for one in recognisers)
 
 
@@ -153,14 +125,6 @@ def check_outputs(
 ) -> None:
     """Refuse outputs that would replace something else, or cannot be written.
 
-    Args:
-        outputs: the files that will be written.
-        inputs: what the command reads: files, folders, patterns; None is skipped.
-        overwrite: whether files that are no earlier outputs may be replaced.
-
-    Raises:
-        InputError: which output it is, and what to do.
-
     Examples:
         >>> check_outputs([Output("--json", "result.json", json_with("status"))], ["data.csv"])
     """
@@ -186,11 +150,7 @@ def check_outputs(
 
 
 def input_files(where: str | Path) -> Iterator[Path]:
-    """Give the files that a path, a folder or a pattern stands for.
-
-    Args:
-        where: the path, folder or pattern; one that matches nothing gives nothing.
-    """
+    """Give the files that a path, a folder or a pattern stands for."""
     path = Path(where)
     if path.is_dir():
         yield from (file for file in path.iterdir() if file.is_file())
@@ -201,13 +161,9 @@ def input_files(where: str | Path) -> Iterator[Path]:
 
 
 def dataset_files(name: str) -> list[str | Path]:
-    """Return the files behind the name of a dataset; a user's file is itself.
-
-    Args:
-        name: of a dataset, or a file.
-    """
+    """Return the files behind the name of a dataset; a user's file is itself."""
+    from ode2opt.data.sources import find_file
     from ode2opt.problems import DATASETS
-    from ode2opt.problems.sources import find_file
 
     if name not in DATASETS:
         return [name]
@@ -215,11 +171,7 @@ def dataset_files(name: str) -> list[str | Path]:
 
 
 def method_file(name: str) -> Path:
-    """Return the file of a method.
-
-    Args:
-        name: of a learned method of the package, or a file.
-    """
+    """Return the file of a method."""
     from ode2opt.solvers.library import FOLDER, SUFFIX, learned_names
 
     known = name in learned_names() and not Path(name).exists()
@@ -227,14 +179,7 @@ def method_file(name: str) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file whose folder is missing, read-only or full.
-
-    Args:
-        path: the file.
-
-    Raises:
-        InputError: saying why.
-    """
+    """Refuse a file whose folder is missing, read-only or full."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
     check_folder_of(path)
@@ -244,14 +189,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder for outputs that can neither be made nor be written to.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        InputError: saying why.
-    """
+    """Refuse a folder for outputs that can neither be made nor be written to."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file; --out names a folder.")
     there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())

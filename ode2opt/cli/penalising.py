@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,13 +84,7 @@ class Penalising:
         return lower, math.inf if self.upper is None else self.upper
 
     def penalty(self, sizes: np.ndarray | None = None) -> Penalty | None:
-        """Return the penalty; None where nothing was asked for.
-
-        Args:
-            sizes: what each column was divided by: limits are those of the coefficients for columns
-                as they are, while weights, as that of --l2, are for the divided ones. None, the
-                default, where no column was divided.
-        """
+        """Return the penalty; None where nothing was asked for."""
         from ode2opt.penalties import L1, Box, ElasticNet, Separable
 
         found: Separable | None = None
@@ -102,11 +96,7 @@ class Penalising:
         return box if found is None else found + box
 
     def family(self, family: Family) -> Family:
-        """Return a family with the penalty added to each problem; as it is where there is none.
-
-        Args:
-            family: the problems.
-        """
+        """Return a family with the penalty added to each problem; as it is where there is none."""
         found = self.penalty()
         return family if found is None else family.with_penalty(found)
 
@@ -118,16 +108,7 @@ class Penalising:
 def limits_of(
     lower: float | None, upper: float | None, box: tuple[float, float] | None
 ) -> tuple[float | None, float | None]:
-    """Return the least and the largest coefficient; None where nothing was asked for.
-
-    Args:
-        lower: by --lower.
-        upper: by --upper.
-        box: both, by --box.
-
-    Raises:
-        InputError: limits were given twice.
-    """
+    """Return the least and the largest coefficient; None where nothing was asked for."""
     if box is None:
         return lower, upper
     if lower is not None or upper is not None:
@@ -136,16 +117,7 @@ def limits_of(
 
 
 def method_for(penalised: bool, method: str, memory: object) -> Any:
-    """Return the method of a solve; with a penalty it must be one for penalties.
-
-    Args:
-        penalised: whether there is a penalty.
-        method: a name, or a file.
-        memory: that of the solve.
-
-    Raises:
-        InputError: the method, or a memory, does not go with a penalty.
-    """
+    """Return the method of a solve; with a penalty it must be one for penalties."""
     from ode2opt.cli.options import load_method
     from ode2opt.solvers import METHODS
     from ode2opt.solvers.composite.methods import PENALISED, penalised_method

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ode2opt.base.errors import InputError, many
+from ode2opt.base.terminal import mention, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
-from ode2opt.errors import InputError, many
-from ode2opt.terminal import mention, out, say, write_json
 
 if TYPE_CHECKING:
     from ode2opt import Model
@@ -67,7 +67,7 @@ def predict(
     """Predict for each row of a file with a model of 'ode2opt solve', or of an estimator."""
     from ode2opt import Model
     from ode2opt.cli.predictions import Predictions, check_predictions_ending, is_predictions
-    from ode2opt.problems.files import read_encoded
+    from ode2opt.data.files import read_encoded
 
     outputs = [Output("--out", out_file, is_predictions), Output("--json", json_file, DOCUMENT)]
     check_outputs(outputs, [model_file, file], overwrite)

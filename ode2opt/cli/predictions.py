@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from ode2opt.errors import InputError, MissingDependencyError
-from ode2opt.storage import write_atomically
-from ode2opt.terminal import plain
+from ode2opt.base.errors import InputError, MissingDependencyError
+from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,15 +38,7 @@ class Predictions:
 
     @classmethod
     def of(cls, model: Model, A: Any, proba: bool, rows: np.ndarray, total: int) -> Predictions:
-        """Return the predictions for rows of a file.
-
-        Args:
-            model: what predicts.
-            A: the rows that can be predicted.
-            proba: whether there are to be probabilities, too.
-            rows: the numbers of these rows in the file.
-            total: how many rows the file has.
-        """
+        """Return the predictions for rows of a file."""
         found = model.predict(A)
         several = found.ndim > 1
         columns = (
@@ -87,11 +79,7 @@ class Predictions:
         )
 
     def write(self, path: Path) -> None:
-        """Write CSV or Parquet, by the file's ending.
-
-        Args:
-            path: the file.
-        """
+        """Write CSV or Parquet, by the file's ending."""
         content = self._parquet() if path.suffix.lower() in PARQUET else self._csv()
         write_atomically(path, lambda stream: stream.write(content))
 
@@ -112,11 +100,7 @@ class Predictions:
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file has just the columns that :meth:`Predictions.write` gives it.
-
-    Args:
-        path: a CSV or Parquet file.
-    """
+    """Whether a file has just the columns that :meth:`Predictions.write` gives it."""
     if path.suffix.lower() in PARQUET:
         import pyarrow.parquet
 
@@ -130,15 +114,7 @@ def is_predictions(path: Path) -> bool:
 
 
 def check_predictions_ending(path: Path | None) -> None:
-    """Refuse a file that is neither CSV nor Parquet by its name, or cannot be written here.
-
-    Args:
-        path: the file, None for none.
-
-    Raises:
-        InputError: for another ending.
-        MissingDependencyError: for Parquet without pyarrow.
-    """
+    """Refuse a file that is neither CSV nor Parquet by its name, or cannot be written here."""
     if path is None:
         return
     ending = path.suffix.lower()

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ode2opt.base.terminal import fail, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names
 from ode2opt.cli.options import JsonOption, load_method, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with, method_file
-from ode2opt.terminal import fail, say, write_json
 
 RESULT = json_with("method", "K", "tail", "tau", "ratio_to_nesterov", "seconds")
 PROOF = json_with("objective", "tail", "star", "theta", "rows", "w", "v", "r")
@@ -61,7 +61,7 @@ def prove(
         for sentence in proof.words():
             say(sentence)
         if out_file is not None and proof.found is not None:
-            from ode2opt.dynamics.proofs import check_proof
+            from ode2opt.proofs import check_proof
 
             say(f"Check it without this package: python {check_proof.__file__} {out_file}")
     write_json(proof.summary(), json_file)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ode2opt.problems.files import ReadOptions
+from ode2opt.data.files import ReadOptions
 
 
 class MissingChoice(StrEnum):
@@ -82,15 +82,7 @@ ReadingOption = ReadOptions
 
 
 def with_reading_options(weights: bool = True) -> Callable[[Callable[..., None]], Any]:
-    """Return a decorator: a command's parameter ``reading`` becomes the options of a table.
-
-    Args:
-        weights: whether ``--weights`` is one of them; True by default.
-
-    Returns:
-        The decorator. On the command line there are the options; the function gets one
-        :class:`ReadOptions`.
-    """
+    """Return a decorator: a command's parameter ``reading`` becomes the options of a table."""
     names = [name for name in READING if weights or name != "weights"]
 
     def give(function: Callable[..., None]) -> Any:
@@ -119,14 +111,7 @@ def _options(names: list[str]) -> list[Parameter]:
 
 
 def reading_of(given: Mapping[str, Any]) -> ReadOptions:
-    """Return how tables are read, from the values of a command's options.
-
-    Args:
-        given: the values by name; other names are not read.
-
-    Raises:
-        InputError: a value is not known, or both ``--drop`` and ``--columns`` are given.
-    """
+    """Return how tables are read, from the values of a command's options."""
     values = {name: given.get(name, first) for name, (_, first) in READING.items()}
     return ReadOptions.of(
         label=values["label"],

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ode2opt.base.terminal import say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
 from ode2opt.cli.outputs import PAGE, Output, OverwriteOption, check_outputs, input_files
-from ode2opt.terminal import say
 
 REPORT = "report.html"
 

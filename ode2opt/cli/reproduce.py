@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from ode2opt.base.arrays import as_count
+from ode2opt.base.errors import WorkersLostError, needing
+from ode2opt.base.progress import bar_or_lines
+from ode2opt.base.terminal import err, fail, say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, executor_of, named
 from ode2opt.cli.outputs import check_folder
-from ode2opt.errors import WorkersLostError, needing
-from ode2opt.problems._arrays import as_count
-from ode2opt.progress import bar_or_lines
-from ode2opt.terminal import err, fail, say
 
 
 @app.command(

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ode2opt.base.errors import InputError, many
+from ode2opt.base.progress import reading as reading_bar
+from ode2opt.base.progress import spinner
+from ode2opt.base.terminal import facts_table, fail, mention, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.completion import method_names, problem_names
 from ode2opt.cli.fit_rows import FitRows
@@ -55,11 +59,7 @@ from ode2opt.cli.penalising import (
     method_for,
 )
 from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.errors import InputError, many
-from ode2opt.problems.files.columns import DEFAULT_OPTIONS
-from ode2opt.progress import reading as reading_bar
-from ode2opt.progress import spinner
-from ode2opt.terminal import facts_table, fail, mention, out, say, write_json
+from ode2opt.data.files.columns import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
     from ode2opt import Result
@@ -174,8 +174,8 @@ def solve(
     from ode2opt import Memory, Model
     from ode2opt import solve as minimise
     from ode2opt.cli.kept_point import KEPT, KeptPoint, kept_file
+    from ode2opt.data.holding_out import check_share
     from ode2opt.problems.family import kind_of
-    from ode2opt.problems.holding_out import check_share
 
     asked = Penalising(l1, l1_ratio, *limits_of(lower, upper, box))
     kind, chosen = kind_of(problem), method_for(bool(asked.about()), method, memory)
@@ -265,7 +265,7 @@ def _for_columns_as_they_are(result: Result, model: Any, sizes: Any) -> Result:
 
 def _say_about(rows: FitRows, unscaled: bool) -> None:
     """Say what was done to the rows, and what a user should know."""
-    from ode2opt.problems import categories
+    from ode2opt.data import categories
 
     say_notes(rows.words, (*rows.label_found(), *rows.notes))
     for other in rows.others:

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ode2opt.base.errors import WorkersLostError, needing
+from ode2opt.base.progress import live_training
+from ode2opt.base.terminal import command_again, facts_table, fail, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import CommandParameter, choice_of, options_of, with_options
 from ode2opt.cli.options import (
@@ -38,7 +41,6 @@ from ode2opt.cli.outputs import (
 )
 from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
 from ode2opt.cli.reading import READING, reading_of
-from ode2opt.errors import WorkersLostError, needing
 from ode2opt.learning.options import (
     LEARNED_PANEL,
     MAIN_PANEL,
@@ -48,8 +50,6 @@ from ode2opt.learning.options import (
     Options,
 )
 from ode2opt.learning.registry import DEFAULT, PANELS, PROTOCOLS, TARGETS, departures
-from ode2opt.progress import live_training
-from ode2opt.terminal import command_again, facts_table, fail, out, say, write_json
 
 RUNS = Path("runs")
 RESULT_PANEL = "The result"

@@ -55,30 +55,11 @@ class Executor(ABC):
 
         Each result is computed by itself: it does not depend on who computes it, on processors of
         one kind.
-
-        Args:
-            work: what to do; it must be picklable for other processes.
-            shared: what all calls need; it is sent to a process once.
-            items: the second argument of each call.
-            ordered: whether results come in the order of the items (the default), or as they
-                are done.
-            threads: whether threads of one process may do the work at the same time.
-
-        Returns:
-            An iterator over the results. An error of a call is raised in place of its result.
         """
 
     @abstractmethod
     def hold(self, load: Callable[[Any], Loaded], sources: Sequence[Any]) -> HeldItems:
-        """Load items where they are worked on, and keep those that fit into memory there.
-
-        Args:
-            load: makes an item of a source.
-            sources: each has ``bytes``, about how large its item will be.
-
-        Returns:
-            The items, numbered from 0 in the order of their sources.
-        """
+        """Load items where they are worked on, and keep those that fit into memory there."""
 
 
 class HeldItems(ABC):
@@ -86,31 +67,15 @@ class HeldItems(ABC):
 
     @abstractmethod
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """Return the answers of some items.
-
-        Args:
-            questions: one for each number of an item.
-
-        Returns:
-            The answers by the numbers of the items.
-        """
+        """Return the answers of some items."""
 
     @abstractmethod
     def change(self, changes: Mapping[int, Question]) -> None:
-        """Replace items by what functions make of them.
-
-        Args:
-            changes: the functions by the numbers of the items. Items without one are dropped:
-                they answer None from then on.
-        """
+        """Replace items by what functions make of them."""
 
     @abstractmethod
     def sum(self, question: Question) -> Any:
-        """Return the sum of all items' answers, in an order that depends on their number alone.
-
-        Args:
-            question: answers are numbers, arrays, tuples of them, or None, which is not added.
-        """
+        """Return the sum of all items' answers, in an order that depends on their number alone."""
 
     @abstractmethod
     def description(self) -> str:

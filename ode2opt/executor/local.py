@@ -11,10 +11,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from typing import Any
 
+from ode2opt.base.machine import cpu_count, physical_memory
+from ode2opt.base.pool import alone
 from ode2opt.executor.interface import Executor, Found, HeldItems, Item, Loaded, Question, Work
 from ode2opt.executor.sums import PairwiseSum
-from ode2opt.kernels.pool import alone
-from ode2opt.machine import cpu_count, physical_memory
 
 MEMORY_SHARE = 0.5  # of the memory, for items that are held
 POLL = 1.0  # seconds between two looks at work that is under way
@@ -24,14 +24,6 @@ REPLACED = "A worker stopped while some jobs"  # joblib's warning when it replac
 
 class LocalExecutor(Executor):
     """Works in this process and, if asked to, in other processes of this machine.
-
-    Args:
-        processes: how many work for :meth:`map`, each with one thread for linear algebra; 1, the
-            default, is this process.
-        threads: how many work at the same time; one for each processor by default.
-        memory: bytes that held items may take; half of the machine's memory by default. Items that
-            do not fit are loaded again at each question.
-        watcher: called while items are loaded, with how many are there and how many there will be.
 
     Examples:
         >>> list(LocalExecutor().map(pow, 2, [1, 2, 3]))
@@ -75,16 +67,7 @@ class LocalExecutor(Executor):
     def in_threads(
         self, work: Callable[[Item], Found], items: Iterable[Item], ordered: bool = True
     ) -> Iterator[Found]:
-        """Yield ``work(item)`` for each item; one more is under way than there are threads.
-
-        Args:
-            work: what to do.
-            items: its argument.
-            ordered: whether results come in the order of the items.
-
-        Returns:
-            An iterator over the results.
-        """
+        """Yield ``work(item)`` for each item; one more is under way than there are threads."""
         items = list(items)
         if min(self.threads, len(items)) < 2:
             return map(work, items)
@@ -108,13 +91,7 @@ THIS_PROCESS = LocalExecutor()
 
 
 class LocalItems(HeldItems):
-    """Items that this process holds.
-
-    Args:
-        executor: whose threads ask them.
-        items: the items in order.
-        released: how many of them are loaded again at each question.
-    """
+    """Items that this process holds."""
 
     def __init__(self, executor: LocalExecutor, items: list[Any], released: int) -> None:
         self._executor, self._items, self._released = executor, items, released
@@ -151,15 +128,7 @@ def _answer(item: Any, question: Question) -> Any:
 
 
 def fitting(items: Iterable[Any], room: float) -> tuple[list[Any], int]:
-    """Release those items that do not fit into memory.
-
-    Args:
-        items: freshly loaded, in order; the first ones are kept.
-        room: bytes that all may take.
-
-    Returns:
-        The items, and how many of them were released.
-    """
+    """Release those items that do not fit into memory."""
     kept, released = [], 0
     for item in items:
         held = item if item.bytes <= room else item.released()
@@ -176,18 +145,7 @@ def under_way(
     ordered: bool = True,
     check: Callable[[], object] = lambda: None,
 ) -> Iterator[Found]:
-    """Yield results of futures of which only some are under way at a time.
-
-    Args:
-        submit: begins the work on an item.
-        items: what to work on.
-        most: how many may be under way when another one is begun.
-        ordered: whether results come in the order of the items, or as they are done.
-        check: called every second of waiting; an error that it raises ends the work.
-
-    Returns:
-        An iterator over the results; when it is closed, what has not begun is cancelled.
-    """
+    """Yield results of futures of which only some are under way at a time."""
     begun: deque[Future[Found]] = deque()
 
     def next_result() -> Found:

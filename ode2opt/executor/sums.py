@@ -12,9 +12,6 @@ class PairwiseSum:
     Neighbours are added in pairs, then pairs of pairs. Term i is at (0, i), and (level, i) is the
     sum of (level - 1, 2 i) and (level - 1, 2 i + 1). A sum moves up as soon as its pair is there,
     so few are kept where neighbours come one after the other.
-
-    Args:
-        count: how many terms there are. A term may be None, which is not added.
     """
 
     def __init__(self, count: int) -> None:
@@ -22,13 +19,7 @@ class PairwiseSum:
         self.found: dict[tuple[int, int], Any] = {}
 
     def add(self, term: Any, place: int, level: int = 0) -> None:
-        """Add a term, or a sum of terms that another process has added.
-
-        Args:
-            term: a number, an array, a tuple of them, or None.
-            place: its number on its level.
-            level: 0 for a term, more for a sum.
-        """
+        """Add a term, or a sum of terms that another process has added."""
         while level < self._top:
             pair = (level, place ^ 1)
             if pair in self.found:
@@ -40,11 +31,7 @@ class PairwiseSum:
         self.found[level, place] = term
 
     def add_all(self, found: Mapping[tuple[int, int], Any]) -> None:
-        """Add all that another sum of the same terms has found.
-
-        Args:
-            found: its ``found``: sums by level and place.
-        """
+        """Add all that another sum of the same terms has found."""
         for (level, place), term in found.items():
             self.add(term, place, level)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, many
-from ode2opt.problems._arrays import as_positive
+from ode2opt.base.arrays import as_positive
+from ode2opt.base.errors import InputError, many
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
@@ -27,14 +27,7 @@ class ScaledTable(NamedTuple):
     metric: Metric | None
 
     def check_size(self, n: int) -> None:
-        """Refuse parameters whose number is not the preconditioner's.
-
-        Args:
-            n: how many numbers the parameters have.
-
-        Raises:
-            InputError: naming both numbers.
-        """
+        """Refuse parameters whose number is not the preconditioner's."""
         if self.metric is not None and n != self.metric.n:
             raise InputError(
                 f"The method is for {many(self.metric.n, 'variable')}; "
@@ -43,16 +36,7 @@ class ScaledTable(NamedTuple):
 
 
 def table_of(method: str | Path | Method | Schedule, scale: float | None) -> ScaledTable:
-    """Return the table of a method or of a schedule.
-
-    Args:
-        method: a learned method with a table: its name, the ``Path`` of its file or a ``Method``;
-            or a schedule.
-        scale: the curvature to divide by; None takes the method's own, and 1 for a schedule.
-
-    Raises:
-        InputError: if the method is scaled at each start and ``scale`` is None.
-    """
+    """Return the table of a method or of a schedule."""
     method = learned_or_table(method)
     if scale is not None:
         scale = as_positive(scale, "scale")

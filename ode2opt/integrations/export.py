@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ode2opt.dynamics.proximal import COLUMNS as PROXIMAL
-from ode2opt.errors import printable
+from ode2opt.base.errors import printable
 from ode2opt.integrations.export_proximal import proximal_words
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.proximal_table import COLUMNS as PROXIMAL
 
 TEMPLATES = Path(__file__).parent / "c"
 RULES = {"family": "{upper}_FAMILY_SCALE", "product": "-1.0", "instance": "0.0", "paper": "0.0"}
@@ -34,16 +34,6 @@ def to_c(method: Method, name: str) -> dict[str, str]:
     The header has the table, the preconditioner, and a loop that calls back for gradients and has
     the guard's blow-up test; C99, no allocation (docs/tutorials/production.md). That of a table
     with a prox has the proxes of l1, box and simplex.
-
-    Args:
-        method: a method with a table.
-        name: the method's name, from which names in C are made.
-
-    Returns:
-        The texts of both files by their names.
-
-    Raises:
-        InputError: for an instant method, which has no table.
     """
     files = ("method.h", "example.c")
     if method.proximal is None:
@@ -56,11 +46,7 @@ def to_c(method: Method, name: str) -> dict[str, str]:
 
 
 def to_json(method: Method) -> str:
-    """Return all that the method's file has, in one JSON document.
-
-    Args:
-        method: a method with a table.
-    """
+    """Return all that the method's file has, in one JSON document."""
     if method.proximal is None:
         method.table()
     arrays, about = method.described()
@@ -69,10 +55,8 @@ def to_json(method: Method) -> str:
 
 
 def to_csv(method: Method) -> str:
-    """Return the table alone as CSV: k, a, c and d, for curvature 1; with a prox k, m, p, q and w.
-
-    Args:
-        method: a method with a table.
+    """Return the table alone as CSV: k, a, c and d, for curvature 1; with a prox k, m, p, q and
+    w.
     """
     if method.proximal is not None:
         numbers = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.proximal.rows()))

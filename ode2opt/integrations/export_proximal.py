@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from ode2opt.dynamics.proximal import ProximalTable
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.proximal_table import ProximalTable
 
 
 def proximal_words(method: Method, table: ProximalTable, lower: str) -> dict[str, str]:
-    """Return what the placeholders stand for that only a table with a prox has.
-
-    Args:
-        method: the method.
-        table: its table.
-        lower: what names in C begin with.
-    """
+    """Return what the placeholders stand for that only a table with a prox has."""
     rows = (", ".join(map(repr, row)) for row in table.rows())
     envelope = [repr(float(value)) for value in (*method.guard.envelope, 0.0)]  # never empty
     return {

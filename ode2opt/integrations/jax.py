@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.dynamics.inertial import eigac_step
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, needing, unknown_name
+from ode2opt.base.arrays import Array, as_count, as_positive
+from ode2opt.base.errors import InputError, needing, unknown_name
+from ode2opt.base.numbers import SMALLEST_CURVATURE
+from ode2opt.paper.ishd import eigac_step
+from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
-from ode2opt.problems._arrays import Array, as_count, as_positive
-from ode2opt.problems._numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import learned_or_table
@@ -29,7 +29,6 @@ with needing("learn"):
     import jax.numpy as jnp
     from jax.scipy.sparse.linalg import cg
 
-    from ode2opt.dynamics.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
     from ode2opt.integrations.jax_fallback import lower, nesterov, norm
     from ode2opt.integrations.jax_proximal import (
         BatchOfPenalised,
@@ -39,6 +38,7 @@ with needing("learn"):
     )
     from ode2opt.integrations.jax_ridge import Ridged
     from ode2opt.learning.sequence.composite.objective import ProblemBatch
+    from ode2opt.paper.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
 
 __all__ = [
     "SENTENCES",

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ode2opt.problems._arrays import Array
-from ode2opt.problems._numbers import SMALLEST_CURVATURE
+from ode2opt.base.arrays import Array
+from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.session import PROGRESS, ROUNDING
 from ode2opt.solvers.stages import line_search
@@ -84,17 +84,7 @@ class Descent(NamedTuple):
 
 
 def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
-    """Run Nesterov's method until a gradient norm is at most ``tol``.
-
-    Args:
-        problem: on JAX arrays.
-        x: where to start.
-        tol: the gradient norm to reach.
-        most: the largest number of trials, of two gradients each.
-
-    Returns:
-        The descent at its end; ``best`` is the point to take.
-    """
+    """Run Nesterov's method until a gradient norm is at most ``tol``."""
     here = _evaluated(problem, x)
     L, zero, infinity = _probe(problem, here), jnp.asarray(0), jnp.asarray(jnp.inf)
     first = Descent(
@@ -113,11 +103,6 @@ def lower(problem: Problem, best: Array, start: Array) -> Array:
 
     Values are compared only where the gradient at the best point allows a lower start: a convex f
     has f(start) >= f(best) + <g(best), start - best>.
-
-    Args:
-        problem: on JAX arrays.
-        best: the point with the smallest gradient norm.
-        start: the start of the solve.
     """
     there = _evaluated(problem, best)
     known = there.g @ (start - best) >= 0
@@ -208,11 +193,7 @@ def _probe(problem: Problem, here: TracedPoint) -> Array:
 
 
 def norm(g: Array) -> Array:
-    """Return the Euclidean norm of a vector whose squares may overflow.
-
-    Args:
-        g: the vector.
-    """
+    """Return the Euclidean norm of a vector whose squares may overflow."""
     largest = jnp.max(jnp.abs(g))
     safe = jnp.where((largest > 0) & (largest < jnp.inf), largest, 1.0)
     return safe * jnp.linalg.norm(g / safe)

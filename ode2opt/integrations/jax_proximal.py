@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.proximal import COLUMNS, ProximalRow, gradient_point, proximal_step
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.jax_fallback import norm
 from ode2opt.learning.sequence.composite.objective import ProblemBatch
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.proximal_table import COLUMNS, ProximalRow, gradient_point, proximal_step
 from ode2opt.solvers.session import PROGRESS
 
 
@@ -75,16 +75,7 @@ class ProximalState(NamedTuple):
 
 
 def limits_of(method: Method, tol: float, max_iter: int | None) -> ProximalLimits:
-    """Return the table of a method with its limits.
-
-    Args:
-        method: a method whose table has a prox.
-        tol: the residual to reach.
-        max_iter: iterations at most; None for no limit but the table's end.
-
-    Raises:
-        InputError: the method is for smooth problems.
-    """
+    """Return the table of a method with its limits."""
     if method.proximal is None:
         raise InputError(f"The method for {method.family} is for smooth problems: leave penalty.")
     table, guard = method.proximal.scaled(method.family_scale or 1.0), method.guard
@@ -97,12 +88,7 @@ def limits_of(method: Method, tol: float, max_iter: int | None) -> ProximalLimit
 
 
 class BatchOfPenalised:
-    """Solves of problems of one kind and shape with one penalty.
-
-    Args:
-        penalty: h, made for the variables of the problems.
-        status: says why a solve ends at a state, as a number; -1 where it goes on.
-    """
+    """Solves of problems of one kind and shape with one penalty."""
 
     def __init__(self, penalty: Penalty, status: Any) -> None:
         self.penalty, self._why = penalty, status
@@ -111,13 +97,7 @@ class BatchOfPenalised:
     def solve(
         self, limits: ProximalLimits, batch: ProblemBatch, starts: Array
     ) -> tuple[ProximalState, Array]:
-        """Return the last states, and why each solve ended.
-
-        Args:
-            limits: the table.
-            batch: the problems.
-            starts: one start a problem; they are projected.
-        """
+        """Return the last states, and why each solve ended."""
         key = (batch.axes, batch.tree)
         if key not in self._compiled:
             self._compiled[key] = jax.jit(partial(self._all, *key))

@@ -7,18 +7,13 @@ import copy
 import jax
 import jax.numpy as jnp
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_ridge
+from ode2opt.base.arrays import Array, as_ridge
+from ode2opt.base.errors import InputError
 from ode2opt.problems.base import Problem
 
 
 class Ridged(Problem):
-    """f(x) + l2/2 |x|^2, where ``inner`` is f without its own penalty.
-
-    Args:
-        inner: a problem with an ``l2``, on JAX arrays; an intercept is left alone, as there.
-        l2: the weight of the penalty in the place of the problem's own; it may be traced.
-    """
+    """f(x) + l2/2 |x|^2, where ``inner`` is f without its own penalty."""
 
     arrays = ("inner", "l2")
 
@@ -34,29 +29,16 @@ class Ridged(Problem):
         self.n, self.dtype, self.xp = inner.n, inner.dtype, inner.xp
 
     def value(self, x: Array) -> Array:
-        """Return f(x) + l2/2 |x|^2.
-
-        Args:
-            x: the point.
-        """
+        """Return f(x) + l2/2 |x|^2."""
         own = x[: self.penalised]
         return self.inner.value(x) + 0.5 * self.l2 * (own @ own)
 
     def gradient(self, x: Array) -> Array:
-        """Return the gradient at a point.
-
-        Args:
-            x: the point.
-        """
+        """Return the gradient at a point."""
         return self.inner.gradient(x) + self._penalty(x)
 
     def hvp(self, x: Array, v: Array) -> Array:
-        """Return the Hessian at a point times a vector.
-
-        Args:
-            x: the point.
-            v: the vector.
-        """
+        """Return the Hessian at a point times a vector."""
         return self.inner.hvp(x, v) + self._penalty(v)
 
     def _penalty(self, v: Array) -> Array:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult, approx_fprime
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.session import Progress

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import DivergedError, InputError, needing
+from ode2opt.base.arrays import as_positive
+from ode2opt.base.errors import DivergedError, InputError, needing
 from ode2opt.integrations._table import table_of
-from ode2opt.problems._arrays import as_positive
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 
@@ -116,7 +116,7 @@ class Eigac(torch.optim.Optimizer):
         return loss
 
     def _move(self, param: Tensor, p: Tensor, scale: float) -> None:
-        """Make the step of ``dynamics.inertial`` in place, with a and c divided by the scale.
+        """Make the step of ``paper.ishd`` in place, with a and c divided by the scale.
 
         That is 2.0, 1.9 and 3.3 times as fast at 100, 10,000 and a million numbers (one core).
         """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.kernels.pool import shared, thread_count
+from ode2opt.base.pool import shared, thread_count
 from ode2opt.kernels.rows import LEAST_ROWS, MOST_CHUNKS, goes_with, is_worth_it, kernel_for
 
 # NumPy's products with a matrix of few columns take more than two readings each. Measured by
@@ -18,12 +18,7 @@ FEWEST_TOGETHER, MOST_TOGETHER, BLOCK_BYTES = 16, 64, 25_600
 
 
 def can_run_classes(A: Any, classes: int) -> bool:
-    """Whether a kernel takes the matrix with so many classes; it is compiled now, if not yet.
-
-    Args:
-        A: any matrix.
-        classes: how many scores a row has.
-    """
+    """Whether a kernel takes the matrix with so many classes; it is compiled now, if not yet."""
     return (
         is_worth_it(A)
         and A.flags.c_contiguous
@@ -45,18 +40,6 @@ def classes_in_one_pass(
     """Return sum_i w_i (log sum_k exp(z_ik) - z_ib) and its gradient, with one pass over A.
 
     Losses are computed in float64, products and the sums of a few rows in the matrix's precision.
-
-    Args:
-        A: a dense matrix by rows.
-        x: the point: ``classes`` numbers for each column, and then as many for the intercepts.
-        b: the classes, counted from 0.
-        classes: how many there are.
-        weights: of the rows; one each by default.
-        intercept: whether each class has one.
-
-    Returns:
-        The sum and the gradient; None where there is no kernel, or an array is of another
-        precision than the matrix.
     """
     (N, n), K = A.shape, classes
     fitting = goes_with(x, A, K * (n + intercept)) and goes_with(b, A, N)

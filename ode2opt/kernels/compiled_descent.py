@@ -94,11 +94,7 @@ def _on_columns(  # type: ignore[no-untyped-def]
 
 
 def compiled(name: str) -> Any:
-    """Return a function of this file, compiled or read from disk.
-
-    Args:
-        name: "on_matrix" or "on_columns".
-    """
+    """Return a function of this file, compiled or read from disk."""
     real, whole = types.float64, types.int64
     vector, places = types.Array(real, 1, "C"), types.Array(whole, 1, "C")
     loops: Any

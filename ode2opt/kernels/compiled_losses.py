@@ -28,11 +28,7 @@ HALF_LOG = 0.41421356237309515  # sqrt(2) - 1
 
 @njit(forceinline=True, **EXACT)
 def exp(x):  # type: ignore[no-untyped-def]
-    """Return e^x to about one unit in the last place, by operations that run several at a time.
-
-    Args:
-        x: the exponent.
-    """
+    """Return e^x to about one unit in the last place, by operations that run several at a time."""
     x = LARGEST_EXPONENT if x > LARGEST_EXPONENT else x
     x = -LARGEST_EXPONENT if x < -LARGEST_EXPONENT else x
     t = x * 1.4426950408889634 + ROUND
@@ -158,12 +154,7 @@ BUILT_IN = {
 
 
 def compiled_loss(kind: NamedLoss | RowLoss) -> Any:
-    """Return a compiled loss, whose attribute ``address`` a pass takes.
-
-    Args:
-        kind: one of this file, which is kept on disk, or functions of a user, which are compiled
-            in every process.
-    """
+    """Return a compiled loss, whose attribute ``address`` a pass takes."""
     if isinstance(kind, NamedLoss):
         return kept_on_disk(cfunc, ADDRESS, **EXACT)(BUILT_IN[kind.name])
     return cfunc(ADDRESS, **EXACT)(_block_of(kind))

@@ -57,15 +57,7 @@ def _fetch(typing_context, address):  # type: ignore[no-untyped-def]
 
 @njit(**SUMS)
 def row_scores(A, x, i, m, z):  # type: ignore[no-untyped-def]
-    """Write the products of rows i to i + m with x, of eight rows at a time.
-
-    Args:
-        A: the matrix, by rows.
-        x: the point.
-        i: the first row.
-        m: how many rows there are.
-        z: for the products.
-    """
+    """Write the products of rows i to i + m with x, of eight rows at a time."""
     n = A.shape[1]
     k = 0
     while k + 8 <= m:
@@ -99,14 +91,6 @@ def row_gradient(A, i, m, s, g, fetch):  # type: ignore[no-untyped-def]
 
     The next rows can be fetched meanwhile, as memory has nothing to do while a block is in the
     cache.
-
-    Args:
-        A: the matrix, by rows.
-        i: the first row.
-        m: how many rows there are.
-        s: a number for each of them.
-        g: what is added to.
-        fetch: whether as many rows after them are fetched into the cache.
     """
     n = A.shape[1]
     k, size = 0, 8 * n * A.itemsize
@@ -220,24 +204,7 @@ def _weigh(weights, i, m, numbers, narrow):  # type: ignore[no-untyped-def]
 def _pass(  # type: ignore[no-untyped-def]
     M, by_columns, x, shift, b, weights, offset, address, parameter, block, chunk, first, last, sums
 ):
-    """Write the sums of the chunks first to last, in one pass over their rows.
-
-    Args:
-        M: the matrix by rows, or the transposed of one by columns.
-        by_columns: which of both.
-        x: the point, a number for each column.
-        shift: what is added to every score.
-        b: the targets.
-        weights: of the rows, or nothing.
-        offset: what is added to each row's score, or nothing.
-        address: of the loss.
-        parameter: of the loss.
-        block: how many rows are worked on together.
-        chunk: how many rows have a sum of their own.
-        first: the first chunk.
-        last: the chunk after the last.
-        sums: a row for each chunk: the gradient, the sum of slopes, the sum of losses.
-    """
+    """Write the sums of the chunks first to last, in one pass over their rows."""
     N, n = len(b), len(x)
     space = np.empty(4 * block)
     narrow, part = np.empty(block, M.dtype), np.empty(n, M.dtype)
@@ -272,11 +239,7 @@ def _pass(  # type: ignore[no-untyped-def]
 
 
 def compiled_pass(dtype: np.dtype[Any]) -> Any:
-    """Return the pass over rows for matrices of float64 or float32, compiled or read from disk.
-
-    Args:
-        dtype: of the matrix, targets, weights and offset.
-    """
+    """Return the pass over rows for matrices of float64 or float32, compiled or read from disk."""
     number = types.float64 if dtype == np.float64 else types.float32
     matrix = types.Array(number, 2, "C", readonly=True)
     vector = types.Array(number, 1, "C", readonly=True)
@@ -289,13 +252,7 @@ def compiled_pass(dtype: np.dtype[Any]) -> Any:
 
 
 def kept_on_disk(compiler: Any, signature: Any, **options: Any) -> Callable[..., Any]:
-    """Return a decorator that compiles and keeps the result on disk, where there is a folder.
-
-    Args:
-        compiler: numba's njit or cfunc.
-        signature: of the function.
-        options: of the compiler.
-    """
+    """Return a decorator that compiles and keeps the result on disk, where there is a folder."""
 
     def compiled(function: Any) -> Any:
         try:

@@ -41,20 +41,7 @@ def _softmax(m, z, b, slope, top, total):  # type: ignore[no-untyped-def]
 def _softmax_pass(  # type: ignore[no-untyped-def]
     A, X, shifts, b, weights, block, chunk, first, last, sums
 ):
-    """Write the sums of the chunks first to last, in one pass over their rows.
-
-    Args:
-        A: the matrix, by rows.
-        X: the point, a row for each class.
-        shifts: what is added to the scores of each class.
-        b: the classes, counted from 0.
-        weights: of the rows, or nothing.
-        block: how many rows are worked on together.
-        chunk: how many rows have a sum of their own.
-        first: the first chunk.
-        last: the chunk after the last.
-        sums: a row for each chunk: the gradient class by class, the sums of slopes, of losses.
-    """
+    """Write the sums of the chunks first to last, in one pass over their rows."""
     (N, n), K = A.shape, len(X)
     z, slope = np.empty((K, block)), np.empty((K, block))
     loss, total = np.empty(block), np.empty(block)
@@ -86,11 +73,7 @@ def _softmax_pass(  # type: ignore[no-untyped-def]
 
 
 def compiled_softmax(dtype: np.dtype[Any]) -> Any:
-    """Return the pass over rows for matrices of float64 or float32, compiled or read from disk.
-
-    Args:
-        dtype: of the matrix, classes and weights.
-    """
+    """Return the pass over rows for matrices of float64 or float32, compiled or read from disk."""
     number = types.float64 if dtype == np.float64 else types.float32
     matrix = types.Array(number, 2, "C", readonly=True)
     vector = types.Array(number, 1, "C", readonly=True)

@@ -24,11 +24,7 @@ _compiling = threading.Lock()
 
 
 def is_compiled(n: int) -> bool:
-    """Return whether descent on a matrix of n variables is compiled.
-
-    Args:
-        n: the number of variables.
-    """
+    """Return whether descent on a matrix of n variables is compiled."""
     return n >= FEWEST_VARIABLES and available() and _kernel("on_matrix") is not None
 
 
@@ -41,20 +37,7 @@ def descend(
     sweeps: int,
     tol: float,
 ) -> float:
-    """Go through all variables a few times, or until the residual is small; x and g change.
-
-    Args:
-        H: a symmetric matrix, by rows.
-        x: the point, within the limits.
-        g: the gradient of the quadratic there.
-        steps: the diagonal of H, none of it 0.
-        weights: l1, l2, lower and upper limits, n numbers each.
-        sweeps: how often to go through all variables at most.
-        tol: the norm of x - prox(x - g) that is small enough.
-
-    Returns:
-        That norm at the point reached.
-    """
+    """Go through all variables a few times, or until the residual is small; x and g change."""
     found = _kernel("on_matrix") if is_compiled(len(x)) else _plain
     return float(found(H, x, g, steps, *weights, sweeps, tol))
 
@@ -84,22 +67,7 @@ def descend_columns(
     sweeps: int,
     tol: float,
 ) -> tuple[np.ndarray, float]:
-    """Minimise g.d + 1/2 d.(A^T D A + R)d + h(x + d) over some of the d, from d = 0.
-
-    Args:
-        A: the matrix.
-        shares: the diagonal of D, one number a row, none negative.
-        among: the variables that may move, by number.
-        x: a point within the limits.
-        g: the gradient there.
-        ridge: the diagonal of R, one number a variable, none negative.
-        weights: l1, l2, lower and upper limits of h, n numbers each.
-        sweeps: how often to go through variables at most.
-        tol: the residual of these variables that is small enough, as seen on the way.
-
-    Returns:
-        x + d, and its residual.
-    """
+    """Minimise g.d + 1/2 d.(A^T D A + R)d + h(x + d) over some of the d, from d = 0."""
     kernel = _kernel("on_columns")
     assert kernel is not None, "has_columns() says whether there is one"
     z = x.copy()

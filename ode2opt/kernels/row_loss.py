@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NamedLoss:
-    """A loss of ``ode2opt.kernels.compiled_losses``.
-
-    Args:
-        name: of the function there.
-        parameter: the attribute of the problem that is the loss's parameter.
-    """
+    """A loss of ``ode2opt.kernels.compiled_losses``."""
 
     name: str
     parameter: str | None = None

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.kernels.pool import shared, thread_count
+from ode2opt.base.errors import InputError
+from ode2opt.base.pool import shared, thread_count
 from ode2opt.kernels.row_loss import NamedLoss, RowLoss
 
 SWITCH = "ODE2OPT_KERNELS"
@@ -70,11 +70,7 @@ def _is_installed() -> bool:
 
 
 def is_worth_it(A: Any) -> bool:
-    """Whether a matrix is one that kernels are for; decided by its size and form alone.
-
-    Args:
-        A: any matrix.
-    """
+    """Whether a matrix is one that kernels are for; decided by its size and form alone."""
     return (
         isinstance(A, np.ndarray)
         and A.nbytes >= FEWEST_BYTES
@@ -93,11 +89,8 @@ def _has_columns(A: np.ndarray) -> bool:
 
 
 def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
-    """Whether a kernel takes the matrix and the loss: both are compiled now, if they are not yet.
-
-    Args:
-        kind: the loss.
-        A: any matrix.
+    """Whether a kernel takes the matrix and the loss: both are compiled now, if they are not
+    yet.
     """
     return is_worth_it(A) and kernel_for(A.dtype) is not None and _loss(kind) is not None
 
@@ -116,20 +109,6 @@ def one_pass(
     """Return sum_i w_i loss(z_i, b_i) and its gradient, z = A x + offset, with one pass over A.
 
     Losses are computed in float64, products and the sums of a few rows in the matrix's precision.
-
-    Args:
-        kind: the loss. With ``PRODUCT`` and b for the bends the gradient is a Hessian times x.
-        A: a dense matrix by rows or by columns.
-        x: the point, a number for each column, and one for the intercept.
-        b: the targets.
-        parameter: of the loss: the power, or Huber's delta.
-        weights: of the rows; one each by default.
-        offset: what is added to each score; nothing by default.
-        intercept: whether the last number of x is added to every score.
-
-    Returns:
-        The sum and the gradient; None where there is no kernel, or an array is of another
-        precision than the matrix.
     """
     vectors = [b, weights, offset]
     same = all(v is None or goes_with(v, A, A.shape[0]) for v in vectors)
@@ -168,23 +147,12 @@ def _rows_together(row: int, by_columns: bool) -> int:
 
 
 def goes_with(v: Any, A: np.ndarray, length: int) -> bool:
-    """Whether an array is a vector of a length in the matrix's precision.
-
-    Args:
-        v: anything.
-        A: the matrix.
-        length: how many numbers are wanted.
-    """
+    """Whether an array is a vector of a length in the matrix's precision."""
     return isinstance(v, np.ndarray) and v.shape == (length,) and v.dtype == A.dtype
 
 
 def kernel_for(dtype: np.dtype[Any], name: str = "rows") -> Any:
-    """Return the pass over matrices of a precision; None where numba does not work.
-
-    Args:
-        dtype: of the matrix.
-        name: "rows" with one score each, or "softmax" for a score for each class.
-    """
+    """Return the pass over matrices of a precision; None where numba does not work."""
     with _compiling:
         return _compiled_pass(dtype, name)
 

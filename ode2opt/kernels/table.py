@@ -61,11 +61,7 @@ class TableEnd(NamedTuple):
 
 
 def table_kernel(n: int) -> Any:
-    """Return the compiled loop for so many variables; None where there is none or NumPy will do.
-
-    Args:
-        n: the number of variables.
-    """
+    """Return the compiled loop for so many variables; None where there is none or NumPy will do."""
     if n < FEWEST_VARIABLES or not available():
         return None
     with _compiling_tables:
@@ -80,16 +76,7 @@ def follow_table(
     weights: tuple[np.ndarray, ...],
     limits: TableLimits,
 ) -> TableEnd:
-    """Follow a table.
-
-    Args:
-        kernel: of :func:`table_kernel`.
-        quadratic: Q, b and l2 of 1/2 x.Qx - b.x + l2/2 |x|^2.
-        start: a point within the limits of the penalty, and the gradient there.
-        rows: m, p, q and w of each iteration, divided by the curvature.
-        weights: l1, l2, lower and upper limits of the penalty, n numbers each.
-        limits: when to end.
-    """
+    """Follow a table."""
     (Q, b, ridge), x, g = quadratic, start[0].copy(), start[1].copy()
     best = x.copy()
     numbers = np.array([*limits[:4], limits.blowup])

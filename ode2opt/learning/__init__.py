@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ode2opt.errors import needing
+from ode2opt.base.errors import needing
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.flow.paper import PaperOptions
 from ode2opt.learning.options import Options
@@ -16,17 +16,17 @@ from ode2opt.learning.sequence.options import SequenceOptions
 
 if TYPE_CHECKING:
     from ode2opt.learning.begin import learn
-    from ode2opt.learning.flow.objective import Rules, stopping_time
-    from ode2opt.learning.protocol import StoppingTime
     from ode2opt.learning.run import TrainingStep
     from ode2opt.learning.training import Training
+    from ode2opt.paper.instance import StoppingTime
+    from ode2opt.paper.stopping_time import Rules, stopping_time
 
 _LAZY = {
-    "begin": ("learn",),
-    "flow.objective": ("Rules", "stopping_time"),
-    "protocol": ("StoppingTime",),
-    "run": ("TrainingStep",),
-    "training": ("Training",),
+    "learning.begin": ("learn",),
+    "paper.stopping_time": ("Rules", "stopping_time"),
+    "paper.instance": ("StoppingTime",),
+    "learning.run": ("TrainingStep",),
+    "learning.training": ("Training",),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'ode2opt.learning' has no attribute '{name}'")
     with needing("learn"):
-        return getattr(import_module(f"ode2opt.learning.{_HOME[name]}"), name)
+        return getattr(import_module(f"ode2opt.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.flow.given import with_named_coefficients
 from ode2opt.learning.flow.target import flow_plan
@@ -54,7 +54,7 @@ def learn(
             processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
-            ``coefficients`` of a flow may also be a class of :mod:`ode2opt.dynamics` as ``Spline``,
+            ``coefficients`` of a flow may also be a class of :mod:`ode2opt.paper` as ``Spline``,
             or an instance as ``Spline(knots=5)``: training then begins there. With
             ``protocol="paper"`` a flow's defaults are :class:`ode2opt.learning.PaperOptions`, the
             settings that the paper prints; options given beside it win.
@@ -80,20 +80,8 @@ def learn(
 def options_for(
     given: Mapping[str, Any], with_memory: bool = False, resume_from: str | Path | None = None
 ) -> Options:
-    """Return the checked options of a run, from keywords and, on resuming, from the run's folder.
-
-    Args:
-        given: keywords of :func:`learn`: ``target`` and the fields of its options.
-        with_memory: whether the run begins with a memory; the target is then "sequence" unless
-            another is given. False by default.
-        resume_from: the folder of the run to resume; its stored options hold where none is given.
-            None (the default) is a new run.
-
-    Returns:
-        The options, of the class that the target names.
-
-    Raises:
-        InputError: for an unknown option or value, or a target other than the stored one.
+    """Return the checked options of a run, from keywords and, on resuming, from the run's
+    folder.
     """
     given = ({"target": SequenceOptions.target} if with_memory else {}) | dict(given)
     given = with_named_coefficients(given)
@@ -122,21 +110,6 @@ def start_run(
 
     With ``options.certified`` it learns a table inside its proof, with ``options.steps`` = 0 it
     makes an instant method, otherwise it trains.
-
-    Args:
-        family: the problems to learn from.
-        options: of :func:`options_for`.
-        out: the run's folder; None keeps nothing on disk.
-        resume: whether to go on with the run that is in ``out``.
-        log: called with one line of text about each step of the set-up that takes long.
-        memory: what earlier solves have learned, for the target "sequence" only; None by default.
-        executor: runs the independent tasks of training; by default this process does.
-
-    Returns:
-        A :class:`~ode2opt.learning.run.LearningRun`.
-
-    Raises:
-        InputError: for a memory with another target, or a folder that cannot be used.
     """
     if memory is not None:
         if not isinstance(options, SequenceOptions):

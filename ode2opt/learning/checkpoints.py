@@ -9,41 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double
-from ode2opt.errors import InputError
-from ode2opt.storage import expect, finite
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import expect, finite
+from ode2opt.paper.jaxed import double
 
 Tree = TypeVar("Tree")
 
 
 @double
 def packed(tree: Any) -> dict[str, np.ndarray]:
-    """Return the leaves of a tree as NumPy arrays, for a checkpoint.
-
-    Args:
-        tree: any JAX pytree of arrays.
-
-    Returns:
-        The arrays by the names "0000", "0001", ... in the order of ``jax.tree.leaves``.
-    """
+    """Return the leaves of a tree as NumPy arrays, for a checkpoint."""
     return {_place(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
 
 
 @double
 def unpacked(found: dict[str, np.ndarray], like: Callable[[], Tree]) -> Tree:
-    """Return the tree that :func:`packed` took apart.
-
-    Args:
-        found: the arrays by name.
-        like: makes a tree of the same structure, shapes and types; its values are not used.
-
-    Returns:
-        The tree, in double precision.
-
-    Raises:
-        InputError: if a name, a shape or a type differs from those of ``like()``, or a number is
-            not finite.
-    """
+    """Return the tree that :func:`packed` took apart."""
     leaves, structure = jax.tree.flatten(like())
     return jax.tree.unflatten(structure, _in_places(found, leaves))
 

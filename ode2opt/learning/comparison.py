@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.blas_threads import one_thread
-from ode2opt.confidence import expectation
+from ode2opt.base.arrays import Array
+from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.validation import solve_one
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
+from ode2opt.proofs.confidence import expectation
 from ode2opt.solvers import Method, Result
 
 BASELINES: dict[str, str | Method] = {"lbfgs": "lbfgs", "auto": "auto"}
@@ -48,27 +48,12 @@ class ProblemSet(NamedTuple):
     penalty: Penalty | None = None
 
     def solve(self, method: str | Method, i: int) -> Result:
-        """Solve one problem by one method.
-
-        Args:
-            method: a built-in name, or a method.
-            i: the number of the problem, from 0.
-
-        Returns:
-            The result of the fastest of ``times`` solves.
-        """
+        """Solve one problem by one method."""
         given = (method, self.problems[i], self.starts[i], self.tol, self.penalty)
         return min((solve_one(*given) for _ in range(self.times)), key=_seconds_of)
 
     def solve_all(self, asked: tuple[Mapping[str, str | Method], int]) -> dict[str, Result]:
-        """Solve one problem by several methods in turn; a task for one worker.
-
-        Args:
-            asked: the methods by name, and the number of the problem.
-
-        Returns:
-            The results by the names of the methods.
-        """
+        """Solve one problem by several methods in turn; a task for one worker."""
         methods, i = asked
         return {name: self.solve(method, i) for name, method in methods.items()}
 
@@ -78,17 +63,7 @@ def solve_all_by(
     subjects: ProblemSet,
     executor: Executor = THIS_PROCESS,
 ) -> dict[str, list[Result]]:
-    """Solve each problem by all methods in turn, on one thread, so that seconds can be compared.
-
-    Args:
-        methods: for each name the method to take for each problem, in the order of the problems.
-        subjects: the problems.
-        executor: runs the independent solves; by default this process does.
-
-    Returns:
-        For each name the results in the order of the problems. One solve of the first problem goes
-        before and is not counted: it pays for what is loaded or compiled once.
-    """
+    """Solve each problem by all methods in turn, on one thread, so that seconds can be compared."""
     asked = [
         ({name: each[i] for name, each in methods.items()}, i)
         for i in range(len(subjects.problems))
@@ -100,15 +75,7 @@ def solve_all_by(
 
 
 def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
-    """Return what each method needed, as the method file and ``train --json`` store it.
-
-    Args:
-        found: results by name, as :func:`solve_all_by` returns them.
-
-    Returns:
-        ``problems`` (how many) and, each by name, ``reached`` (how many reached the tolerance),
-        ``calls`` (mean oracle calls until then) and ``seconds`` (their median).
-    """
+    """Return what each method needed, as the method file and ``train --json`` store it."""
     return {
         "problems": len(next(iter(found.values()))),
         "reached": {name: sum(one.success for one in each) for name, each in found.items()},
@@ -120,37 +87,18 @@ def summary(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
 
 
 def expected(found: Sequence[Result], tol: float) -> dict[str, Any]:
-    """Return what further problems of the family need, from fresh ones that were solved.
-
-    Args:
-        found: the results.
-        tol: the gradient norm that was asked for.
-
-    Returns:
-        The fields of :class:`ode2opt.confidence.Expectation`.
-    """
+    """Return what further problems of the family need, from fresh ones that were solved."""
     calls = [calls_of(one) if one.success else math.inf for one in found]
     return expectation(calls, tol=tol).summary()
 
 
 def gradient_curves(found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
-    """Return how the gradient norm fell on the first problem, over oracle calls, by each method.
-
-    Args:
-        found: results by name, with their histories.
-
-    Returns:
-        For each name the lists ``calls`` and ``norms``, at no more than 100 iterations.
-    """
+    """Return how the gradient norm fell on the first problem, over oracle calls, by each method."""
     return {name: _curve(each[0]) for name, each in found.items()}
 
 
 def without_curves(statistics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a method's statistics without its gradient curves, which are too long to print.
-
-    Args:
-        statistics: of a method.
-    """
+    """Return a method's statistics without its gradient curves, which are too long to print."""
     return {name: value for name, value in statistics.items() if name != CURVES}
 
 
@@ -167,11 +115,7 @@ def _curve(result: Result) -> dict[str, list[float]]:
 
 
 def calls_of(result: Result) -> float:
-    """Return the oracle calls of a solve until its tolerance, or all where it was not reached.
-
-    Args:
-        result: of a solve.
-    """
+    """Return the oracle calls of a solve until its tolerance, or all where it was not reached."""
     return result.reached.oracle_calls if result.reached else result.oracle_calls
 
 
@@ -180,15 +124,7 @@ def _seconds_of(result: Result) -> float:
 
 
 def comparison_sentence(found: Mapping[str, Any]) -> str:
-    """Say in one sentence what a method needs compared with its baselines.
-
-    Args:
-        found: what :func:`summary` returned; the method is called "method" there.
-
-    Returns:
-        A sentence such as "On 20 fresh test problems it takes, beside L-BFGS, 3.1 times fewer
-        gradients and 2.0 times fewer seconds."
-    """
+    """Say in one sentence what a method needs compared with its baselines."""
     total, reached = found["problems"], found["reached"]
     if reached["method"] < total:
         return f"It reached the tolerance on {reached['method']} of {total} fresh test problems."

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
-from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.base.arrays import as_count, as_number
+from ode2opt.base.errors import InputError, unknown_name
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 DECAYS = ("constant", "cosine", "exponential", "theorem")
@@ -48,15 +48,7 @@ class Range(NamedTuple):
     whole: bool = False
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a number outside the range.
-
-        Args:
-            name: the option's name, for the message.
-            value: what was given.
-
-        Raises:
-            InputError: naming the option, the value and the range.
-        """
+        """Refuse a number outside the range."""
         if self.whole:
             as_count(value, name, least=int(self.low))
             return
@@ -111,34 +103,12 @@ def option(
     range: Range | None = None,
     limit: bool = False,
 ) -> Any:
-    """Declare an option as a field of a dataclass.
-
-    Args:
-        default: its default; ``dataclasses.MISSING`` where each target has its own.
-        help: what it is, in one line.
-        panel: the group of ``ode2opt train --help`` that shows it; None is for Python only.
-        choices: the names that it may be.
-        range: the numbers that it may be.
-        limit: whether None or infinity stands for no limit.
-
-    Returns:
-        A dataclass field that carries an :class:`OptionInfo`.
-    """
+    """Declare an option as a field of a dataclass."""
     return _field(default, OptionInfo(help, panel, choices, range, limit))
 
 
 def override(name: str, default: Any, kind: type[Options] | None = None, **changes: Any) -> Any:
-    """Declare an option again, with another default.
-
-    Args:
-        name: the option's name.
-        default: the new default.
-        kind: whose option it is; :class:`Options` by default.
-        changes: fields of :class:`OptionInfo` that differ for the target, such as ``choices``.
-
-    Returns:
-        A dataclass field.
-    """
+    """Declare an option again, with another default."""
     return _field(default, declared(kind or Options)[name]._replace(**changes))
 
 
@@ -293,12 +263,5 @@ class Options(ABC):
 
 
 def declared(kind: type[Any]) -> dict[str, OptionInfo]:
-    """Return what the options of a target say of themselves.
-
-    Args:
-        kind: :class:`Options` or a subclass.
-
-    Returns:
-        An :class:`OptionInfo` for each option, by name.
-    """
+    """Return what the options of a target say of themselves."""
     return {each.name: each.metadata["about"] for each in fields(kind)}

@@ -13,10 +13,6 @@ class Prefetch:
 
     Used by training on a cluster: the steps of later restarts are computed while an earlier
     restart is still under way.
-
-    Args:
-        items: what to iterate over. It is consumed in a daemon thread, without a limit on how far
-            the thread runs ahead.
     """
 
     def __init__(self, items: Iterable[Any]) -> None:
@@ -34,18 +30,7 @@ class Prefetch:
             self._made.put((None, error))
 
     def next(self, timeout: float | None = None) -> Any:
-        """Return the next item, waiting for it if need be.
-
-        Args:
-            timeout: the longest wait in seconds; None (the default) waits until the item is there.
-
-        Returns:
-            The next item of the iterable.
-
-        Raises:
-            queue.Empty: after ``timeout`` seconds without an item.
-            BaseException: what the iterable raised, in the place of the item that it did not make.
-        """
+        """Return the next item, waiting for it if need be."""
         item, error = self._made.get(timeout=timeout)
         if error is not None:
             raise error

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.schema import read
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.flow.paper import PaperOptions
 from ode2opt.learning.options import Options, declared
 from ode2opt.learning.sequence.options import SequenceOptions
-from ode2opt.schema import read
 
 PROTOCOLS: dict[str, type[Options]] = {kind.protocol: kind for kind in (FlowOptions, PaperOptions)}
 """The settings that a flow begins with, by name; what is given beside them wins."""
@@ -23,15 +23,6 @@ PANELS = [kind.panel for kind in TARGETS.values()]
 def make_options(given: Mapping[str, Any]) -> Options:
     """Return checked options from keywords.
 
-    Args:
-        given: ``target`` ("flow" by default) and fields of that target's options.
-
-    Returns:
-        A :class:`FlowOptions` or a :class:`SequenceOptions`.
-
-    Raises:
-        InputError: for an unknown target, option or value; the message names what is allowed.
-
     Examples:
         >>> make_options({"target": "sequence", "steps": 0}).learning_rate
         0.05
@@ -41,28 +32,13 @@ def make_options(given: Mapping[str, Any]) -> Options:
 
 
 def read_options(document: Mapping[str, Any]) -> Options:
-    """Return the options that a run's configuration stores, with the type of each field checked.
-
-    Args:
-        document: the field ``options`` of ``config.json``.
-
-    Raises:
-        InputError: for an unknown field or a value of another type or range.
-    """
+    """Return the options that a run's configuration stores, with the type of each field checked."""
     kind, own = _split(document)
     return read(kind, own)
 
 
 def departures(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a configuration that are not the defaults of its protocol.
-
-    Args:
-        document: the options, with the names of target and protocol, as ``Options.as_dict`` has
-            them.
-
-    Returns:
-        The values that differ, by name.
-    """
+    """Return the options of a configuration that are not the defaults of its protocol."""
     kind, own = _split(document)
     defaults = asdict(kind())
     return {name: value for name, value in own.items() if value != defaults[name]}

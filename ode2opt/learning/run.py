@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ode2opt.blas_threads import one_thread
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
+from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning import comparison
 from ode2opt.learning.options import Options
@@ -61,15 +61,6 @@ class LearningRun(ABC, Generic[OptionsT]):
     Attributes:
         position: how far it is.
         steps: how many steps it has at most, those of restarts included.
-
-    Args:
-        family: the problems to learn from.
-        options: what the run is made with.
-        out: its folder; None keeps nothing on disk.
-        resume: whether to go on with the run that is in ``out``.
-        log: called with one line of text about each step of the set-up that takes long.
-        memory: what earlier solves have learned; None by default.
-        executor: runs independent tasks; by default this process does.
     """
 
     position: Position
@@ -109,12 +100,6 @@ class LearningRun(ABC, Generic[OptionsT]):
 
         The folder is locked meanwhile. Linear algebra has one thread, so that what is learned does
         not depend on the number of processors, here or on a cluster.
-
-        Args:
-            callback: called with a :class:`TrainingStep` after each step; None by default.
-
-        Returns:
-            The best method by validation.
         """
         if self.directory is not None:
             self.directory.lock()
@@ -179,17 +164,7 @@ class LearningRun(ABC, Generic[OptionsT]):
 
 
 def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:
-    """Return the content of ``config.json``: what the result of a run depends on.
-
-    Args:
-        family: the problems.
-        options: what the run is made with.
-        memory: the memory it begins with, None for none.
-
-    Returns:
-        Layout, options, the family with the hash of its data, versions of packages and, with a
-        memory, the hash of what the memory holds.
-    """
+    """Return the content of ``config.json``: what the result of a run depends on."""
     packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
     remembered = {} if memory is None else {"memory": _memory_identity(memory)}
     return remembered | {

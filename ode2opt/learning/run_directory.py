@@ -20,13 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.base.arrays import as_count
+from ode2opt.base.errors import InputError, Ode2OptError
+from ode2opt.base.locking import FolderLock
+from ode2opt.base.schema import read
+from ode2opt.base.storage import read_object, read_tensors, sweep, write_atomically
 from ode2opt.learning.registry import read_options
-from ode2opt.locking import FolderLock
-from ode2opt.problems._arrays import as_count
-from ode2opt.schema import read
 from ode2opt.solvers import Method
-from ode2opt.storage import read_object, read_tensors, sweep, write_atomically
 
 Tree = TypeVar("Tree")
 CHECKPOINTS_KEPT = 3
@@ -148,11 +148,7 @@ class Position:
 
 
 class RunDirectory:
-    """The folder of one run.
-
-    Args:
-        path: where it is or will be; nothing is created yet.
-    """
+    """The folder of one run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -184,11 +180,7 @@ class RunDirectory:
         return self.path / "checkpoints"
 
     def lock(self) -> None:
-        """Lock the folder for this process, until it is released or the process ends.
-
-        Raises:
-            Ode2OptError: if another process has it, or it cannot be written.
-        """
+        """Lock the folder for this process, until it is released or the process ends."""
         if self._lock is None:
             with self.writing():
                 self._lock = FolderLock(self.path)
@@ -200,14 +192,7 @@ class RunDirectory:
             self._lock = None
 
     def create(self, config: dict[str, Any]) -> None:
-        """Make and lock the folder of a new run, and write its configuration.
-
-        Args:
-            config: what :func:`ode2opt.learning.run.configuration` returned.
-
-        Raises:
-            InputError: if the folder holds a run with checkpoints or other files of value.
-        """
+        """Make and lock the folder of a new run, and write its configuration."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; --out names a folder.")
         with self.writing():
@@ -224,17 +209,7 @@ class RunDirectory:
             raise
 
     def reopen(self, config: dict[str, Any]) -> bool:
-        """Lock the folder of a run that was interrupted.
-
-        Args:
-            config: the present configuration; it must be the stored one.
-
-        Returns:
-            Whether there is a checkpoint to go on from; without one the run starts again.
-
-        Raises:
-            InputError: if the run is finished or its configuration differs.
-        """
+        """Lock the folder of a run that was interrupted."""
         self.check(config)
         self.lock()
         try:
@@ -280,11 +255,7 @@ class RunDirectory:
             self.metrics.write_bytes(b"")
 
     def save_method(self, method: Method) -> None:
-        """Write the best method so far.
-
-        Args:
-            method: the method; it replaces the one before.
-        """
+        """Write the best method so far."""
         with self.writing():
             method.save(self.method)
 
@@ -303,14 +274,7 @@ class RunDirectory:
             self.path.rmdir()
 
     def check(self, config: dict[str, Any]) -> None:
-        """Refuse to resume a run that was begun with another configuration.
-
-        Args:
-            config: the present configuration.
-
-        Raises:
-            InputError: naming the first field that differs, with both values.
-        """
+        """Refuse to resume a run that was begun with another configuration."""
         old = read_config(self.path)
         was, now = (each["versions"].get("ode2opt") for each in (old, config))
         if was != now:
@@ -331,36 +295,20 @@ class RunDirectory:
             )
 
     def save_choice(self, choice: dict[str, Any]) -> None:
-        """Write which restart was chosen on training problems, and the cost of each.
-
-        Args:
-            choice: a document for JSON.
-        """
+        """Write which restart was chosen on training problems, and the cost of each."""
         text = json.dumps(choice, indent=1) + "\n"
         with self.writing():
             write_atomically(self.choice, lambda stream: stream.write(text.encode()))
 
     def add_metrics(self, line: dict[str, Any]) -> int:
-        """Append one line to the metrics.
-
-        Args:
-            line: the fields of the line; no number may be infinite or NaN.
-
-        Returns:
-            The length of the file in bytes.
-        """
+        """Append one line to the metrics."""
         with self.writing(), self.metrics.open("ab") as stream:
             stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
             stream.flush()
             return stream.tell()
 
     def save(self, position: Position, tree: Any) -> None:
-        """Write a checkpoint, then delete all but the newest three.
-
-        Args:
-            position: how far training is.
-            tree: the arrays of training.
-        """
+        """Write a checkpoint, then delete all but the newest three."""
         from safetensors.numpy import save
 
         from ode2opt.learning.checkpoints import packed
@@ -376,17 +324,7 @@ class RunDirectory:
             old.unlink(missing_ok=True)
 
     def load(self, like: Callable[[Position], Tree]) -> tuple[Position, Tree]:
-        """Read the newest checkpoint, and cut the metrics back to where it was written.
-
-        Args:
-            like: makes a tree of the kind that training has at a position; its values are not used.
-
-        Returns:
-            The position and the tree.
-
-        Raises:
-            Ode2OptError: if the checkpoint or the metrics cannot be used.
-        """
+        """Read the newest checkpoint, and cut the metrics back to where it was written."""
         from ode2opt.learning.checkpoints import unpacked
 
         path = self._saved()[-1]
@@ -437,14 +375,7 @@ class _Writing:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Return the configuration of the run in a folder, with every field checked.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        InputError: if there is none, or it is damaged or of another layout.
-    """
+    """Return the configuration of the run in a folder, with every field checked."""
     file = RunDirectory(path).config
     if not file.is_file():
         raise InputError(

@@ -6,22 +6,17 @@ from typing import Generic
 
 from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import TRAINING, VALIDATION, InstanceT, Target, Tree
-from ode2opt.learning.stopm import Batch, StoPM, TrainingState
+from ode2opt.learning.protocol import TRAINING, VALIDATION, Target
 from ode2opt.learning.tasks import ProblemTasks
 from ode2opt.learning.validation import Validator
+from ode2opt.paper.instance import InstanceT, Tree
+from ode2opt.paper.stopm import Batch, StoPM, TrainingState
 
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
 
 
 class TrainingStage(Generic[Tree, InstanceT]):
-    """Makes steps on the problems of a target.
-
-    Args:
-        target: what is learned.
-        options: of training; ``steps`` is how many steps the stage will have.
-        executor: who computes the slopes and validates.
-    """
+    """Makes steps on the problems of a target."""
 
     def __init__(
         self, target: Target[Tree, InstanceT], options: Options, executor: Executor
@@ -32,23 +27,11 @@ class TrainingStage(Generic[Tree, InstanceT]):
         self.validator = Validator(self.tasks, VALIDATION, options.validation, CAUTION, executor)
 
     def numbers(self, k: int) -> range:
-        """Return the numbers of the training problems of a step, counted from 0.
-
-        Args:
-            k: the number of the step, counted from 0.
-        """
+        """Return the numbers of the training problems of a step, counted from 0."""
         return range(k * self.options.batch, (k + 1) * self.options.batch)
 
     def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch]:
-        """Update the parameters once, by the slopes of step k's problems.
-
-        Args:
-            state: parameters, moments and penalty before the step.
-            k: the number of the step, counted from 0.
-
-        Returns:
-            The state after the step, and what was seen on the problems.
-        """
+        """Update the parameters once, by the slopes of step k's problems."""
         asked = [(state._replace(memory=None), (TRAINING, i)) for i in self.numbers(k)]
         slopes = list(self.executor.map(ProblemTasks.slope, self.tasks, asked, threads=True))
         return self.stopm.updated(state, slopes)

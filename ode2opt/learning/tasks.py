@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from ode2opt.learning.protocol import TRAINING, InstanceT, StoppingTime, Target, Tree
+from ode2opt.learning.protocol import TRAINING, Target
+from ode2opt.paper.instance import InstanceT, StoppingTime, Tree
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Result
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
-    from ode2opt.learning.stopm import StoPM, TrainingState
+    from ode2opt.paper.stopm import StoPM, TrainingState
 
 Number = tuple[int, int]
 """A stream, and the number of a problem in it."""
 
 
 class ProblemTasks(Generic[Tree, InstanceT]):
-    """The work on single problems of a target, for :meth:`ode2opt.executor.Executor.map`.
-
-    Args:
-        target: what is learned, with its problems.
-        stopm: the StoPM that learns it.
-    """
+    """The work on single problems of a target, for :meth:`ode2opt.executor.Executor.map`."""
 
     def __init__(self, target: Target[Tree, InstanceT], stopm: StoPM[Tree, InstanceT]) -> None:
         self.target, self.stopm = target, stopm
@@ -35,11 +31,7 @@ class ProblemTasks(Generic[Tree, InstanceT]):
         return vars(self) | {"_drawn": {}}  # problems are drawn again elsewhere
 
     def drawn(self, number: Number) -> tuple[Problem, InstanceT]:
-        """Return a problem and its instance; all but those of training are kept.
-
-        Args:
-            number: the problem's stream, and its number in it.
-        """
+        """Return a problem and its instance; all but those of training are kept."""
         if number in self._drawn:
             return self._drawn[number]
         problem = self.target.problem(*number)
@@ -49,29 +41,16 @@ class ProblemTasks(Generic[Tree, InstanceT]):
         return found
 
     def slope(self, asked: tuple[TrainingState, Number]) -> tuple[StoppingTime, Any]:
-        """Return the stopping time of a problem and its slope by the parameters.
-
-        Args:
-            asked: the state that has the parameters, and the number of the problem.
-        """
+        """Return the stopping time of a problem and its slope by the parameters."""
         state, number = asked
         return self.stopm.slope(state, self.drawn(number)[1])
 
     def solve(self, asked: tuple[Tree, Number]) -> Result:
-        """Solve a problem by the guarded sequence of what was learned.
-
-        Args:
-            asked: what was learned, and the number of the problem.
-        """
+        """Solve a problem by the guarded sequence of what was learned."""
         learned, number = asked
         return self.target.solve(learned, *self.drawn(number))
 
     def measure(self, asked: tuple[TrainingState, float, Number]) -> StoppingTime:
-        """Return the stopping time of a problem.
-
-        Args:
-            asked: the state that has the parameters, the factor by which curvature is taken to be
-                larger, and the number of the problem.
-        """
+        """Return the stopping time of a problem."""
         state, safety, number = asked
         return self.stopm.measure(state, self.drawn(number)[1], safety)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.coefficients import restored
-from ode2opt.dynamics.schedule import Schedule
 from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.paper.coefficients import restored
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")
@@ -21,11 +21,6 @@ class TensorBoard:
     """Writes a TensorBoard event file into a run directory.
 
     It writes at once, not from a thread, so that a full disk is reported like for other files.
-
-    Args:
-        directory: the run directory; with None every method does nothing.
-        step: the steps done before this process, of a run that is resumed; 0 by default. Later
-            events of the interrupted process are hidden.
     """
 
     def __init__(self, directory: RunDirectory | None, step: int = 0) -> None:
@@ -44,12 +39,7 @@ class TensorBoard:
             self._write(step=step, session_log=SessionLog(status=SessionLog.START))
 
     def add(self, line: dict[str, Any], done: int) -> None:
-        """Write the scalars of one line of metrics.
-
-        Args:
-            line: the line.
-            done: the steps done in all stages, this one included.
-        """
+        """Write the scalars of one line of metrics."""
         if self._directory is None:
             return
         from tensorboardX.summary import scalar
@@ -63,12 +53,7 @@ class TensorBoard:
                 self._records.flush()
 
     def add_method(self, method: Method, step: int) -> None:
-        """Draw the method's table, coefficients or preconditioner, if matplotlib is installed.
-
-        Args:
-            method: what to draw.
-            step: the step that the figure is shown at.
-        """
+        """Draw the method's table, coefficients or preconditioner, if matplotlib is installed."""
         if self._directory is None:
             return
         try:

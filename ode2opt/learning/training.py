@@ -12,12 +12,11 @@ from typing import Any, Generic
 
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double
-from ode2opt.errors import InputError, Ode2OptError, WorkersLostError
+from ode2opt.base.errors import InputError, Ode2OptError, WorkersLostError
 from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
 from ode2opt.learning.prefetch import Prefetch
-from ode2opt.learning.protocol import TEST, InstanceT, TrainingPlan, Tree
+from ode2opt.learning.protocol import TEST, TrainingPlan
 from ode2opt.learning.run import (
     NO_VIOLATIONS,
     TEST_PROBLEMS,
@@ -28,9 +27,11 @@ from ode2opt.learning.run import (
 )
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stage import TrainingStage
-from ode2opt.learning.stopm import Batch, TrainingState
 from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, Validator
+from ode2opt.paper.instance import InstanceT, Tree
+from ode2opt.paper.jaxed import double
+from ode2opt.paper.stopm import Batch, TrainingState
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
 
@@ -48,16 +49,6 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
     It has stages: one for each restart, with a share of the steps, and a last one that continues
     the best of them to the end. Each stage has a target, a StoPM and a validator; all stages are
     logged, shown, checkpointed and resumed alike.
-
-    Args:
-        family: the problems to learn from.
-        options: what the run is made with.
-        out: its folder; None keeps nothing on disk.
-        resume: whether to go on with the run that is in ``out``.
-        log: called with one line of text about what takes long.
-        memory: what earlier solves have learned, None for none.
-        executor: runs independent tasks.
-        planner: makes the plan of the target: how training begins.
     """
 
     def __init__(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+from ode2opt.base.arrays import Array
 from ode2opt.executor import THIS_PROCESS, Executor
-from ode2opt.learning.protocol import InstanceT, StoppingTime, Tree
 from ode2opt.learning.tasks import Number, ProblemTasks
+from ode2opt.paper.instance import InstanceT, StoppingTime, Tree
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
-    from ode2opt.learning.stopm import TrainingState
+    from ode2opt.paper.stopm import TrainingState
 
 FEASIBILITY_TOL = 1e-3
 """The largest P and Q, dimensionless, that count as no violation."""
@@ -64,15 +64,7 @@ class Validation:
 
 
 class Validator(Generic[Tree, InstanceT]):
-    """Solves the held-out problems of a stream, and measures the violations on them.
-
-    Args:
-        tasks: answers questions about single problems.
-        stream: which problems: ``VALIDATION`` or ``TEST``.
-        count: how many of them.
-        safety: the factor on the curvature that P is measured with; 1 by default.
-        executor: runs the independent solves; by default this process does.
-    """
+    """Solves the held-out problems of a stream, and measures the violations on them."""
 
     def __init__(
         self,
@@ -87,11 +79,7 @@ class Validator(Generic[Tree, InstanceT]):
         self.drawn()
 
     def drawn(self, count: int | None = None) -> tuple[list[Problem], list[InstanceT]]:
-        """Return problems and their instances.
-
-        Args:
-            count: how many of the first; None (the default) for all.
-        """
+        """Return problems and their instances."""
         found = [self.tasks.drawn(number) for number in self.numbers[:count]]
         return [problem for problem, _ in found], [one for _, one in found]
 
@@ -102,26 +90,12 @@ class Validator(Generic[Tree, InstanceT]):
         return Validation(**counts_of(results), **self.follow(state), strict=strict)
 
     def solved(self, learned: Tree) -> list[Result]:
-        """Solve each problem by the guarded sequence of what was learned.
-
-        Args:
-            learned: the learned tree.
-
-        Returns:
-            The results in the order of the problems.
-        """
+        """Solve each problem by the guarded sequence of what was learned."""
         asked = [(learned, number) for number in self.numbers]
         return list(self.executor.map(ProblemTasks.solve, self.tasks, asked))
 
     def follow(self, state: TrainingState) -> dict[str, Any]:
-        """Measure the stopping time of each problem.
-
-        Args:
-            state: of training.
-
-        Returns:
-            ``flows``, how many reached the tolerance, and the largest ``P`` and ``Q``.
-        """
+        """Measure the stopping time of each problem."""
         asked = [(state, self.safety, number) for number in self.numbers]
         flows = list(self.executor.map(ProblemTasks.measure, self.tasks, asked))
         return {
@@ -134,25 +108,13 @@ class Validator(Generic[Tree, InstanceT]):
 def solve_one(
     method: str | Method, problem: Problem, x0: Array, tol: float, penalty: Penalty | None = None
 ) -> Result:
-    """Solve one problem as training does: with a history, and 2,000 iterations at most.
-
-    Args:
-        method: a built-in name, or a method.
-        problem: the problem.
-        x0: where to start.
-        tol: the gradient norm to reach; with a penalty, the residual.
-        penalty: what is added to the problem; None by default.
-    """
+    """Solve one problem as training does: with a history, and 2,000 iterations at most."""
     limits: dict[str, Any] = {"tol": tol, "max_iter": MAX_ITERATIONS, "history": True}
     return solve(problem, x0, method=method, penalty=penalty, **limits)
 
 
 def counts_of(results: Sequence[Result]) -> dict[str, Any]:
-    """Return what solves needed, by the names of :class:`Validation`.
-
-    Args:
-        results: of the solves; at least one.
-    """
+    """Return what solves needed, by the names of :class:`Validation`."""
     iterations = [result.iterations for result in results]
     return {
         "complexity": float(np.mean(iterations)),
@@ -164,14 +126,7 @@ def counts_of(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def statistics(results: Sequence[Result]) -> dict[str, Any]:
-    """Return what a method file stores of solves by the method, the guard included.
-
-    Args:
-        results: of the solves; at least one.
-
-    Returns:
-        The fields of :func:`counts_of` and ``feasible``, whether all reached the tolerance.
-    """
+    """Return what a method file stores of solves by the method, the guard included."""
     found = counts_of(results)
     return found | {"feasible": found["reached"] == found["total"]}
 

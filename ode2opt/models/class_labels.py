@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, shown, unknown_name
+from ode2opt.base.errors import InputError, shown, unknown_name
 
 FORMS: dict[str, tuple[Any, type]] = {
     "words": (np.str_, str),
@@ -25,9 +25,6 @@ def as_classes(labels: Any) -> np.ndarray:
     """Return the labels of classes as an array; numbers that are all whole become integers.
 
     So a file that says 0 and 1 has predictions 0 and 1, though numbers are read as floats.
-
-    Args:
-        labels: words, numbers or booleans.
     """
     found = np.asarray(labels)
     if found.dtype.kind == "f" and np.all(found == np.round(found)) and np.all(abs(found) < 2**53):
@@ -36,11 +33,7 @@ def as_classes(labels: Any) -> np.ndarray:
 
 
 def form_of(classes: np.ndarray) -> str:
-    """Return how labels are stored; refuses what is neither a word nor a number.
-
-    Args:
-        classes: an array of labels.
-    """
+    """Return how labels are stored; refuses what is neither a word nor a number."""
     form = _OF_NUMPY.get(classes.dtype.kind)
     if form is None or (form == "objects" and not all(isinstance(x, str) for x in classes)):
         raise InputError(
@@ -51,21 +44,12 @@ def form_of(classes: np.ndarray) -> str:
 
 
 def stored(classes: np.ndarray) -> tuple[str, list[Any]]:
-    """Return the form of labels, and each of them for JSON.
-
-    Args:
-        classes: an array of labels.
-    """
+    """Return the form of labels, and each of them for JSON."""
     return form_of(classes), classes.tolist()
 
 
 def restored(form: str | None, labels: Sequence[Any]) -> np.ndarray:
-    """Return the labels that :func:`stored` gave, checked.
-
-    Args:
-        form: one of ``FORMS``.
-        labels: the labels from JSON.
-    """
+    """Return the labels that :func:`stored` gave, checked."""
     if form not in FORMS:
         raise unknown_name("form of classes", str(form), FORMS)
     kind, plain = FORMS[form]
@@ -81,12 +65,7 @@ def restored(form: str | None, labels: Sequence[Any]) -> np.ndarray:
 
 
 def as_targets(labels: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    """Return labels as targets of a model: counted from 0 in the order of classes, or numbers.
-
-    Args:
-        labels: numbers or words, as they are read from a file.
-        classes: those of the model, None where it predicts numbers.
-    """
+    """Return labels as targets of a model: counted from 0 in the order of classes, or numbers."""
     found = np.asarray(labels)
     if classes is None:
         if found.dtype.kind not in "fiub":

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, brief
-from ode2opt.errors import InputError, many, shown
+from ode2opt.base.arrays import Array, as_matrix, as_raw_weights
+from ode2opt.base.display import Displayed, Listing, brief
+from ode2opt.base.errors import InputError, many, shown
+from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.frames import encoded_frame, is_frame
 from ode2opt.models import model_file
 from ode2opt.models.class_labels import as_classes, as_targets
 from ode2opt.models.model_file import Fit
-from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights
-from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.family import KINDS, kind_of
-from ode2opt.problems.frames import encoded_frame, is_frame
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import Prediction
 from ode2opt.problems.quality import Quality, tally
@@ -323,9 +323,5 @@ def _by_class(problem: RowModel, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def option_names(kind: type[LinearModel]) -> set[str]:
-    """Return the names of a loss's own options.
-
-    Args:
-        kind: the loss by its name.
-    """
+    """Return the names of a loss's own options."""
     return set(inspect.signature(kind.__init__).parameters) - _NO_OPTIONS - {"self"}

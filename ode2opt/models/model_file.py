@@ -12,13 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.models.class_labels import restored, stored
-from ode2opt.problems._arrays import as_count, as_ridge
-from ode2opt.problems.encoding import TableEncoding
-from ode2opt.problems.quality import Quality
-from ode2opt.schema import read as read_fields
-from ode2opt.storage import (
+from ode2opt.base.arrays import as_count, as_ridge
+from ode2opt.base.errors import InputError
+from ode2opt.base.schema import read as read_fields
+from ode2opt.base.storage import (
     MODEL,
     as_document,
     expect,
@@ -27,6 +24,9 @@ from ode2opt.storage import (
     read_document,
     save_tensors,
 )
+from ode2opt.data.encoding import TableEncoding
+from ode2opt.models.class_labels import restored, stored
+from ode2opt.problems.quality import Quality
 
 VERSION = 1
 _COEF, _INTERCEPT, _SCALING, _TABLE = "coefficients", "intercept", "scaling", "table"
@@ -42,8 +42,8 @@ class Fit:
     Attributes:
         rows: how many it was fitted to.
         l2: weight of l2/2 |x|^2 beside the mean loss.
-        tol: the gradient norm that was asked for; ``grad_norm`` the one that was reached. With a
-            penalty both are residuals.
+        tol: the gradient norm (with a penalty, the residual) that was asked for.
+        grad_norm: the one that was reached.
         success: whether the tolerance was reached.
         quality: by the rows it was measured on: "fit", "holdout" or "test".
     """
@@ -81,12 +81,7 @@ class _ModelHeader:
 
 
 def write(path: str | Path, model: Any) -> None:
-    """Write a :class:`ode2opt.Model`; a crash or a full disk leaves what was there.
-
-    Args:
-        path: the file.
-        model: the fitted model.
-    """
+    """Write a :class:`ode2opt.Model`; a crash or a full disk leaves what was there."""
     arrays = {_COEF: model.coef, _INTERCEPT: model.intercept}
     if model.scaling is not None:
         arrays[_SCALING] = model.scaling
@@ -104,12 +99,7 @@ def write(path: str | Path, model: Any) -> None:
 
 
 def read(path: str | Path, make: Callable[..., Made]) -> Made:
-    """Return what ``make`` makes of the fields of a model, checked.
-
-    Args:
-        path: the file.
-        make: makes a model of its fields.
-    """
+    """Return what ``make`` makes of the fields of a model, checked."""
     if _is_archive(Path(path)):
         raise InputError(
             f"{path} is no model file but an archive such as NPZ: 'ode2opt solve --out "

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, one_line
-from ode2opt.errors import InputError, many, shown
-from ode2opt.problems._arrays import Array, namespace
+from ode2opt.base.arrays import Array, namespace
+from ode2opt.base.display import Displayed, Listing, one_line
+from ode2opt.base.errors import InputError, many, shown
 from ode2opt.problems.base import Problem
 
 
@@ -70,16 +70,7 @@ class Face(NamedTuple):
 
 
 def real_number(found: Any, penalty: Penalty, what: str) -> float:
-    """Return what a penalty's method has answered, as a number.
-
-    Args:
-        found: the answer.
-        penalty: whose it is.
-        what: the method, for the message.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Return what a penalty's method has answered, as a number."""
     try:
         return float(found)
     except (TypeError, ValueError):
@@ -287,15 +278,7 @@ class Penalty(Displayed, ABC):
 
 
 def as_penalty(penalty: Any, problem: Problem) -> Penalty:
-    """Return a penalty for the variables of a problem.
-
-    Args:
-        penalty: what the user gave.
-        problem: what it is added to.
-
-    Raises:
-        InputError: it is no penalty, or for another number of variables.
-    """
+    """Return a penalty for the variables of a problem."""
     if not isinstance(penalty, Penalty):
         what = penalty.__name__ if isinstance(penalty, type) else type(penalty).__name__
         hint = f"{what}(...) makes one" if isinstance(penalty, type) else "such as ode2opt.L1(0.01)"
@@ -304,19 +287,7 @@ def as_penalty(penalty: Any, problem: Problem) -> Penalty:
 
 
 def spread(values: Any, name: str, n: int, free: int, width: int, otherwise: float) -> Any:
-    """Return one number a variable, of numbers by column; one number for all stays one.
-
-    Args:
-        values: one number, or an array with one for each column or variable.
-        name: what an error calls them.
-        n: the number of variables.
-        free: how many of them, the last ones, are left alone.
-        width: how many variables a column has.
-        otherwise: the number of those that are left alone.
-
-    Raises:
-        InputError: there are more or fewer numbers.
-    """
+    """Return one number a variable, of numbers by column; one number for all stays one."""
     if np.ndim(values) == 0:
         if not free:
             return values

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.penalties.separable import L1, Box
-from ode2opt.problems._arrays import as_count, as_positive
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.family import Family
 from ode2opt.problems.quadratic import Quadratic

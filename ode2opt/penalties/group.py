@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ode2opt.errors import InputError, many
+from ode2opt.base.arrays import Array, namespace
+from ode2opt.base.errors import InputError, many
 from ode2opt.penalties.base import Face, Penalty
 from ode2opt.penalties.separable import as_weight
-from ode2opt.problems._arrays import Array, namespace
 
 
 class GroupL1(Penalty):

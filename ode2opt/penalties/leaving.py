@@ -6,18 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from ode2opt.base.arrays import Array, namespace
 from ode2opt.penalties.base import Face, Penalty
-from ode2opt.problems._arrays import Array, namespace
 
 
 class LeavingLast(Penalty):
-    """A penalty that leaves the last variables alone; :meth:`Penalty.on` makes it.
-
-    Args:
-        inner: the penalty of the others.
-        n: the number of variables.
-        free: how many are left alone, at least 1.
-    """
+    """A penalty that leaves the last variables alone; :meth:`Penalty.on` makes it."""
 
     def __init__(self, inner: Penalty, n: int, free: int) -> None:
         self.inner, self.n, self.free = inner, n, free

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, as_floating, as_number, namespace
+from ode2opt.base.errors import InputError
 from ode2opt.penalties.base import Face, Penalty, Pieces, spread
-from ode2opt.problems._arrays import Array, as_floating, as_number, namespace
 
 
 class Separable(Penalty):
@@ -254,15 +254,7 @@ class Box(Separable):
 
 
 def as_weight(weight: Any, name: str = "weight") -> Any:
-    """Return a number, or an array of numbers, none of them negative.
-
-    Args:
-        weight: what the user gave.
-        name: what an error calls it.
-
-    Raises:
-        InputError: one is negative, infinite or no number.
-    """
+    """Return a number, or an array of numbers, none of them negative."""
     if np.ndim(weight) == 0:
         number = as_number(weight, name)
         if not 0 <= number < np.inf:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, as_positive, epsilon, namespace
+from ode2opt.base.errors import InputError
 from ode2opt.penalties.base import Face, Penalty
-from ode2opt.problems._arrays import Array, as_positive, epsilon, namespace
 
 SLACK = 8  # units of rounding for each variable, by which a sum may be off
 

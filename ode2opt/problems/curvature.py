@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, epsilon, is_sparse
+from ode2opt.base.arrays import Array, epsilon, is_sparse
+from ode2opt.base.errors import InputError
 
 if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
@@ -26,14 +26,6 @@ def largest_eigenvalue(
     """Return the largest eigenvalue of a symmetric operator and how many products it took.
 
     Up to 8 variables the matrix is formed; beyond, Lanczos with a relative tolerance of 1e-8.
-
-    Args:
-        product: the operator as a function of a vector.
-        n: the length of such vectors.
-        dtype: their floating-point type; the tolerance is 1e-4 in single precision.
-
-    Returns:
-        The eigenvalue (NaN where products are not finite) and the number of products.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -67,12 +59,7 @@ def largest_eigenvalue(
 
 
 def largest_curvature(problem: Problem, x: Array) -> tuple[float, int]:
-    """Return the largest eigenvalue of the Hessian and the oracle calls it took.
-
-    Args:
-        problem: the problem; without Hessian-vector products, differences of gradients are used.
-        x: the point, n numbers.
-    """
+    """Return the largest eigenvalue of the Hessian and the oracle calls it took."""
     if not problem.has_hvp:
         return _power_on_differences(problem, x)
     product, size = problem.curvature_operator(x)
@@ -90,15 +77,6 @@ def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
     For v = M g this is the curvature of f(S .), M = S S^T, along its gradient. Without
     Hessian-vector products, H v comes from a second gradient close by. Where products with v
     overflow, it is divided by a power of two, which changes no digit.
-
-    Args:
-        problem: the problem.
-        x: the point, n numbers.
-        g: the gradient there.
-        v: the direction, n numbers.
-
-    Returns:
-        The curvature; NaN where <v, g> is not positive and finite.
     """
     xp = problem.xp
     largest, unit, down = float(xp.max(xp.abs(v))), 1.0, float(v @ g)
@@ -115,14 +93,7 @@ def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
 
 
 def gram_eigenvalue(A: Array) -> tuple[float, int]:
-    """Return the largest eigenvalue of A^T A / N and its price in gradients.
-
-    Args:
-        A: N x n matrix, dense or sparse.
-
-    Raises:
-        InputError: A^T A overflows.
-    """
+    """Return the largest eigenvalue of A^T A / N and its price in gradients."""
     N, n = A.shape
     if n <= DENSE_GRAM:
         with np.errstate(over="ignore", invalid="ignore"):

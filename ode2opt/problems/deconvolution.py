@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_vector, epsilon, namespace
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array, as_vector, epsilon, namespace
+from ode2opt.base.errors import InputError
+from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 
 

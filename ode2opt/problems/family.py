@@ -14,18 +14,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, brief, one_line
-from ode2opt.errors import InputError, many, unknown_name
-from ode2opt.problems._arrays import Array, as_matrix, as_vector, as_weights, is_sparse
+from ode2opt.base.arrays import Array, as_matrix, as_vector, as_weights, is_sparse
+from ode2opt.base.display import Displayed, Listing, brief, one_line
+from ode2opt.base.errors import InputError, many, unknown_name
+from ode2opt.data.datasets import load_dataset
+from ode2opt.data.files import ReadKeywords, ReadOptions
+from ode2opt.data.preparing import DataRows
+from ode2opt.data.sources import DataWarning, DownloadBar
 from ode2opt.problems.base import Problem
-from ode2opt.problems.datasets import load_dataset
-from ode2opt.problems.files import ReadKeywords, ReadOptions
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, Poisson, SquaredHinge
-from ode2opt.problems.preparing import DataRows
 from ode2opt.problems.softmax import Softmax
-from ode2opt.problems.sources import DataWarning, DownloadBar
 
 KINDS: dict[str, type[LinearModel]] = {
     "logistic": Logistic,
@@ -60,19 +60,10 @@ class HasProx(Protocol):
     """What is added to the problems of a family: an :class:`ode2opt.Penalty`."""
 
     def value(self, x: Array) -> Array:
-        """Return h(x).
-
-        Args:
-            x: n numbers.
-        """
+        """Return h(x)."""
 
     def prox(self, x: Array, step: Any) -> Array:
-        """Return the minimiser of h(z) + |z - x|^2 / (2 step).
-
-        Args:
-            x: n numbers.
-            step: a positive number.
-        """
+        """Return the minimiser of h(z) + |z - x|^2 / (2 step)."""
 
 
 Seed = int | Sequence[int] | np.random.Generator
@@ -80,15 +71,7 @@ Sampler = Callable[[np.random.Generator, str], Problem]
 
 
 def kind_of(problem: str | type[LinearModel]) -> type[LinearModel]:
-    """Return the class of a problem.
-
-    Args:
-        problem: a name of ``KINDS``, or a subclass of :class:`LinearModel`, which is returned as it
-            is.
-
-    Raises:
-        InputError: the name is unknown, or the class is no linear model.
-    """
+    """Return the class of a problem."""
     if isinstance(problem, type):
         if not issubclass(problem, LinearModel):
             raise InputError(f"{problem.__name__} is no linear model: families are made of these.")
@@ -238,7 +221,7 @@ class Family(Displayed):
             split: "paper" or "shuffled".
             size: rows a problem; by default the paper's (1,024, covtype 10,240).
             progress: what a download reports to.
-            reading: how a file is read, see :class:`ode2opt.problems.files.ReadOptions`; None (the
+            reading: how a file is read, see :class:`ode2opt.data.files.ReadOptions`; None (the
                 default) takes the keywords alone.
             **options: likewise: ``label``, ``weights``, ``missing``, ``drop``, ``columns`` and
                 ``decimal``, as in :func:`ode2opt.problems.read_table`. All others are passed to

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, MissingDependencyError, installing
-from ode2opt.precision import jax_precision
-from ode2opt.problems._arrays import Array, as_count, as_number, namespace, refuse_complex
+from ode2opt.base.arrays import Array, as_count, as_number, namespace, refuse_complex
+from ode2opt.base.errors import InputError, MissingDependencyError, installing
+from ode2opt.base.precision import jax_precision
 from ode2opt.problems.base import Problem
 
 OfArrays = Callable[..., Any]
@@ -19,16 +19,6 @@ class FunctionProblem(Problem):
     :meth:`Problem.from_function` makes one. Without ``grad`` the function must be written with
     ``jax.numpy``: its gradient and its Hessian-vector product come from automatic differentiation.
     With ``grad`` it may be anything.
-
-    Args:
-        fun: returns f(x) for n numbers x.
-        grad: returns the gradient, n numbers; None (the default) asks JAX for it.
-        n: the number of variables, at least 1.
-        hvp: returns H(x) v for x and v; by default JAX's where ``grad`` is None, else none.
-
-    Raises:
-        InputError: an argument is no function, or JAX cannot trace ``fun``.
-        MissingDependencyError: ``grad`` is None and JAX is not installed.
     """
 
     def __init__(
@@ -80,15 +70,8 @@ class FunctionProblem(Problem):
 
 
 def differentiate(fun: Callable[[Array], Any], n: int) -> tuple[OfArrays, OfArrays, OfArrays]:
-    """Return a function, its gradient and its Hessian-vector product, compiled by JAX in float64.
-
-    Args:
-        fun: a function of n numbers, written with ``jax.numpy``.
-        n: the number of variables.
-
-    Raises:
-        InputError: JAX cannot trace the function, or it does not return one number.
-        MissingDependencyError: JAX is not installed.
+    """Return a function, its gradient and its Hessian-vector product, compiled by JAX in
+    float64.
     """
     try:
         import jax

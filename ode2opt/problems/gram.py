@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.lapack import syrk
-from ode2opt.measured_times import measured_times
-from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.base.arrays import Array, is_sparse
+from ode2opt.base.lapack import syrk
+from ode2opt.base.measured_times import measured_times
 
 SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
 MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
@@ -27,10 +27,6 @@ def weighted_gram(A: Array, weights: Array) -> Array:
 
     Beside it, memory for one block of rows is enough. Rows without a weight are left out where
     these are many.
-
-    Args:
-        A: N x n matrix, dense or sparse, of any array library.
-        weights: N numbers.
     """
     if not (is_sparse(A) or isinstance(A, np.ndarray)):
         return A.T @ (weights[:, None] * A)
@@ -48,12 +44,7 @@ def weighted_gram(A: Array, weights: Array) -> Array:
 
 
 def weighted_sum(A: Array, weights: Array) -> Array:
-    """Return A^T weights; rows without a weight are left out where these are many.
-
-    Args:
-        A: N x n matrix, dense or sparse, of any array library.
-        weights: N numbers.
-    """
+    """Return A^T weights; rows without a weight are left out where these are many."""
     active = _active(weights) if isinstance(weights, np.ndarray) else None
     return A.T @ weights if active is None else A[active].T @ weights[active]
 
@@ -101,12 +92,7 @@ class Extent(NamedTuple):
 
 
 def extent(A: Array, weights: Array = None) -> Extent:
-    """Return what the price of A^T W A depends on.
-
-    Args:
-        A: N x n matrix, dense or sparse.
-        weights: N numbers; rows without a weight cost nothing. None (the default) is one each.
-    """
+    """Return what the price of A^T W A depends on."""
     N, n = A.shape
     rows = N if weights is None else int(np.count_nonzero(weights))
     if not is_sparse(A):
@@ -139,10 +125,6 @@ def _sparse_gram(A: Array, weights: np.ndarray | None) -> np.ndarray:
     """Return A^T W A of a sparse matrix, by products between its entries.
 
     Blocks of rows stay in the cache while their columns are gone through.
-
-    Args:
-        A: N x n matrix in CSR form.
-        weights: N numbers; None is one each.
     """
     data = A.data if weights is None else A.data * np.repeat(weights, np.diff(A.indptr))
     B = type(A)((data, A.indices, A.indptr), shape=A.shape, copy=False)
@@ -161,10 +143,6 @@ def _sparse_product(A: Array, B: Array) -> np.ndarray:
 
     SciPy's product counts the entries of the result first, which takes as long again. Here there is
     room for all of them.
-
-    Args:
-        A: N x n matrix in CSR form.
-        B: another one, whose entries stand at the same places.
     """
     if (multiply := _row_products()) is None:
         return (A.T @ B).toarray()
@@ -188,13 +166,7 @@ def _row_products() -> Callable[..., None] | None:
 
 
 def _by_blocks(A: Array, active: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
-    """Return A^T W A as a sum over blocks of rows.
-
-    Args:
-        A: N x n matrix, dense or sparse.
-        active: the rows that count; None is all.
-        weights: of these rows; None is one each.
-    """
+    """Return A^T W A as a sum over blocks of rows."""
     if weights is None or weights.min(initial=0.0) >= 0:
         factor = None if weights is None else np.sqrt(weights)[:, None]
         return _sum_of_squares(A, active, factor)
@@ -209,11 +181,6 @@ def _sum_of_squares(A: Array, active: np.ndarray | None, factor: np.ndarray | No
 
     NumPy's product is symmetric, so that BLAS computes one half. For many columns a routine that
     adds in place saves another matrix.
-
-    Args:
-        A: N x n matrix, dense or sparse.
-        active: the rows that count; None is all.
-        factor: of these rows, as a column; None is one each.
     """
     n = A.shape[1]
     total = np.zeros((n, n), dtype=A.dtype, order="F")

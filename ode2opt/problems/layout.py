@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 
 # Rows of few entries, and never as many as in the row before, are loops whose end no processor can
 # foresee: it loses some 4 ns a row. Columns are long loops. Measured on made matrices of 5,000 to
@@ -20,9 +20,6 @@ def by_columns(A: Array) -> Array | None:
     """Return a CSR matrix by columns (CSC) where that multiplies quicker; else None.
 
     It is quicker for tall matrices whose rows have few entries, now more and now less.
-
-    Args:
-        A: N x n matrix in CSR form.
     """
     (N, n), entries = A.shape, A.nnz
     if not (max(FEWEST_ENTRIES, LEAST_A_COLUMN * n) <= entries <= MOST_A_ROW * N):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
 
@@ -13,11 +13,6 @@ class Line:
     """The function t -> f(x + t d) of a linear model.
 
     It takes one product with the matrix; then each trial costs a pass over the rows.
-
-    Args:
-        model: the problem, with one score a row.
-        point: x, made by ``model.at``.
-        d: the direction, n numbers.
     """
 
     def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
@@ -27,11 +22,7 @@ class Line:
         self._first, self._bend = float(along @ point.x), float(along @ d)
 
     def at(self, t: float) -> Point:
-        """Return the point x + t d with its scores, and count a trial.
-
-        Args:
-            t: how far to go.
-        """
+        """Return the point x + t d with its scores, and count a trial."""
         self.trials += 1
         return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
 
@@ -40,20 +31,11 @@ class Line:
         return OPERATIONS * self.trials * self.model.N
 
     def slope(self, t: float, there: Point) -> float:
-        """Return the derivative by t.
-
-        Args:
-            t: where on the line.
-            there: the point there, from :meth:`at`.
-        """
+        """Return the derivative by t."""
         rows = self.model._as_shares(self.model.slope(there.scores))
         return float(rows @ self.change) + self._first + t * self._bend
 
     def bend(self, there: Point) -> float:
-        """Return the second derivative by t.
-
-        Args:
-            there: the point where it is wanted, from :meth:`at`.
-        """
+        """Return the second derivative by t."""
         rows = self.model._as_shares(self.model.bend(there.scores))
         return float((rows * self.change) @ self.change) + self._bend

@@ -14,10 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ode2opt.kernels.row_loss import PRODUCT, NamedLoss, RowLoss
-from ode2opt.kernels.rows import can_run, one_pass
-from ode2opt.problems import rounding, row_kernels
-from ode2opt.problems._arrays import (
+from ode2opt.base.arrays import (
     Array,
     as_ridge,
     as_vector,
@@ -28,9 +25,7 @@ from ode2opt.problems._arrays import (
     measured_matrix,
     namespace,
 )
-from ode2opt.problems.base import SEGMENT_NODES, Point
-from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
-from ode2opt.problems.frames import (
+from ode2opt.data.frames import (
     counted_labels,
     encoding_of,
     frame_rows,
@@ -38,6 +33,11 @@ from ode2opt.problems.frames import (
     is_frame,
     taken_out,
 )
+from ode2opt.kernels.row_loss import PRODUCT, NamedLoss, RowLoss
+from ode2opt.kernels.rows import can_run, one_pass
+from ode2opt.problems import rounding, row_kernels
+from ode2opt.problems.base import SEGMENT_NODES, Point
+from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 from ode2opt.problems.layout import by_columns
 from ode2opt.problems.predicting import NUMBER, Prediction

@@ -8,9 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.kernels.row_loss import NamedLoss
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import TWO_CLASSES
 

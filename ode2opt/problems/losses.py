@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, as_number, as_positive, as_ridge
+from ode2opt.base.errors import InputError
 from ode2opt.kernels.row_loss import NamedLoss
-from ode2opt.problems._arrays import Array, as_number, as_positive, as_ridge
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import CLASS, COUNT
 
@@ -251,12 +251,7 @@ class SquaredHinge(LinearModel):
 
 
 def integer_power(r: Array, k: int) -> Array:
-    """Return r^k by repeated multiplication, many times quicker than a general power.
-
-    Args:
-        r: an array.
-        k: a whole number of at least 1.
-    """
+    """Return r^k by repeated multiplication, many times quicker than a general power."""
     result: Any = None
     while True:
         if k % 2:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.base.arrays import Array, is_sparse
+from ode2opt.base.errors import InputError
 from ode2opt.problems.base import Problem
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel

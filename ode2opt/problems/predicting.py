@@ -29,19 +29,11 @@ class Prediction:
     mean: Callable[[Scores], np.ndarray] | None = None
 
     def chosen(self, scores: Scores) -> np.ndarray:
-        """Return each row's class: by the sign of one score, or the largest of several.
-
-        Args:
-            scores: those of the rows.
-        """
+        """Return each row's class: by the sign of one score, or the largest of several."""
         return (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
 
     def numbers(self, scores: Scores) -> np.ndarray:
-        """Return what is predicted where there are no classes.
-
-        Args:
-            scores: those of the rows.
-        """
+        """Return what is predicted where there are no classes."""
         return scores if self.mean is None else self.mean(scores)
 
 

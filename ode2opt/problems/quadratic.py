@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems import rounding
-from ode2opt.problems._arrays import (
+from ode2opt.base.arrays import (
     Array,
     as_matrix,
     as_ridge,
@@ -14,6 +12,8 @@ from ode2opt.problems._arrays import (
     is_sparse,
     namespace,
 )
+from ode2opt.base.errors import InputError
+from ode2opt.problems import rounding
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 

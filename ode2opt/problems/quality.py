@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.problem import Parts
 from ode2opt.problems.predicting import COUNT, Prediction
@@ -82,11 +82,7 @@ class Tally:
     """The sum of b log b, of which the deviance of the mean is made."""
 
     def merged(self, other: Tally) -> Tally:
-        """Return the sums over the rows of both; spreads are merged around the common mean.
-
-        Args:
-            other: the sums over other rows.
-        """
+        """Return the sums over the rows of both; spreads are merged around the common mean."""
         weight = self.weight + other.weight
         if not weight:
             return Tally(self.rows + other.rows, 0.0)
@@ -133,14 +129,7 @@ def _known(value: float) -> float | None:
 def tally(
     prediction: Prediction, scores: np.ndarray, b: np.ndarray, weights: np.ndarray | None = None
 ) -> Tally:
-    """Return the sums for some rows.
-
-    Args:
-        prediction: how scores are read.
-        scores: those of the rows.
-        b: their targets; classes are counted from 0.
-        weights: of the rows; one each by default.
-    """
+    """Return the sums for some rows."""
     w = np.ones(len(b)) if weights is None else np.asarray(weights, dtype=np.float64)
     b, total = np.asarray(b, dtype=np.float64), float(w.sum())
     if prediction.classes:
@@ -175,21 +164,12 @@ def _deviance(found: np.ndarray, b: np.ndarray, w: np.ndarray) -> dict[str, floa
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """Return the sums over the rows of all tallies.
-
-    Args:
-        tallies: at least one.
-    """
+    """Return the sums over the rows of all tallies."""
     return reduce(Tally.merged, tallies)
 
 
 def quality_of_fit(problem: LinearModel | Parts, x: Array) -> Quality:
-    """Return how well a point fits the rows of its problem.
-
-    Args:
-        problem: a linear model, or one in parts, whose rows are read once.
-        x: the point, n numbers.
-    """
+    """Return how well a point fits the rows of its problem."""
     ask = partial(_of_part, np.asarray(x))
     found = problem.ask_each(ask) if isinstance(problem, Parts) else [ask(problem, 1.0)]
     return merged(found).quality()

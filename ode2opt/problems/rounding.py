@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, detached, epsilon, sum_of_squares
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array, detached, epsilon, sum_of_squares
+from ode2opt.base.numbers import norm
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
@@ -23,12 +23,7 @@ LOSS_ERROR = 16  # units of rounding of a slope, as functions of one number are 
 
 
 def matrix_norm(A: Array, squares: float | None) -> float:
-    """Return the Frobenius norm of a matrix, or a little more.
-
-    Args:
-        A: dense or sparse.
-        squares: the sum of its entries' squares, where it is known.
-    """
+    """Return the Frobenius norm of a matrix, or a little more."""
     entries, dtype = (A.nnz, A.dtype) if hasattr(A, "nnz") else (math.prod(A.shape), A.dtype)
     single = str(dtype).endswith("float32")
     tiny = float(np.finfo(np.float32 if single else np.float64).tiny)
@@ -42,11 +37,6 @@ def of_linear_model(model: LinearModel, x: Array, value: float | None) -> float:
     With F the norm of the rows, weights and ones included, B the largest second derivative of the
     loss, and s the slopes: scores are off by at most n u F |x|, slopes by B times that, and the sum
     over rows by N u F |s| / N.
-
-    Args:
-        model: the problem.
-        x: the point, n numbers.
-        value: f(x), where it is known: it saves an evaluation.
     """
     u = epsilon(model.xp, model.dtype)
     heaviest = 1.0 if model.weights is None else float(model.xp.max(model.weights))
@@ -62,12 +52,7 @@ def of_linear_model(model: LinearModel, x: Array, value: float | None) -> float:
 
 
 def of_quadratic(problem: Quadratic, x: Array) -> float:
-    """Return a bound of |computed gradient - gradient|; Q may not be quite symmetric.
-
-    Args:
-        problem: the problem.
-        x: the point, n numbers.
-    """
+    """Return a bound of |computed gradient - gradient|; Q may not be quite symmetric."""
     u, size = epsilon(problem.xp, problem.dtype), norm(x)
     products = (problem.n * problem.largest_entry + problem.l2) * size + norm(problem.b)
     return u * (problem.n + 4) * products + problem.n * problem.asymmetry * size
@@ -85,14 +70,6 @@ def _bend_and_slopes(
 
     A loss l >= c with second derivative at most B has s^2 <= 2 B (l - c): the value tells enough.
     Without c, |s| <= |s(0)| + B F |x|. Without B, one product with the matrix gives both.
-
-    Args:
-        model: the problem.
-        x: the point.
-        value: f there, where it is known.
-        off: how far scores can be off.
-        image: F |x|.
-        heaviest: the largest weight of a row.
     """
     bend = model.slope_bound
     if bend is None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.kernels.classes import can_run_classes, classes_in_one_pass
 from ode2opt.kernels.row_loss import SOFTMAX, NamedLoss, RowLoss
 from ode2opt.kernels.rows import can_run, one_pass
-from ode2opt.problems._arrays import Array
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
@@ -21,11 +21,7 @@ _checked: set[type] = set()
 
 
 def kernel_of(problem: LinearModel) -> NamedLoss | RowLoss | None:
-    """Return what the class itself says of its loss, where a kernel can evaluate it.
-
-    Args:
-        problem: the problem, whose class says it in ``kernel``.
-    """
+    """Return what the class itself says of its loss, where a kernel can evaluate it."""
     kernel = vars(type(problem)).get("kernel")
     if kernel is None:
         return None
@@ -35,15 +31,7 @@ def kernel_of(problem: LinearModel) -> NamedLoss | RowLoss | None:
 
 
 def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
-    """Return the sum of losses and the gradient of their mean; None where there is no kernel.
-
-    Args:
-        problem: the problem.
-        x: the point.
-
-    Raises:
-        InputError: a user's functions of one row are another loss than the methods of the class.
-    """
+    """Return the sum of losses and the gradient of their mean; None where there is no kernel."""
     kernel = kernel_of(problem)
     if kernel is None:
         return None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ode2opt.errors import many
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import many
+from ode2opt.data.encoding import TableEncoding
 from ode2opt.problems.base import Problem
-from ode2opt.problems.encoding import TableEncoding
 from ode2opt.problems.gram import SPARSE_SLOWER, Extent
 from ode2opt.problems.smoothness import no_bound
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_number, epsilon
+from ode2opt.base.arrays import Array, as_number, epsilon
+from ode2opt.base.errors import InputError
 from ode2opt.problems.linear_model import LinearModel
 
 
@@ -24,18 +24,6 @@ class ScaledHuber(LinearModel):
     Where rows can be fitted exactly the best scale is 0 and the function has a kink there. So the
     scale is at least ``least_scale``: eps^(2/3) times the largest target, far above the rounding
     of residuals and far below what matters of them.
-
-    Args:
-        A: as in :class:`LinearModel`.
-        b: N targets.
-        delta: residuals in scales from which on a row is an outlier; at least 1, by default 1.35.
-        l2: weight of l2/2 |x|^2, not negative; 0 by default.
-        weights: of the rows, none negative; one each by default.
-        intercept: whether the last variable is added to every score.
-        offset: what is added to each row's score; nothing by default.
-
-    Raises:
-        InputError: ``delta`` is below 1, or as for :class:`LinearModel`.
     """
 
     def __init__(
@@ -69,11 +57,7 @@ class ScaledHuber(LinearModel):
         self.least_scale = epsilon(self.xp, self.dtype) ** (2 / 3) * (largest or 1.0)
 
     def with_least_scale(self, scale: float) -> ScaledHuber:
-        """Return the problem with another lower bound of the scale; the arrays are shared.
-
-        Args:
-            scale: the bound, positive.
-        """
+        """Return the problem with another lower bound of the scale; the arrays are shared."""
         other = copy.copy(self)
         other.least_scale, other._last_bend, other._last_curved = scale, None, None
         return other
@@ -83,12 +67,6 @@ class ScaledHuber(LinearModel):
 
         As a function of 1/s^2 that mean is concave and made of lines: Newton's method goes up to
         the root in finitely many steps.
-
-        Args:
-            r: the residuals, N numbers.
-
-        Returns:
-            The scale, at least ``least_scale``; NaN where the residuals are not finite.
         """
         squares, xp, smallest = r * r, self.xp, self.least_scale
         mean = float(xp.sum(self._weighted(squares))) / self.N

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, is_sparse
+from ode2opt.base.arrays import Array, is_sparse
 
 FIRST_ROWS = 2_000  # of the first linear program, or 10 a column
 ROUNDS = 40
@@ -22,12 +22,7 @@ MARGIN_ROUNDING = 1e-9  # a margin this close to zero is zero
 
 
 def one_signed_column(sides: Array, fixed: Array) -> int | None:
-    """Return a column j with G e_j >= 0 or <= 0, not all zero, and E e_j = 0; None without one.
-
-    Args:
-        sides: the matrix G, dense or sparse.
-        fixed: the matrix E, alike.
-    """
+    """Return a column j with G e_j >= 0 or <= 0, not all zero, and E e_j = 0; None without one."""
     low, high = _range_of_columns(sides)
     lowest, highest = _range_of_columns(fixed)
     one_sign = ((low >= 0) | (high <= 0)) & ((low != 0) | (high != 0))
@@ -43,21 +38,12 @@ def _range_of_columns(G: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_dense(G: Array) -> np.ndarray:
-    """Return a matrix as a NumPy array.
-
-    Args:
-        G: a dense or sparse matrix.
-    """
+    """Return a matrix as a NumPy array."""
     return np.asarray(G.toarray() if is_sparse(G) else G)
 
 
 def falling_direction(sides: np.ndarray, fixed: np.ndarray) -> bool | None:
-    """Return whether some d has G d >= 0, G d != 0 and E d = 0; None where it is unclear.
-
-    Args:
-        sides: the matrix G.
-        fixed: the matrix E.
-    """
+    """Return whether some d has G d >= 0, G d != 0 and E d = 0; None where it is unclear."""
     G = _unit_columns(np.concatenate([sides, fixed]))
     G, E = G[: len(sides)], G[len(sides) :]
     if len(E):
@@ -86,11 +72,7 @@ def falling_direction(sides: np.ndarray, fixed: np.ndarray) -> bool | None:
 
 
 def separating_plane(sides: np.ndarray) -> bool | None:
-    """Return whether some d has G d > 0 in every row; None where it is unclear.
-
-    Args:
-        sides: the matrix G.
-    """
+    """Return whether some d has G d > 0 in every row; None where it is unclear."""
     G = _unit_columns(sides)
     chosen = _first_rows(G)
     for _ in range(ROUNDS):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, detached, epsilon, is_sparse
+from ode2opt.base.arrays import Array, detached, epsilon, is_sparse
+from ode2opt.base.errors import InputError
 
 if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
@@ -49,20 +49,7 @@ class Preconditioner(Protocol):
 
 
 def smoothness_bound(problem: Problem, metric: Preconditioner | None) -> float:
-    """Return an upper bound of the largest eigenvalue of S^T H(x) S over all x.
-
-    Args:
-        problem: one with a ``hessian_bound``.
-        metric: the preconditioner; None is S = I.
-
-    Returns:
-        The exact largest eigenvalue of S^T B S, rounded up, where there are at most 2,000 variables
-        (or rows, without a preconditioner); else a bound by absolute values.
-
-    Raises:
-        InputError: the problem has no such bound, the preconditioner does not fit, or numbers
-            overflow.
-    """
+    """Return an upper bound of the largest eigenvalue of S^T H(x) S over all x."""
     if metric is not None:
         _check(problem, metric)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -80,11 +67,7 @@ def smoothness_bound(problem: Problem, metric: Preconditioner | None) -> float:
 
 
 def no_bound(problem: Problem) -> InputError:
-    """Return the error for a problem whose curvature has no known limit.
-
-    Args:
-        problem: the problem.
-    """
+    """Return the error for a problem whose curvature has no known limit."""
     return InputError(
         f"{problem.kind} has no known smoothness constant, because its second derivatives have no "
         f"known upper limit: use a method that needs none, such as 'auto', or give your own loss a "
@@ -93,14 +76,7 @@ def no_bound(problem: Problem) -> InputError:
 
 
 def absolute_gram_product(A: Array, bends: np.ndarray, v: np.ndarray, ones: bool) -> np.ndarray:
-    """Return |A|^T diag(bends) |A| v, by blocks of rows.
-
-    Args:
-        A: N x n matrix, dense or sparse; only a block of it is copied at once.
-        bends: N weights, none negative.
-        v: a vector, or a matrix of several, with an entry more if ``ones``.
-        ones: whether A has a last column of ones, which is not stored.
-    """
+    """Return |A|^T diag(bends) |A| v, by blocks of rows."""
     N, n = A.shape
     total = np.zeros_like(v)
     for first in range(0, N, rows := max(1, BLOCK // n)):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, Namespace, as_count
+from ode2opt.base.errors import InputError
 from ode2opt.kernels.row_loss import SOFTMAX
-from ode2opt.problems._arrays import Array, Namespace, as_count
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, detached
+from ode2opt.base.arrays import Array, detached
+from ode2opt.base.errors import InputError
 from ode2opt.problems.base import Problem
 
 
 class Transformed(Problem):
-    """f(S y) for a square matrix S; all that holds for f holds for it in S's metric.
-
-    Args:
-        inner: the problem f.
-        S: an n x n matrix.
-    """
+    """f(S y) for a square matrix S; all that holds for f holds for it in S's metric."""
 
     arrays = ("inner", "S")
 

@@ -1,7 +1,7 @@
 """What a user runs: schedules, EIGAC, guard and relay, the classics, the result."""
 
-from ode2opt.dynamics.default import DefaultCoefficients
-from ode2opt.dynamics.schedule import Schedule
+from ode2opt.paper.default import DefaultCoefficients
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.built_in import METHODS
 from ode2opt.solvers.composite.path import path
 from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
@@ -9,6 +9,7 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.options import AutoOptions, MemoryOptions
+from ode2opt.solvers.proximal_table import ProximalTable
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
 from ode2opt.solvers.session import Progress
@@ -28,6 +29,7 @@ __all__ = [
     "PathProgress",
     "PenaltyPath",
     "Progress",
+    "ProximalTable",
     "Relay",
     "Result",
     "Schedule",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ode2opt.errors import WorkersLostError
+from ode2opt.base.errors import WorkersLostError
 
 if TYPE_CHECKING:
-    from ode2opt.problems._arrays import Array
+    from ode2opt.base.arrays import Array
     from ode2opt.problems.base import Problem
 
 STRONG_CONVEXITY = "strong convexity"
@@ -27,12 +27,7 @@ Distance = Callable[[np.ndarray, np.ndarray], float]
 
 
 def euclidean(x: np.ndarray, y: np.ndarray) -> float:
-    """Return |x - y|.
-
-    Args:
-        x: a point.
-        y: another one.
-    """
+    """Return |x - y|."""
     return float(np.linalg.norm(x - y))
 
 
@@ -96,15 +91,8 @@ class LowerBound:
     distance: Distance = euclidean
 
     def against(self, x: np.ndarray, value: float, unit: float) -> Bound | None:
-        """Return what it says of a point: f(x) - f(z) for all z up to twice as far from the start.
-
-        Args:
-            x: the point.
-            value: f there.
-            unit: the relative difference below which values may be equal.
-
-        Returns:
-            The bound; None where it is no number.
+        """Return what it says of a point: f(x) - f(z) for all z up to twice as far from the
+        start.
         """
         radius = FURTHER * self.distance(x, self.start)
         far = radius + self.distance(self.center, self.start)
@@ -119,13 +107,8 @@ class LowerBound:
 def best_bound(
     bounds: Sequence[LowerBound], x: np.ndarray, value: float, unit: float
 ) -> Bound | None:
-    """Return the smallest of what several lower bounds say of a point; None where there are none.
-
-    Args:
-        bounds: of one solve.
-        x: the point.
-        value: f there.
-        unit: the relative difference below which values may be equal.
+    """Return the smallest of what several lower bounds say of a point; None where there are
+    none.
     """
     found = [one.against(x, value, unit) for one in bounds]
     return min(filter(None, found), key=lambda one: one.value, default=None)
@@ -133,9 +116,6 @@ def best_bound(
 
 def rounded_up(value: float) -> str:
     """Return a positive number with three digits, not below it.
-
-    Args:
-        value: zero or above.
 
     Examples:
         >>> rounded_up(1.2341e-7)
@@ -157,13 +137,6 @@ def by_strong_convexity(
     f(x) - |g|^2 / (2 mu) (docs/bounds.md). Here r is how far the computed gradient
     can be from the exact one. The result is rounded up to the last digits of f(x): smaller
     differences of values cannot be told.
-
-    Args:
-        problem: the function.
-        x: the point.
-        grad_norm: the norm of the gradient there.
-        value: f(x).
-        unit: the relative difference below which values may be equal.
     """
     mu = problem.strong_convexity()
     if not mu > 0:

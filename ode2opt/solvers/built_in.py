@@ -8,13 +8,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
-from ode2opt.dynamics.proofs import theorem
-from ode2opt.dynamics.proofs.two_step import schedule_of
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.paper.default import LONGEST, DefaultCoefficients
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
+from ode2opt.proofs import theorem
+from ode2opt.proofs.two_step import schedule_of
 from ode2opt.solvers import classics
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.eigac import EigacIteration
@@ -63,12 +63,7 @@ class BuiltIn:
 
 
 def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
-    """Run EIGAC under a policy, which lets others go on where it ends; leaves by Stop.
-
-    Args:
-        eigac: the iteration.
-        policy: who watches it; None for nobody.
-    """
+    """Run EIGAC under a policy, which lets others go on where it ends; leaves by Stop."""
     session = eigac.session
     session.watch = None if policy is None else policy.watch()
     outcome = eigac.run()
@@ -79,14 +74,7 @@ def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
 def in_stages(
     session: Session, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
 ) -> NoReturn:
-    """Run stages from ``x``: all of them under the guard, the first one alone without it.
-
-    Args:
-        session: the solve.
-        x: the start point, on the problem's kind of arrays.
-        plan_of: makes the plan, once the start point is evaluated.
-        policy: the guard; None for the first stage alone.
-    """
+    """Run stages from ``x``: all of them under the guard, the first one alone without it."""
     start = session.begin(np.asarray(x).astype(np.float64))
     if policy is None:
         first_alone(session, start, plan_of())
@@ -94,11 +82,7 @@ def in_stages(
 
 
 def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
-    """Whether a method is EIGAC with a table of (a, c, d): what guards and relays can watch.
-
-    Args:
-        method: a built-in or learned method, or a schedule.
-    """
+    """Whether a method is EIGAC with a table of (a, c, d): what guards and relays can watch."""
     if isinstance(method, Method):
         return not method.instant
     return isinstance(method, Schedule) or method.coefficients is not None
@@ -108,10 +92,6 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
     """Refuse a relay, or a guard with settings, for a method that has no table to watch.
 
     The words "guard" and "none" are for every method.
-
-    Args:
-        handover: what the user asked for: a word, a guard or a relay.
-        method: the method it is for.
     """
     if isinstance(handover, Guard) and isinstance(method, Method):
         return  # an instant method takes its fallback from the guard
@@ -201,11 +181,7 @@ METHODS: dict[str, BuiltIn] = {
 
 
 def built_in(name: str) -> BuiltIn:
-    """Return a built-in method by its name.
-
-    Args:
-        name: one of ``METHODS``.
-    """
+    """Return a built-in method by its name."""
     if name.endswith(".safetensors"):
         raise InputError(
             f"The method {name!r} is a string, which is taken as a name: for the method in that "

@@ -6,20 +6,14 @@ from itertools import count
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, copy
+from ode2opt.base.arrays import Array, copy
 from ode2opt.solvers.session import Session
 
 IGAHD_ALPHA = 6.0
 
 
 def gradient_descent(session: Session, x: Array, L: float) -> None:
-    """x <- x - g(x)/L.
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-        L: the curvature that steps are made for, positive.
-    """
+    """x <- x - g(x)/L."""
     while True:
         g = session.at(x)
         g /= -L
@@ -31,11 +25,6 @@ def nesterov(session: Session, x: Array, L: float) -> None:
     """Nesterov's method for convex functions with momentum (k-1)/(k+2), as printed.
 
     y_{k+1} = x_k - g(x_k)/L;  x_{k+1} = y_{k+1} + (k-1)/(k+2) (y_{k+1} - y_k), k = 1, 2, ...
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-        L: the curvature that steps are made for, positive.
     """
     y = copy(x)
     for k in count(1):
@@ -47,23 +36,13 @@ def nesterov(session: Session, x: Array, L: float) -> None:
 
 
 def nesterov_momenta(K: int) -> np.ndarray:
-    """Return mu_0..mu_K of the same method as a schedule, whose first iteration is idle.
-
-    Args:
-        K: the number of iterations.
-    """
+    """Return mu_0..mu_K of the same method as a schedule, whose first iteration is idle."""
     k = np.arange(K + 1)
     return np.maximum(k - 1, 0) / (k + 2)
 
 
 def nesterov_restart(session: Session, x: Array, L: float) -> None:
-    """Nesterov's method whose momentum starts anew when <g(x_k), y_{k+1} - y_k> > 0.
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-        L: the curvature that steps are made for, positive.
-    """
+    """Nesterov's method whose momentum starts anew when <g(x_k), y_{k+1} - y_k> > 0."""
     y, k = copy(x), 1
     while True:
         g = session.at(x)
@@ -78,11 +57,6 @@ def ogm(session: Session, x: Array, L: float) -> None:
     """OGM of Kim and Fessler with t_k = (k + 2)/2: half of the bound of ``nag`` at each k.
 
     With z from x_0: z <- z - 2 t_k g(x_k)/L;  y = x_k - g(x_k)/L;  x_{k+1} = y + (z - y)/t_{k+1}.
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-        L: the curvature that steps are made for, positive.
     """
     z = copy(x)
     for k in count():
@@ -101,11 +75,6 @@ def igahd(session: Session, x: Array, L: float) -> None:
     y_k = x_k + (1 - alpha/k)(x_k - x_{k-1}) - beta sqrt(s) (g_k - g_{k-1} + g_{k-1}/k),
     x_{k+1} = y_k - s g(y_k), with s = 1/L and beta = sqrt(s), half of its upper limit. It starts at
     k = alpha with x_{k-1} = x_k, so that no momentum is negative.
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-        L: the curvature that steps are made for, positive.
     """
     s = 1 / L
     correction = s  # beta sqrt(s)

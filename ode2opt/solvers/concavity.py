@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ode2opt.problems._arrays import epsilon
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import epsilon
+from ode2opt.base.numbers import norm
 
 if TYPE_CHECKING:
     from ode2opt.solvers.outcome import Evaluated
@@ -48,13 +48,7 @@ class Concave(NamedTuple):
 
 
 def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Concave | None:
-    """Return evidence from the segment between two evaluated points, or None; costs gradients.
-
-    Args:
-        session: the solve; gradients between the points are counted.
-        one: an evaluated point.
-        other: another one.
-    """
+    """Return evidence from the segment between two evaluated points, or None; costs gradients."""
     moved = other.x - one.x
     length = norm(moved)
     if not 0 < length < math.inf:

@@ -1,8 +1,8 @@
 """What work on a problem costs: what ``auto`` plans with.
 
 Prices are in evaluations of value and gradient. They come from measured times of the parts
-(``ode2opt.measured_times``); nothing is timed in a solve, so that the same problem is always solved
-in the same way.
+(``ode2opt.base.measured_times``); nothing is timed in a solve, so that the same problem is always
+solved in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from itertools import chain, repeat
 from typing import Any
 
-from ode2opt.measured_times import NUMPY, form_in_use, measured_times
+from ode2opt.base.measured_times import NUMPY, form_in_use, measured_times
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
@@ -25,7 +25,7 @@ NANO = 1e-9
 class MeasuredTimes:
     """Times of the parts of a solve on one core, in nanoseconds, and counts that were chosen.
 
-    The times are those of ``ode2opt/measured_times.json``.
+    The times are those of ``ode2opt/base/measured_times.json``.
 
     Attributes:
         entry: value and gradient together, an entry of a dense matrix.
@@ -62,23 +62,13 @@ class MeasuredTimes:
 
 @cache
 def times_of(form: str) -> MeasuredTimes:
-    """Return the set of times of a form.
-
-    Args:
-        form: "numpy" or "kernels".
-    """
+    """Return the set of times of a form."""
     times: dict[str, Any] = {**measured_times("solving", form)}
     return MeasuredTimes(**times)
 
 
 class Costs:
-    """Prices of the parts of a solve, on ``m`` of the problem's rows (all by default).
-
-    Args:
-        problem: what is solved.
-        count_calls: price a Hessian at no less than its oracle calls, so that a plan saves these
-            as well as seconds.
-    """
+    """Prices of the parts of a solve, on ``m`` of the problem's rows (all by default)."""
 
     def __init__(self, problem: Problem, count_calls: bool = False) -> None:
         self.count_calls, self.times = count_calls, times_of(form_in_use(problem))
@@ -86,11 +76,7 @@ class Costs:
         self.model = problem if isinstance(problem, RowModel) else None
 
     def hessian(self, m: int | None = None) -> float:
-        """Return the price of a Hessian, formed and factorised, in evaluations that use it.
-
-        Args:
-            m: the number of rows; all of them by default.
-        """
+        """Return the price of a Hessian, formed and factorised, in evaluations that use it."""
         price = self.hessian_seconds(m) / self.preconditioned_seconds()
         if not self.count_calls:
             return price
@@ -98,19 +84,11 @@ class Costs:
         return max(price, self._share(m) * calls)
 
     def hessian_of(self, rows: Extent) -> float:
-        """Return the price of a Hessian of given rows, in evaluations that use it.
-
-        Args:
-            rows: what its price depends on.
-        """
+        """Return the price of a Hessian of given rows, in evaluations that use it."""
         return self._formed(rows.seconds()) / self.preconditioned_seconds()
 
     def subsamples(self, sizes: Sequence[int]) -> float:
-        """Return the price of solving subsamples of so many rows, one after the other.
-
-        Args:
-            sizes: the numbers of rows, in growing order.
-        """
+        """Return the price of solving subsamples of so many rows, one after the other."""
         seconds = sum(self.hessian_seconds(m) for m in sizes)
         for steps, m in zip(
             chain([self.times.first_steps], repeat(self.times.further_steps)), sizes, strict=False
@@ -125,11 +103,7 @@ class Costs:
         return self.hessian_seconds() < self.times.products * self.evaluation_seconds()
 
     def evaluation_seconds(self, m: int | None = None) -> float:
-        """Return seconds of value and gradient, with what a step of L-BFGS costs beside them.
-
-        Args:
-            m: the number of rows; all of them by default.
-        """
+        """Return seconds of value and gradient, with what a step of L-BFGS costs beside them."""
         share, model = self._share(m), self.model
         times = self.times if m is None else times_of(NUMPY)  # some rows: too small for kernels
         own = times.evaluation + times.correction * self.n
@@ -148,11 +122,7 @@ class Costs:
         return self.evaluation_seconds() + NANO * self.times.solve * self.n**2
 
     def hessian_seconds(self, m: int | None = None) -> float:
-        """Return seconds of a Hessian, formed and factorised.
-
-        Args:
-            m: the number of rows; all of them by default.
-        """
+        """Return seconds of a Hessian, formed and factorised."""
         forming = NANO * self.times.square * self.n**2
         if self.model is not None:
             forming = self._share(m) * self._gram_seconds

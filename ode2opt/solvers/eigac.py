@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.problems._arrays import Array, plus, plus_multiple
+from ode2opt.base.arrays import Array, plus, plus_multiple
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.outcome import Outcome, Reason
 from ode2opt.solvers.result import Status
@@ -23,13 +23,6 @@ class EigacIteration:
     ``done`` counts the table's rows used, so that a relay can take over in the middle. In a metric
     M g takes the place of g. Where the scale is found at the start point, ``scale_at`` takes its
     gradient and returns the ``scale`` that the schedule is to be divided by.
-
-    Args:
-        session: the solve.
-        schedule: the table of (a, c, d).
-        x: the start point, on the problem's kind of arrays.
-        metric: the preconditioner; none by default.
-        scale_at: gradient at the start -> the curvature that the schedule is divided by.
     """
 
     def __init__(
@@ -87,11 +80,7 @@ class EigacIteration:
         self.x = plus(self.x, self.u, into)
 
     def divide_by(self, scale: float) -> None:
-        """Divide a schedule for curvature 1 by the curvature.
-
-        Args:
-            scale: the curvature, positive.
-        """
+        """Divide a schedule for curvature 1 by the curvature."""
         self.schedule, self.scale = self.schedule.scaled(scale), scale
 
     def direction(self) -> Array:

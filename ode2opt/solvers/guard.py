@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from ode2opt.errors import InputError, unknown_name
-from ode2opt.problems._arrays import as_count, as_number, as_positive
+from ode2opt.base.arrays import as_count, as_number, as_positive
+from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason

@@ -6,19 +6,14 @@ from typing import NoReturn
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.lbfgs import CORRECTIONS
 
 
 def lbfgs_scipy(session: Session, x: Array) -> NoReturn:
-    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration.
-
-    Args:
-        session: the solve; it raises Stop when it is over.
-        x: the start point.
-    """
+    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration."""
     from scipy.optimize import minimize
 
     session.log("scipy's L-BFGS-B")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.method_file import Method
 
@@ -21,11 +21,7 @@ def learned_names() -> list[str]:
 
 
 def by_name(name: str) -> BuiltIn | Method:
-    """Return a built-in method, or a learned one as "logistic-a5a".
-
-    Args:
-        name: as in ``ode2opt methods list``.
-    """
+    """Return a built-in method, or a learned one as "logistic-a5a"."""
     if name in METHODS or name.endswith(SUFFIX):
         return built_in(name)
     known = learned_names()
@@ -39,9 +35,6 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
 
     A string is a name and never a file; a ``Path`` is the file of a learned method; a ``Method``
     and a ``Schedule`` are taken as they are.
-
-    Args:
-        method: a name, a ``Path``, a method or a schedule.
     """
     if isinstance(method, str):
         return by_name(method)
@@ -56,11 +49,7 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
 
 
 def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedule:
-    """Return a method whose table other libraries can run, by the rule of :func:`method_of`.
-
-    Args:
-        method: a name, a ``Path``, a method or a schedule.
-    """
+    """Return a method whose table other libraries can run, by the rule of :func:`method_of`."""
     found = method_of(method)
     if isinstance(found, BuiltIn):
         raise InputError(
@@ -71,11 +60,7 @@ def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedul
 
 
 def by_name_or_file(name: str) -> BuiltIn | Method:
-    """Return a method by its name, or that of a file.
-
-    Args:
-        name: a name, or the path of a method's file.
-    """
+    """Return a method by its name, or that of a file."""
     if Path(name).suffix == SUFFIX or (Path(name).exists() and name not in METHODS):
         return Method.load(name)
     return by_name(name)

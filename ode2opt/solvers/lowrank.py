@@ -19,11 +19,6 @@ def lowrank_metric(
 
     Jacobi's scaling comes first; of what is left the largest directions are told apart, and all
     others are given their mean curvature.
-
-    Args:
-        diagonal: the diagonal of H.
-        floor: what is added to it, positive.
-        product: v -> H v.
     """
     scaling = 1 / np.sqrt(diagonal + floor)
     n = len(scaling)
@@ -43,11 +38,6 @@ def nystrom(probes: np.ndarray, image: np.ndarray, rank: int) -> tuple[np.ndarra
     """Return the largest eigenpairs of H from probes and image = H probes.
 
     The Nystrom approximation image (probes^T image)^-1 image^T, with a small shift for stability.
-
-    Args:
-        probes: n x k matrix with orthonormal columns.
-        image: H times it.
-        rank: how many pairs are kept, at most k.
     """
     shift = np.sqrt(len(image)) * np.finfo(float).eps * (np.linalg.norm(image, 2) or 1.0)
     image = image + shift * probes

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ode2opt.display import Displayed, Listing, vector_words
-from ode2opt.errors import InputError, many, printable
+from ode2opt.base.display import Displayed, Listing, vector_words
+from ode2opt.base.errors import InputError, many, printable
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import memory_file
 from ode2opt.solvers.guard import Guard

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.locking import FileLock
-from ode2opt.problems._arrays import as_count, as_positive
-from ode2opt.schema import read as read_fields
+from ode2opt.base.arrays import as_count, as_positive
+from ode2opt.base.errors import InputError
+from ode2opt.base.locking import FileLock
+from ode2opt.base.schema import read as read_fields
+from ode2opt.base.storage import MEMORY, check_folder_of, expect, finite, load_tensors, save_tensors
 from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
 from ode2opt.solvers.metric import Metric
-from ode2opt.storage import MEMORY, check_folder_of, expect, finite, load_tensors, save_tensors
 
 VERSION = 1
 ARRAYS = ("mean", "hessian", "floor")
@@ -29,12 +29,7 @@ WAIT = 30.0  # seconds: others have the file for the time that it takes to read 
 
 
 def write(path: str | Path, known: MemoryState | None) -> None:
-    """Write what a memory knows; a crash or a full disk leaves what was there.
-
-    Args:
-        path: the file.
-        known: what the memory holds; None for an empty one.
-    """
+    """Write what a memory knows; a crash or a full disk leaves what was there."""
     arrays: dict[str, np.ndarray] = {}
     header: _Empty | _MemoryHeader = _Empty(VERSION, known is None)
     if known is not None:
@@ -48,11 +43,7 @@ def write(path: str | Path, known: MemoryState | None) -> None:
 
 
 def read(path: str | Path) -> MemoryState | None:
-    """Return what the memory in a file knows; None of an empty one.
-
-    Args:
-        path: the file.
-    """
+    """Return what the memory in a file knows; None of an empty one."""
     arrays, about = load_tensors(path, MEMORY, VERSION, "memory")
     try:
         if about.get("empty") is True:
@@ -70,17 +61,7 @@ def update(
     bases: Mapping[str, MemoryState | None],
     wait: float = WAIT,
 ) -> tuple[Path, MemoryState | None]:
-    """Add to a file what was learned since it was read.
-
-    Args:
-        path: the file.
-        mine: what is known here.
-        bases: what of it files hold already, by their real paths.
-        wait: seconds to wait for another process that has the file.
-
-    Returns:
-        The file that was written, and what it holds now.
-    """
+    """Add to a file what was learned since it was read."""
     check_folder_of(path)
     for file in _places(path, mine):
         with _lock_of(file, wait):

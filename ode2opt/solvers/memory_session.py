@@ -16,8 +16,8 @@ from statistics import fmean, median
 
 import numpy as np
 
-from ode2opt.errors import many
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import many
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
@@ -36,15 +36,7 @@ Update = Callable[[MemoryState], MemoryState]
 
 
 class MemorySession:
-    """A solve that begins with what a memory knows, and ends with what it has learned.
-
-    Args:
-        memory: what is known.
-        session: the solve.
-        first_only: whether nobody goes on where the first stage gives up.
-        from_mean: whether the solve may start at the memory's mean solution. Not where problems
-            share rows: a solution must not know rows of another problem.
-    """
+    """A solve that begins with what a memory knows, and ends with what it has learned."""
 
     def __init__(
         self, memory: Memory, session: Session, first_only: bool = False, from_mean: bool = True
@@ -59,12 +51,7 @@ class MemorySession:
         self.mean_was_better: bool | None = None
 
     def minimise(self, x: Array, given: bool) -> None:
-        """Minimise from a start, or from the mean solution; leaves by Stop.
-
-        Args:
-            x: the start point.
-            given: whether it came from the user; then it is always evaluated.
-        """
+        """Minimise from a start, or from the mean solution; leaves by Stop."""
         start = self._start(np.asarray(x).astype(np.float64), given)
         go = first_alone if self.first_only else supervise
         go(self.session, start, self._stages())

@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from ode2opt.blas_threads import one_blas_thread
+from ode2opt.base.threads import one_blas_thread
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.options import MemoryOptions
 from ode2opt.solvers.stages.cholesky import CholeskyFactor

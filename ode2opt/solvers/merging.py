@@ -20,11 +20,6 @@ def merged(found: MemoryState, mine: MemoryState, base: MemoryState | None) -> M
     up, means keep the weights that :mod:`ode2opt.solvers.memory_session` gives to new solutions and
     Hessians, lists of costs are continued. Where the solves here have made the memory forget what
     it knew (problems have changed), the rest of the file's knowledge is forgotten, too.
-
-    Args:
-        found: what the file holds now.
-        mine: what is known here.
-        base: what the file held when it was read; None where all of ``mine`` is new to it.
     """
     base = base or MemoryState(mine.kind, mine.n)
     solves = mine.solves - base.solves
@@ -105,10 +100,6 @@ def _share(before: int, new: int, window: int) -> float:
 
 def appended(before: tuple[Entry, ...], after: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return what was added at the end of a list of which only the last entries are kept.
-
-    Args:
-        before: the list as it was.
-        after: the list now, whose first entries may be gone.
 
     Examples:
         >>> appended((1, 2, 3), (2, 3, 4))

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt import dynamics
-from ode2opt.display import Displayed, Listing, brief, vector_words, within
-from ode2opt.dynamics.proximal import COLUMNS, ProximalTable
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, printable, unknown_name
-from ode2opt.problems._arrays import Array, as_count, as_positive, as_vector
-from ode2opt.problems._numbers import usable
+from ode2opt import paper
+from ode2opt.base.arrays import Array, as_count, as_positive, as_vector
+from ode2opt.base.display import Displayed, Listing, brief, vector_words, within
+from ode2opt.base.errors import InputError, printable, unknown_name
+from ode2opt.base.numbers import usable
+from ode2opt.base.schema import read
+from ode2opt.base.storage import METHOD, expect, finite, load_tensors, save_tensors
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
-from ode2opt.schema import read
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
-from ode2opt.storage import METHOD, expect, finite, load_tensors, save_tensors
+from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable
 
 VERSION = 3
 SCALES = ("instance", "family", "product", "paper")
@@ -42,7 +42,7 @@ class Formula:
     """The coefficients that a schedule was made from, as plain numbers.
 
     Attributes:
-        kind: the kind's name, as in ``ode2opt.dynamics.coefficients.COEFFICIENTS``.
+        kind: the kind's name, as in ``ode2opt.paper.coefficients.COEFFICIENTS``.
         settings: what makes an empty one of its kind.
         parameters: its arrays by name.
         h, t0: step and first time of the discretisation.
@@ -69,6 +69,7 @@ class Method(Displayed):
             each solve, "family" by ``family_scale``, one number for all, "product" by the curvature
             along the first gradient in the metric, from one Hessian-vector product, "paper" by the
             paper's step constant L of each problem (section 9).
+        family_scale: the number of the scale "family".
         metric: the metric it runs in; None is the Euclidean one.
         start: a learned start point, taken where a solve is given none.
         guard: what watches it by default.
@@ -198,7 +199,7 @@ class Method(Displayed):
         if formula is None:
             what = "a table" if self.schedule is not None else self.words
             raise InputError(f"The method for {self.family} has no coefficients: it is {what}.")
-        return dynamics.restored(formula.kind, formula.settings, formula.parameters)
+        return paper.restored(formula.kind, formula.settings, formula.parameters)
 
     @property
     def instant(self) -> bool:
@@ -422,12 +423,7 @@ class _MethodHeader:
 
 
 def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
-    """Put a metric's parts among the arrays of a file; returns its kind.
-
-    Args:
-        metric: the preconditioner, or None.
-        arrays: those of the file, which are added to.
-    """
+    """Put a metric's parts among the arrays of a file; returns its kind."""
     if metric is None:
         return None
     parts = {key: getattr(metric, key) for key in _METRIC_ARRAYS}
@@ -436,21 +432,12 @@ def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | N
 
 
 def metric_names(kind: str | None) -> list[str]:
-    """Return the names that a metric's parts may have in a file.
-
-    Args:
-        kind: that of the preconditioner; None for none.
-    """
+    """Return the names that a metric's parts may have in a file."""
     return [] if kind is None else [_METRIC + key for key in _METRIC_ARRAYS]
 
 
 def load_metric(kind: str | None, arrays: dict[str, np.ndarray]) -> Metric | None:
-    """Return the metric that :func:`save_metric` put there.
-
-    Args:
-        kind: that of the preconditioner; None for none.
-        arrays: those of the file.
-    """
+    """Return the metric that :func:`save_metric` put there."""
     if kind is None:
         return None
     parts = {key: arrays.get(_METRIC + key) for key in _METRIC_ARRAYS}

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ode2opt.errors import InputError, many, unknown_name
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError, many, unknown_name
 from ode2opt.problems.base import Problem
 
 LONGEST = 1e70  # of scale and stretch: M and what is made of it stay finite
@@ -31,7 +31,8 @@ class Metric:
     Attributes:
         kind: diagonal (no V), spectral (a whole basis) or lowrank.
         scale: n positive numbers.
-        V, stretch: n x r directions and, above -1, by how much each is stretched.
+        V: n x r directions.
+        stretch: above -1, by how much each direction is stretched.
     """
 
     kind: str
@@ -160,30 +161,18 @@ class Metric:
 
 
 class Operator(ABC):
-    """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays.
-
-    Args:
-        milder: power -> the operator with its lengths to that power.
-    """
+    """Products with S, its transpose, and M = S S^T, on a problem's kind of arrays."""
 
     def __init__(self, milder: Callable[[float], Operator]) -> None:
         self.milder = milder
 
     @abstractmethod
     def root(self, y: Array) -> Array:
-        """Return S y.
-
-        Args:
-            y: a vector.
-        """
+        """Return S y."""
 
     @abstractmethod
     def root_transposed(self, g: Array) -> Array:
-        """Return S^T g.
-
-        Args:
-            g: a vector.
-        """
+        """Return S^T g."""
 
     def __call__(self, g: Array) -> Array:
         """Return M g, as a new array."""
@@ -220,12 +209,7 @@ class _Factored(Operator):
 
 
 def product(parts: Sequence[Array], g: Array) -> Array:
-    """Return M g from a metric's parts, in any array library: M itself, or scale, V, stretch.
-
-    Args:
-        parts: what :meth:`Metric.parts` returns.
-        g: a vector, or one row for each of several problems.
-    """
+    """Return M g from a metric's parts, in any array library: M itself, or scale, V, stretch."""
     if len(parts) == 1:
         return parts[0] @ g
     scale, V, stretch = parts

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ode2opt.dynamics.proofs.theorem import rows_for_every_point, weights_for_every_point
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.proofs.theorem import rows_for_every_point, weights_for_every_point
 from ode2opt.solvers.bound import MONITORED
 from ode2opt.solvers.monitored_loop import MonitoredLoop
 from ode2opt.solvers.session import Session
@@ -35,19 +35,11 @@ class NesterovProof:
         return rows_for_every_point(float)
 
     def multipliers(self, k: int) -> tuple[float, float]:
-        """Return s_k = n_k and r_k = 0.
-
-        Args:
-            k: the point, 1 or more.
-        """
+        """Return s_k = n_k and r_k = 0."""
         return weights_for_every_point(float(k))[1], 0.0
 
     def weight(self, k: int) -> float:
-        """Return A_k = n_{k+1}.
-
-        Args:
-            k: the point, 0 for the start.
-        """
+        """Return A_k = n_{k+1}."""
         return weights_for_every_point(float(k + 1))[1]
 
 
@@ -64,13 +56,5 @@ def nag_monitored(session: Session, x: Array, L: float) -> None:
     point z:
 
         f(y_k) - |g_k|^2/(2L') <= f(z) + (L' |y_0 - z|^2/2 + sum_j n_j e_j) / n_{k+1}.
-
-    Args:
-        session: the solve, which ends it by raising ``Stop``.
-        x: the start point.
-        L: an estimate of the smoothness constant; it need not be one.
-
-    Raises:
-        InputError: the problem has no values.
     """
     MonitoredLoop(session, NesterovProof(), x).run(RHO * L)

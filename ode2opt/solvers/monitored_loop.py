@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
+from ode2opt.base.numbers import norm
 from ode2opt.solvers.bound import CONVEXITY, Distance, LowerBound, euclidean
 from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.session import Session
@@ -51,18 +51,10 @@ class RunProof(Protocol):
         """Yield the rows (m_k, p_k, q_k), without end."""
 
     def multipliers(self, k: int) -> tuple[float, float]:
-        """Return s_k and r_k.
-
-        Args:
-            k: the point, 1 or more.
-        """
+        """Return s_k and r_k."""
 
     def weight(self, k: int) -> float | None:
-        """Return A_k; None where nothing is proved of the point.
-
-        Args:
-            k: the point, 0 for the start.
-        """
+        """Return A_k; None where nothing is proved of the point."""
 
 
 class MonitoredPoint(NamedTuple):
@@ -91,14 +83,6 @@ def violations(here: MonitoredPoint, new: MonitoredPoint, L: float) -> tuple[flo
     With D = |g_k - g_{k-1}|^2/(2L) in the preconditioner these are
 
         f_k + <g_k, y_{k-1} - y_k> + D - f_{k-1},    f_{k-1} + <g_{k-1}, y_k - y_{k-1}> + D - f_k.
-
-    Args:
-        here: point k - 1.
-        new: point k.
-        L: the smoothness constant that is supposed.
-
-    Returns:
-        Both numbers; at most 0, up to rounding, where f is L-smooth and convex.
     """
     move = new.x - here.x
     smooth = float((new.g - here.g) @ (new.mg - here.mg)) / (2 * L)
@@ -115,13 +99,6 @@ class MonitoredLoop:
     checked. How far they are missed is part of the bound. A miss after the second move ends the
     run; the next one starts at the point with the least value. What is proved is told to the
     session at every point, before the solve may end there.
-
-    Args:
-        session: the solve.
-        proof: the rows and the multipliers.
-        x: the start point.
-        product: g -> M g on NumPy's arrays; None for no preconditioner.
-        distance: that of two points in the preconditioner, |S^-1 (x - y)| with M = S S^T.
     """
 
     def __init__(
@@ -141,17 +118,7 @@ class MonitoredLoop:
         self._best_norm = math.inf
 
     def run(self, L: float) -> Outcome:
-        """Run until the watch ends it; a solve that is over raises Stop.
-
-        Args:
-            L: the smoothness constant L' to begin with.
-
-        Returns:
-            Why the watch ended it.
-
-        Raises:
-            InputError: the problem has no values.
-        """
+        """Run until the watch ends it; a solve that is over raises Stop."""
         lowest = self._begin()
         outcome = self._observe(lowest)
         while outcome is None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.proofs.theorem import rows_after
-from ode2opt.dynamics.proofs.two_step import two_step_rows
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_positive
+from ode2opt.base.arrays import Array, as_positive
+from ode2opt.base.errors import InputError
+from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.theorem import rows_after
+from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers.bound import Distance, euclidean
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
@@ -34,9 +34,6 @@ class MonitoredSettings:
         rho: the run begins with L' = rho L; above 0, at most 1.
         tau: the bound that the table's proof gives, rounded up: f(y_k) - |g_k|^2/(2L') - f* <=
             tau L' |x0 - x*|^2 / theta_k^2 where the checked inequalities hold.
-
-    Raises:
-        InputError: a number is out of range.
     """
 
     rho: float
@@ -49,11 +46,7 @@ class MonitoredSettings:
 
 
 class MonitoredProof:
-    """A proof of a table by plain convexity, with Nesterov's method as its tail.
-
-    Args:
-        proof: the fields of the proof: "convex", with the tail "nag".
-    """
+    """A proof of a table by plain convexity, with Nesterov's method as its tail."""
 
     def __init__(self, proof: Mapping[str, Any]) -> None:
         w, v, r = ([float(Fraction(x)) for x in proof[name]] for name in "wvr")
@@ -62,40 +55,23 @@ class MonitoredProof:
         self.last, self.theta = len(w) - 1, float(Fraction(proof["theta"]))
 
     def multipliers(self, k: int) -> tuple[float, float]:
-        """Return s_k and r_k; beyond the table those of Nesterov's method.
-
-        Args:
-            k: the point, 1 or more.
-        """
+        """Return s_k and r_k; beyond the table those of Nesterov's method."""
         if k <= self.last:
             return self.s[k], self.r[k]
         theta = self.theta_at(k)
         return theta**2 - theta, 0.0
 
     def weight(self, k: int) -> float | None:
-        """Return A_k = theta_k^2; None before the table's last point.
-
-        Args:
-            k: the point, 0 for the start.
-        """
+        """Return A_k = theta_k^2; None before the table's last point."""
         return None if k < self.last else self.theta_at(k) ** 2
 
     def theta_at(self, k: int) -> float:
-        """Return where the tail stands at a point: half more at each.
-
-        Args:
-            k: the point, the table's last one or a later one.
-        """
+        """Return where the tail stands at a point: half more at each."""
         return self.theta + (k - self.last) / 2
 
 
 class TableProof(MonitoredProof):
     """The same with the table's rows and its bound: what the loop runs.
-
-    Args:
-        proof: the fields of the proof: "convex", with the tail "nag".
-        schedule: the table for curvature 1; its rows after the proof's are the tail's.
-        tau: the bound that the proof gives, rounded up.
 
     Attributes:
         for_every_point: False: the proof takes f(z) <= f(y_k).
@@ -116,17 +92,7 @@ class TableProof(MonitoredProof):
 
 
 class MonitoredTable(EigacIteration):
-    """A table at L' = rho L that checks its proof; see :class:`MonitoredLoop`.
-
-    Args:
-        session: the solve.
-        schedule: the table for curvature 1; its rows after the proof's are the tail's.
-        x: the start point.
-        settings: rho and tau.
-        proof: the fields of the proof, with plain convexity and the tail "nag".
-        metric: the preconditioner; none by default.
-        distance: that of two points in the preconditioner.
-    """
+    """A table at L' = rho L that checks its proof; see :class:`MonitoredLoop`."""
 
     def __init__(
         self,
@@ -145,11 +111,7 @@ class MonitoredTable(EigacIteration):
         self._loop = MonitoredLoop(session, proved, x, product, distance)
 
     def divide_by(self, scale: float) -> None:
-        """Take the curvature L that the table is divided by.
-
-        Args:
-            scale: the curvature, positive.
-        """
+        """Take the curvature L that the table is divided by."""
         self.scale = scale
 
     def run(self) -> Outcome:

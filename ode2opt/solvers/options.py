@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import as_count, as_number
+from ode2opt.base.arrays import as_count, as_number
+from ode2opt.base.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,7 @@ def plan(
     options: AutoOptions = DEFAULTS,
     skip_subsample: bool = False,
 ) -> list[Stage]:
-    """Return the stages of a solve.
-
-    Args:
-        problem: what is to be minimised.
-        costs: what work on it costs.
-        options: what the user has set.
-        skip_subsample: whether the start is too near the solution for subsamples to come nearer.
-    """
+    """Return the stages of a solve."""
     stages: list[Stage] = []
     if isinstance(problem, RowModel):
         if is_strongly_penalised(problem):
@@ -70,13 +63,8 @@ def plan(
 def row_stages(
     problem: RowModel, costs: Costs, options: AutoOptions, skip_subsample: bool
 ) -> list[Stage]:
-    """Return the stages of a linear model: with its Hessian if it can be formed, else by products.
-
-    Args:
-        problem: the linear model.
-        costs: what work on it costs.
-        options: what the user has set.
-        skip_subsample: whether to go without solutions on some rows.
+    """Return the stages of a linear model: with its Hessian if it can be formed, else by
+    products.
     """
     if problem.n > LARGEST_DENSE_HESSIAN or problem.N <= problem.n:
         return [Newton.within_budget(costs)]
@@ -117,11 +105,6 @@ def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFA
 
     Of the large ones only those whose Hessian is cheap are taken. A square has the same Hessian
     everywhere: one subsample is enough, and need not be solved.
-
-    Args:
-        problem: the linear model.
-        costs: what work on it costs.
-        options: what the user has set.
     """
     sizes = [count * problem.n for count in options.rows_per_column]
     sizes = [size for size in sizes if size <= problem.largest_sample()]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, needing
+from ode2opt.base.errors import InputError, needing
+from ode2opt.paper.schedule import Schedule
 
 if TYPE_CHECKING:
     from ode2opt.solvers.method_file import Method
@@ -28,12 +28,7 @@ WIDE = 20.0  # largest by smallest number of a schedule that is drawn on a logar
 
 
 def new_panels(count: int, ax: Any = None) -> list[Any]:
-    """Return ``count`` axes side by side: those given, or those of a new figure.
-
-    Args:
-        count: how many are needed.
-        ax: matplotlib axes, one or a sequence of them.
-    """
+    """Return ``count`` axes side by side: those given, or those of a new figure."""
     if ax is not None:
         given = list(np.ravel(np.asarray(ax, dtype=object)))
         wrong = [one for one in given if not hasattr(one, "plot")]
@@ -50,31 +45,14 @@ def new_panels(count: int, ax: Any = None) -> list[Any]:
 
 
 def draw(ax: Any, x: np.ndarray, y: np.ndarray, label: str, style: int, log: bool = True) -> None:
-    """Draw a curve; what is no size to draw is left out: infinity, zero on a logarithmic scale.
-
-    Args:
-        ax: the matplotlib axes.
-        x: the abscissae.
-        y: the values.
-        label: in the legend.
-        style: the number of a line style, from 0.
-        log: whether the axis is logarithmic.
-    """
+    """Draw a curve; what is no size to draw is left out: infinity, zero on a logarithmic scale."""
     seen = (np.abs(y) < LARGEST) & ((y > 1 / LARGEST) | (not log))
     marker = "." if len(y) <= FEW else None
     ax.plot(x, np.where(seen, y, np.nan), label=label, marker=marker, **STYLES[style])
 
 
 def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
-    """Name a panel and its axes, and add its grid and legend.
-
-    Args:
-        ax: the matplotlib axes.
-        title: of the panel.
-        x: the name of the abscissa.
-        y: the name of the ordinate.
-        log: whether the ordinate is logarithmic.
-    """
+    """Name a panel and its axes, and add its grid and legend."""
     if log:
         ax.set_yscale("log")
     ax.set_title(title, fontsize=10, parse_math=False)  # a family may be named "$"
@@ -88,22 +66,12 @@ def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
 
 
 def tolerance_line(ax: Any, tol: float) -> None:
-    """Draw a line across a panel at a tolerance.
-
-    Args:
-        ax: the matplotlib axes.
-        tol: where it is drawn.
-    """
+    """Draw a line across a panel at a tolerance."""
     ax.axhline(tol, color=GREY, linewidth=0.9, linestyle=":", label=f"tolerance {tol:g}")
 
 
 def plot_result(result: Result, ax: Any = None) -> Any:
-    """Draw the gradient norm of a solve over its oracle calls; see :meth:`Result.plot`.
-
-    Args:
-        result: a result with a history.
-        ax: the axes; new ones by default.
-    """
+    """Draw the gradient norm of a solve over its oracle calls; see :meth:`Result.plot`."""
     history = result.history
     if history is None:
         raise InputError("This result has no history to draw: solve with history=True.")
@@ -124,12 +92,7 @@ def plot_result(result: Result, ax: Any = None) -> Any:
 
 
 def plot_method(method: Method, ax: Any = None) -> Sequence[Any]:
-    """Draw a method's coefficients and its schedule; see :meth:`Method.plot`.
-
-    Args:
-        method: a method with a table.
-        ax: one or two axes; new ones by default.
-    """
+    """Draw a method's coefficients and its schedule; see :meth:`Method.plot`."""
     schedule = method.table()
     formula = None if ax is not None and np.size(np.asarray(ax)) == 1 else method.formula
     if formula is None:
@@ -147,13 +110,7 @@ def plot_method(method: Method, ax: Any = None) -> Sequence[Any]:
 
 
 def draw_schedule(ax: Any, schedule: Schedule, title: str) -> None:
-    """Draw the three numbers of each iteration; on a logarithmic scale where they span much.
-
-    Args:
-        ax: the matplotlib axes.
-        schedule: the table.
-        title: of the panel.
-    """
+    """Draw the three numbers of each iteration; on a logarithmic scale where they span much."""
     k = np.arange(len(schedule))
     numbers = {"a, of the move": schedule.a, "c, of the velocity": schedule.c,
                "d, friction": schedule.d}  # fmt: skip

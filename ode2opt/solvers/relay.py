@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ode2opt.dynamics.default import LONGEST, DefaultCoefficients
-from ode2opt.problems._numbers import usable
+from ode2opt.base.numbers import usable
+from ode2opt.paper.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.outcome import Outcome, Reason

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, text_table, vector_words
-from ode2opt.errors import many
-from ode2opt.problems._arrays import Array, detached
+from ode2opt.base.arrays import Array, detached
+from ode2opt.base.display import Displayed, Listing, text_table, vector_words
+from ode2opt.base.errors import many
 from ode2opt.solvers.bound import Bound
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.plots import plot_result

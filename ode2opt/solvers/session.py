@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, copy, epsilon, namespace, numpy_namespace
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array, copy, epsilon, namespace, numpy_namespace
+from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave
@@ -29,11 +29,7 @@ PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progre
 
 
 class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
-    """The solve is over.
-
-    Args:
-        status: why.
-    """
+    """The solve is over."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.value)
@@ -82,16 +78,6 @@ class Session:
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
         lower_bounds: what the method itself has proved of f, from below; empty, unless it says so.
-
-    Args:
-        problem: what is minimised.
-        tol: the gradient norm to reach, positive.
-        max_iter: iterations at most.
-        max_seconds: wall time at most.
-        stop_at_tol: False goes on after the tolerance.
-        history: whether norms, calls and seconds are kept.
-        callback: called after every iteration.
-        options: what the user has set of ``auto``.
     """
 
     def __init__(
@@ -135,48 +121,26 @@ class Session:
         return time.perf_counter() - self._began
 
     def charge(self, oracle_calls: float, seconds: float = 0.0) -> None:
-        """Add a cost: calls that are no iterates, seconds paid before the clock started.
-
-        Args:
-            oracle_calls: calls that are no iterates.
-            seconds: seconds paid before the clock started.
-        """
+        """Add a cost: calls that are no iterates, seconds paid before the clock started."""
         self.calls += oracle_calls
         self._began -= seconds
 
     def log(self, text: str) -> None:
-        """Take note of what is done next, for the result's description.
-
-        Args:
-            text: a few words, as in "L-BFGS".
-        """
+        """Take note of what is done next, for the result's description."""
         self.description.append(text)
 
     def value(self, x: Array) -> float:
-        """Return f at a point; counted.
-
-        Args:
-            x: the point.
-        """
+        """Return f at a point; counted."""
         self.calls += 1
         return float(self.problem.value(x))
 
     def gradient(self, x: Array) -> Array:
-        """Return the gradient at a point that is to be observed; counted.
-
-        Args:
-            x: the point.
-        """
+        """Return the gradient at a point that is to be observed; counted."""
         self.calls += 1
         return self.problem.gradient(x)
 
     def at(self, x: Array, iterate: bool = True) -> Array:
-        """Return the gradient at the next iterate; may raise Stop.
-
-        Args:
-            x: the point, on the problem's kind of arrays.
-            iterate: False for a point between iterates, which may still be the best one.
-        """
+        """Return the gradient at the next iterate; may raise Stop."""
         g = self.gradient(x)
         if iterate:
             self.observe(x, g)
@@ -186,11 +150,7 @@ class Session:
         return g
 
     def begin(self, x: np.ndarray) -> Evaluated:
-        """Evaluate the start point; from here on trials may lead to what is no number.
-
-        Args:
-            x: the start point.
-        """
+        """Evaluate the start point; from here on trials may lead to what is no number."""
         self.accept_non_finite = True
         start = self.evaluate(x)
         if not math.isfinite(start.value):
@@ -198,11 +158,7 @@ class Session:
         return start
 
     def begin_if_finite(self, x: np.ndarray) -> Evaluated | None:
-        """Evaluate a start that may be unfit; None where it is, and then it is no iterate.
-
-        Args:
-            x: the start point.
-        """
+        """Evaluate a start that may be unfit; None where it is, and then it is no iterate."""
         value, g = self._value_and_gradient(self.to_problem(x))
         size = self.size(self.to_problem(x), g)
         if not (math.isfinite(value) and math.isfinite(size)):
@@ -212,12 +168,7 @@ class Session:
         return Evaluated(x, value, self.to_numpy(g), size)
 
     def evaluate(self, x: Array, iterate: bool = True) -> Evaluated:
-        """Return value and gradient at a point; may raise Stop.
-
-        Args:
-            x: the point, on NumPy or the problem's kind of arrays.
-            iterate: False for a point between iterates, which may still be the best one.
-        """
+        """Return value and gradient at a point; may raise Stop."""
         point = self.to_problem(x)
         value, g = self._value_and_gradient(point)
         if iterate:
@@ -229,12 +180,7 @@ class Session:
         return Evaluated(self.to_numpy(x), value, self.to_numpy(g), size)
 
     def size(self, x: Array, g: Array) -> float:
-        """Return what is to become small: the gradient norm.
-
-        Args:
-            x: the point.
-            g: the gradient there.
-        """
+        """Return what is to become small: the gradient norm."""
         return norm(g)
 
     def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
@@ -243,30 +189,18 @@ class Session:
         return float(value), g
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the Hessian at ``x``; counted as gradients of as many operations.
-
-        Args:
-            x: the point.
-        """
+        """Return the Hessian at ``x``; counted as gradients of as many operations."""
         problem = self.problem
         self.calls += problem.hessian_flops() / problem.gradient_flops()
         return np.asarray(problem.hessian(self.to_problem(x)), dtype=np.float64)
 
     def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
-        """Return the diagonal of the Hessian at ``x``; counted as one gradient.
-
-        Args:
-            x: the point.
-        """
+        """Return the diagonal of the Hessian at ``x``; counted as one gradient."""
         self.calls += 1
         return np.asarray(self.problem.hessian_diagonal(self.to_problem(x)), dtype=np.float64)
 
     def products(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return v -> H(x) v; each product is counted.
-
-        Args:
-            x: the point.
-        """
+        """Return v -> H(x) v; each product is counted."""
         point = self.to_problem(x)
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -276,39 +210,21 @@ class Session:
         return product
 
     def to_problem(self, x: np.ndarray) -> Array:
-        """Return a vector on the problem's kind of arrays.
-
-        Args:
-            x: a vector of NumPy's.
-        """
+        """Return a vector on the problem's kind of arrays."""
         return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
 
     def to_numpy(self, x: Array) -> np.ndarray:
-        """Return a vector of the problem's as one of NumPy's, in double precision.
-
-        Args:
-            x: a vector of the problem's.
-        """
+        """Return a vector of the problem's as one of NumPy's, in double precision."""
         return x if self._host else np.asarray(x, dtype=np.float64)
 
     def on_numpy(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a product on the problem's kind of arrays as one on NumPy's.
-
-        Args:
-            product: g -> M g on the problem's arrays.
-        """
+        """Return a product on the problem's kind of arrays as one on NumPy's."""
         if self._host:
             return product
         return lambda g: self.to_numpy(product(self.to_problem(g)))
 
     def observe(self, x: Array, g: Array, value: float | None = None) -> None:
-        """Take note of an iterate, its gradient and its value, if known; may raise Stop.
-
-        Args:
-            x: the iterate.
-            g: the gradient there.
-            value: f there, where it is known.
-        """
+        """Take note of an iterate, its gradient and its value, if known; may raise Stop."""
         self.k += 1
         self.previous_norm, self.norm = self.norm, self._keep_if_best(x, self.size(x, g), value)
         if self.k == 0 and self.best_x is None:
@@ -344,26 +260,13 @@ class Session:
         """Whether a point after the start is outside the function's domain, by its value.
 
         In single precision values overflow long before gradients do: there they do not tell.
-
-        Args:
-            value: f at the point; None where it is not known.
         """
         if value is None or math.isfinite(value) or self.best_x is None:
             return False
         return self._double
 
     def judge(self, point: Evaluated | None = None) -> Outcome | None:
-        """Ask the watch about the step just made, which led to ``point``.
-
-        Args:
-            point: where the stage would end.
-
-        Returns:
-            The outcome of the stage, where it should end now.
-
-        Raises:
-            Stop: the gradient is not finite, and neither the watch nor the method minds.
-        """
+        """Ask the watch about the step just made, which led to ``point``."""
         outcome = None if self.watch is None else self.watch(self)
         if outcome is not None:
             return outcome._replace(point=point)
@@ -400,12 +303,7 @@ class Session:
             raise Stop(Status.CONVERGED)
 
     def hand_over(self, outcome: Outcome, to: str) -> None:
-        """Record that method ``to`` goes on after a stage with this outcome.
-
-        Args:
-            outcome: how the stage ended.
-            to: the name of the stage that goes on.
-        """
+        """Record that method ``to`` goes on after a stage with this outcome."""
         self.handovers.append(Handover(self.k, str(outcome), to, self.norm))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
@@ -33,9 +33,6 @@ FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the 
 class SharedPreconditioners:
     """Preconditioners by the number of the penalty, for several paths.
 
-    Args:
-        paths: how many paths share them; the price of one is divided by it.
-
     Examples:
         >>> shared = SharedPreconditioners(len(problems))
         >>> for problem in problems:
@@ -56,15 +53,7 @@ class SharedPreconditioners:
     def solve(
         self, problem: LinearModel, k: int, x0: Array | None, *, tol: float, max_iter: int
     ) -> Result:
-        """Solve for the k-th penalty; the first solve of that number forms the preconditioner.
-
-        Args:
-            problem: the linear model with its penalty.
-            k: the number of the penalty, from 0; numbers come in order.
-            x0: the solution for the penalty before on the same rows; None starts at 0.
-            tol: the gradient norm to reach.
-            max_iter: at most this many iterations.
-        """
+        """Solve for the k-th penalty; the first solve of that number forms the preconditioner."""
         session = Session(problem, tol=tol, max_iter=max_iter)
         first = k == len(self.found)
         strategy = _Preconditioned(

@@ -11,11 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ode2opt.blas_threads import is_small, one_blas_thread
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, WorkersLostError, shown, unknown_name
-from ode2opt.penalties import Penalty, as_penalty
-from ode2opt.problems._arrays import (
+from ode2opt.base.arrays import (
     Array,
     as_count,
     as_number,
@@ -25,6 +21,10 @@ from ode2opt.problems._arrays import (
     detached,
     epsilon,
 )
+from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_name
+from ode2opt.base.threads import is_small, one_blas_thread
+from ode2opt.paper.schedule import Schedule
+from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
@@ -188,12 +188,7 @@ class Strategy(Protocol):
     """A way of its own to minimise, as a memory has."""
 
     def minimise(self, x: Array, given: bool) -> None:
-        """Minimise from ``x``, which may have been given; leaves by Stop.
-
-        Args:
-            x: the start point.
-            given: whether it came from the user.
-        """
+        """Minimise from ``x``, which may have been given; leaves by Stop."""
 
 
 def minimised(
@@ -202,14 +197,7 @@ def minimised(
     method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy = GUARD,
 ) -> Result:
-    """Run the method until it stops; the problem, x0 and the run's limits are valid.
-
-    Args:
-        session: the solve.
-        x0: the start point; None for the method's own, or 0.
-        method: what runs.
-        policy: who watches it.
-    """
+    """Run the method until it stops; the problem, x0 and the run's limits are valid."""
     with np.errstate(over="ignore", invalid="ignore"), _blas_threads(session.problem):
         return _result(session, _minimise(session, x0, method, policy))
 
@@ -414,15 +402,7 @@ def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) 
 
 
 def tolerance(task: Problem, tol: float) -> float:
-    """Return a tolerance that the precision of a problem can reach.
-
-    Args:
-        task: the problem.
-        tol: what the user gave.
-
-    Raises:
-        InputError: it is not positive, or too small.
-    """
+    """Return a tolerance that the precision of a problem can reach."""
     tol = as_positive(tol, "tol")
     reach = epsilon(task.xp, task.dtype)
     if tol < reach:
@@ -434,14 +414,7 @@ def tolerance(task: Problem, tol: float) -> float:
 
 
 def limit_of(max_seconds: float | None) -> float:
-    """Return the seconds that a solve may take; infinity where there is no limit.
-
-    Args:
-        max_seconds: what the user gave, None for no limit.
-
-    Raises:
-        InputError: it is not positive.
-    """
+    """Return the seconds that a solve may take; infinity where there is no limit."""
     seconds = math.inf if max_seconds is None else as_number(max_seconds, "max_seconds")
     if not seconds > 0:  # infinity is no limit
         raise InputError(f"max_seconds is {max_seconds}: it must be positive.")

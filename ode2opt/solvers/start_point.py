@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
+from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 
 POWERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # of ten that a start is divided by, in search of one
@@ -19,12 +19,6 @@ def unfit_start(problem: Problem, x: Array, what: str, value: object) -> InputEr
 
     A start is never moved without being asked: it may have been chosen for a reason. A nearer one
     is looked for and named.
-
-    Args:
-        problem: the problem.
-        x: the start point.
-        what: "function" or "gradient".
-        value: what it is there.
     """
     return InputError(f"The {what} is {value} at the start point: {_way_out(problem, x)}.")
 

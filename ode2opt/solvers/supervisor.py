@@ -27,16 +27,7 @@ PATIENCE = 300  # calls before a stage without a watch of its own is asked for p
 
 
 def supervise(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
-    """Run stages one after the other, then turns of the methods that need no trust.
-
-    Args:
-        session: the solve.
-        start: the evaluated start point.
-        stages: the plan.
-
-    Raises:
-        Stop: the solve is over.
-    """
+    """Run stages one after the other, then turns of the methods that need no trust."""
     relay = Supervisor(session, start)
     for stage in stages:
         relay.run(stage)
@@ -55,9 +46,6 @@ class Supervisor:
         last: how the last stage ended; None before the first.
         plain_from_start: whether plain L-BFGS has begun at the start. The stages before may have
             led into a corner that it would not have come to.
-
-    Args:
-        session: the solve.
     """
 
     def __init__(self, session: Session, start: Evaluated) -> None:
@@ -67,12 +55,7 @@ class Supervisor:
         self._nesterov_at: Evaluated | None = None
 
     def run(self, stage: Stage, begin: Evaluated | None = None) -> Outcome:
-        """Run a stage from the lowest point, or from ``begin``, and keep its point if lower.
-
-        Args:
-            stage: what runs.
-            begin: where; the lowest point by default.
-        """
+        """Run a stage from the lowest point, or from ``begin``, and keep its point if lower."""
         session = self.session
         if self.last is not None:
             session.hand_over(self.last, stage.name)
@@ -88,9 +71,6 @@ class Supervisor:
         """Give each method a turn; a round in which none finds a step that helps ends the solve.
 
         Nesterov's method goes on where its last turn ended.
-
-        Args:
-            calls: those of each turn, about.
         """
         session, norm = self.session, self.session.best_norm
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
@@ -105,16 +85,7 @@ class Supervisor:
 
 
 def first_alone(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
-    """Run the first stage only, unwatched; where it gives up the solve is over.
-
-    Args:
-        session: the solve.
-        start: the evaluated start point.
-        stages: the plan.
-
-    Raises:
-        Stop: the solve is over.
-    """
+    """Run the first stage only, unwatched; where it gives up the solve is over."""
     session.watch, session.accept_non_finite = None, True
     outcome = stages[0].run(session, start)
     raise Stop(Status.LINE_SEARCH if outcome.reason is Reason.NO_STEP else Status.GAVE_UP)

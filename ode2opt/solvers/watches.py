@@ -32,13 +32,7 @@ class RateEstimate:
         return self._at[0]
 
     def left(self, calls: float, norm: float, tol: float) -> float:
-        """Return how many more calls it takes to reach the tolerance.
-
-        Args:
-            calls: oracle calls made so far.
-            norm: the gradient norm now.
-            tol: the gradient norm to reach.
-        """
+        """Return how many more calls it takes to reach the tolerance."""
         before = self._lowest[-1] if self._lowest else math.inf
         self._at.append(calls)
         self._lowest.append(norm if norm < before else before)
@@ -52,14 +46,7 @@ class RateEstimate:
 
 
 class SwitchIfCheaper:
-    """Ends a stage when what is left costs more than the price of another method.
-
-    Args:
-        price: the price in calls, or a function of the calls that the stage has made.
-        soonest: calls of the stage before it is judged.
-        steps: steps of the stage before it is judged.
-        reason: what the outcome says.
-    """
+    """Ends a stage when what is left costs more than the price of another method."""
 
     def __init__(
         self,
@@ -74,12 +61,7 @@ class SwitchIfCheaper:
 
     @classmethod
     def than(cls, price: float, after: float = AFTER) -> SwitchIfCheaper:
-        """Return a watch for a preconditioned stage beside another preconditioner.
-
-        Args:
-            price: calls that the other one costs.
-            after: calls that a solve with it takes, about.
-        """
+        """Return a watch for a preconditioned stage beside another preconditioner."""
         return cls(price + after, max(SOONEST, math.ceil(price / 2)))
 
     def __call__(self, session: Session) -> Outcome | None:
@@ -96,28 +78,15 @@ class SwitchIfCheaper:
 
 
 def within(calls: float, steps: int) -> SwitchIfCheaper:
-    """Return a watch for a stage that must promise to arrive within so many calls of its own.
-
-    Args:
-        calls: its budget.
-        steps: after how many steps it is judged.
-    """
+    """Return a watch for a stage that must promise to arrive within so many calls of its own."""
     return SwitchIfCheaper(lambda made: calls - made, steps=steps, reason=Reason.FAR)
 
 
 def turn(calls: float) -> SwitchIfCheaper:
-    """Return a watch for one turn: after so many calls more must not be left than were made.
-
-    Args:
-        calls: the length of the turn.
-    """
+    """Return a watch for one turn: after so many calls more must not be left than were made."""
     return SwitchIfCheaper(lambda made: made, calls, reason=Reason.TURN)
 
 
 def not_stuck(calls: float) -> SwitchIfCheaper:
-    """Return a watch for a stage that nothing competes with: it must come nearer at all.
-
-    Args:
-        calls: how many it may make before it is judged.
-    """
+    """Return a watch for a stage that nothing competes with: it must come nearer at all."""
     return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Reason.STUCK)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.blas_threads import one_thread
-from ode2opt.confidence import CONFIDENCE, check_confidence, expectation
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.arrays import as_count, as_positive, epsilon
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.numbers import norm
+from ode2opt.base.threads import one_thread
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.problems import Family, Problem, Quadratic
-from ode2opt.problems._arrays import as_count, as_positive, epsilon
-from ode2opt.problems._numbers import norm
+from ode2opt.proofs.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
@@ -74,11 +74,7 @@ class Clock:
     processor: float = 0.0
 
     def add(self, other: Clock) -> None:
-        """Add the times of another clock.
-
-        Args:
-            other: the other clock.
-        """
+        """Add the times of another clock."""
         self.wall += other.wall
         self.processor += other.processor
 
@@ -108,9 +104,6 @@ class Settings:
             without a table run under the guard where "relay" is asked for.
         jobs: processes; 1 or more, 2 by default.
         confidence: with which expectations of further problems hold; in (0, 1), 0.95 by default.
-
-    Raises:
-        InputError: for unknown or repeated methods, or a number out of range.
     """
 
     methods: tuple[str, ...]
@@ -199,7 +192,7 @@ class Benchmark:
         those of the whole run. For a learned method ``earned_back`` says after how many solves the
         seconds of its training are saved, against lbfgs, auto and memory where they ran; None is
         never. ``statistical`` is what further problems of the family need, see
-        :class:`ode2opt.confidence.Expectation`.
+        :class:`ode2opt.proofs.confidence.Expectation`.
         """
         found = {name: _statistics(seen) for name, seen in self.outcomes.items() if seen}
         for name, row in found.items():
@@ -238,16 +231,6 @@ def run_benchmark(
     """Run every method on every instance.
 
     Ctrl-C ends the benchmark early: what is done is returned.
-
-    Args:
-        family: where the instances are drawn from, from its test rows.
-        settings: methods, instances and limits.
-        advance: called after each instance.
-        executor: solves the instances; by default ``settings.jobs`` processes. Only seconds depend
-            on it.
-
-    Returns:
-        The outcomes.
 
     Examples:
         >>> settings = Settings(("nag", "lbfgs"), instances=2, jobs=1)

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ode2opt.confidence import Expectation, expectation
-from ode2opt.dynamics.certificate import Certificate
-from ode2opt.dynamics.coefficients import Coefficients, Default
-from ode2opt.dynamics.following import certificate_of
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.dynamics.worst_cases import check_worst_case
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.arrays import as_count
+from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
+from ode2opt.paper.coefficients import Coefficients, Default
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems import Family, Problem
-from ode2opt.problems._arrays import as_count
+from ode2opt.proofs.certificate import Certificate
+from ode2opt.proofs.confidence import Expectation, expectation
+from ode2opt.proofs.following import certificate_of
+from ode2opt.proofs.worst_cases import check_worst_case
 from ode2opt.solvers import Method, solve
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.library import method_of
@@ -48,7 +48,7 @@ def certify(
             instant method has nothing to follow.
         worst_case: how many iterations to bound over all L-smooth convex functions, 1 to 201; by
             default 80, or all where there are fewer (needs the extra ``proofs``).
-        options: those of :func:`ode2opt.dynamics.certificate_of`: ``scales``, ``starts``,
+        options: those of :func:`ode2opt.proofs.certificate_of`: ``scales``, ``starts``,
             ``estimator``.
 
     Examples:
@@ -91,22 +91,7 @@ def certify_family(
     worst_case: int | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Certificate:
-    """Certify along fresh test problems, and tell what further ones of the family need.
-
-    Args:
-        method: as in :func:`certify`.
-        family: the problems.
-        instances: how many test problems are drawn, 1 or more.
-        seed: which ones; 0 by default.
-        K: iterations to follow on each, and at most in a solve; 500 by default.
-        estimator: "power" (the default), or "l0l1", which is fitted on training problems.
-        worst_case: as in :func:`certify`.
-        advance: called after each instance.
-
-    Returns:
-        The certificate. A name or a learned method also has ``statistical``: each problem is solved
-        by it, the guard included, to the learned method's tolerance, else to 3e-4.
-    """
+    """Certify along fresh test problems, and tell what further ones of the family need."""
     as_count(instances, "instances")
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
+from ode2opt.base.schema import read
 from ode2opt.learning.comparison import CURVES
-from ode2opt.schema import read
 from ode2opt.solvers.method_file import Method
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -33,14 +33,7 @@ class GradientCurve:
 
 
 def add_convergence(page: Page, file: Path, method: Method, names: Mapping[str, str]) -> None:
-    """Add a plot of gradient norms over oracle calls, where the method file has them.
-
-    Args:
-        page: the report.
-        file: the method's file, for what is said of a damaged one.
-        method: the method.
-        names: what the plot calls the method and those beside it.
-    """
+    """Add a plot of gradient norms over oracle calls, where the method file has them."""
     if method.statistics.get(CURVES) is None:
         return
     found = part_of(file, method.statistics, CURVES)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 
 MOST_POINTS = 300  # points of a curve: two for each four pixels of a plot
 HIDING_DISTANCE = 0.01  # curves closer than this part of a plot's height hide each other
@@ -49,18 +49,7 @@ class Drawing(NamedTuple):
 
 
 def worth_drawing(curves: Sequence[Curve], log: bool) -> Drawing:
-    """Sort out curves that show nothing, and find those that hide each other.
-
-    Args:
-        curves: the curves of a plot.
-        log: whether its heights are logarithmic.
-
-    Returns:
-        What to draw, and what to say instead of it.
-
-    Raises:
-        InputError: for a curve whose x and y have different lengths.
-    """
+    """Sort out curves that show nothing, and find those that hide each other."""
     curves = [_checked(curve) for curve in curves]
     flat = [_flat_words(curve) for curve in curves]
     if all(flat):
@@ -131,11 +120,7 @@ def _alike(curves: Sequence[Curve], heights: list[np.ndarray], i: int, j: int, n
 
 
 def thinned(curve: Curve) -> Curve:
-    """Return a curve with at most 300 points: both ends, and the extremes of each stretch.
-
-    Args:
-        curve: the curve; a short one is returned as it is.
-    """
+    """Return a curve with at most 300 points: both ends, and the extremes of each stretch."""
     x, y = np.asarray(curve.x), np.asarray(curve.y)
     if len(x) <= MOST_POINTS:
         return curve
@@ -151,11 +136,7 @@ def thinned(curve: Curve) -> Curve:
 
 
 def plain(values: Sequence[float] | np.ndarray) -> list[float | None]:
-    """Return six digits of each value, for JSON.
-
-    Args:
-        values: numbers; one that is not finite becomes None.
-    """
+    """Return six digits of each value, for JSON."""
     return [
         float(f"{value:.6g}") if math.isfinite(value) else None
         for value in np.asarray(values).tolist()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import needing
+from ode2opt.base.errors import needing
 from ode2opt.problems import Family, Logistic, load_dataset
 from ode2opt.solvers import Memory, Method, Result, solve
 from ode2opt.study.benchmark import Benchmark, Settings, run_benchmark
@@ -57,13 +57,7 @@ def learn_method(
         lambda: None
     ),
 ) -> Benchmark:
-    """Learn a sequence, compare, and write it and its report into a folder.
-
-    Args:
-        folder: where method.safetensors and report.html go; older ones are replaced.
-        training: shows a training under a description, like ``ode2opt.progress.live_training``.
-        testing: gives what is called after each test problem.
-    """
+    """Learn a sequence, compare, and write it and its report into a folder."""
     with needing("learn"):
         from ode2opt.learning.begin import start_run
         from ode2opt.learning.registry import make_options

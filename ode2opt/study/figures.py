@@ -8,19 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, Trace
-from ode2opt.errors import InputError, needing
+from ode2opt.base.errors import InputError, needing
+from ode2opt.proofs.certificate import Certificate, Trace
 
 
 def check_figure_file(path: Path) -> str:
-    """Return the format that the ending of a figure file asks for.
-
-    Args:
-        path: the file; without an ending the format is "png".
-
-    Raises:
-        InputError: if matplotlib does not write that format.
-    """
+    """Return the format that the ending of a figure file asks for."""
     with needing("study"):
         from matplotlib.backend_bases import FigureCanvasBase
     form, known = path.suffix.lstrip(".") or "png", FigureCanvasBase.get_supported_filetypes()
@@ -30,13 +23,8 @@ def check_figure_file(path: Path) -> str:
 
 
 def certificate_figure(certificate: Certificate) -> Any:
-    """Draw contraction factor, C and |1 - B| over k, a line for each instance (paper's figure 4).
-
-    Args:
-        certificate: with traces.
-
-    Returns:
-        A matplotlib figure.
+    """Draw contraction factor, C and |1 - B| over k, a line for each instance (paper's figure
+    4).
     """
     with needing("study"):
         from matplotlib.figure import Figure

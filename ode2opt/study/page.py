@@ -17,8 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import InputError, needing
-from ode2opt.storage import write_atomically
+from ode2opt.base.errors import InputError, needing
+from ode2opt.base.storage import write_atomically
 from ode2opt.study.curves import Curve, plain, thinned, worth_drawing
 
 FEW = 30  # points that are marked one by one
@@ -38,10 +38,6 @@ _NOTHING = ("", "-")
 class Page:
     """Collects the parts of a page, from top to bottom; all text is taken as plain text.
 
-    Args:
-        title: of the page.
-        subtitle: a sentence below it; none by default.
-
     Examples:
         >>> page = Page("A run")
         >>> page.add_text("It went well.")
@@ -59,42 +55,22 @@ class Page:
         self._parts.append((kind, values))
 
     def add_heading(self, text: str) -> None:
-        """Begin a section.
-
-        Args:
-            text: its heading.
-        """
+        """Begin a section."""
         self._add("heading", text=text)
 
     def add_text(self, text: str) -> None:
-        """Add paragraphs.
-
-        Args:
-            text: the paragraphs, with an empty line between them.
-        """
+        """Add paragraphs."""
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
         self._add("text", paragraphs=[part for part in paragraphs if part])
 
     def add_facts(self, facts: Mapping[str, str]) -> None:
-        """Add a list of names and values.
-
-        Args:
-            facts: the values by name.
-        """
+        """Add a list of names and values."""
         self._add("facts", pairs=list(facts.items()))
 
     def add_table(self, columns: list[str], rows: list[list[str]], caption: str = "") -> None:
         """Add a table; numbers stand on the right, and a narrow screen scrolls it sideways.
 
         A row whose first cell is that of the row before belongs to that row.
-
-        Args:
-            columns: the names of the columns.
-            rows: the cells of each row, as text.
-            caption: a sentence below the table; none by default.
-
-        Raises:
-            InputError: for a row with more or fewer cells than columns.
         """
         for row in rows:
             if len(row) != len(columns):
@@ -119,14 +95,7 @@ class Page:
         shown: Mapping[str, str],
         caption: str = "",
     ) -> None:
-        """Add a bar for each name, the first one in colour.
-
-        Args:
-            title: what is above them.
-            values: how long they are; not negative.
-            shown: what is written beside each.
-            caption: what is below them.
-        """
+        """Add a bar for each name, the first one in colour."""
         longest = max(values.values(), default=0.0) or 1.0
         rows = [
             (name, shown[name], f"{100 * value / longest:.1f}") for name, value in values.items()
@@ -146,21 +115,7 @@ class Page:
         heights: tuple[float, float] | None = None,
         caption: str = "",
     ) -> None:
-        """Add a plot of curves; where none of them varies, a sentence that says so.
-
-        Args:
-            title: what is above it.
-            curves: what is in it. A value that is not finite is a gap; of more than 300 points,
-                the extremes of each stretch are kept. A curve of zeros is told, not drawn; one
-                that others hide is drawn wider than they are.
-            x: the horizontal axis in words.
-            y: the vertical axis in words.
-            log_x: whether the horizontal axis is logarithmic; False by default.
-            log_y: whether the vertical axis is logarithmic; False by default.
-            threshold: a height to mark by a line across the plot; none by default.
-            heights: the part of the y axis to show at first; None (the default) shows all.
-            caption: what is below it; nothing by default.
-        """
+        """Add a plot of curves; where none of them varies, a sentence that says so."""
         found = worth_drawing(curves, log_y)
         if not found.curves:
             self._add("flat", title=title, words=_joined(found.said, caption))
@@ -192,11 +147,7 @@ class Page:
         return page
 
     def save(self, path: str | Path) -> None:
-        """Write the page; a crash or a full disk leaves the old file as it was.
-
-        Args:
-            path: the file.
-        """
+        """Write the page; a crash or a full disk leaves the old file as it was."""
         text = self.html().encode()
         write_atomically(Path(path), lambda stream: stream.write(text))
 

@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.coefficients import Coefficients
-from ode2opt.dynamics.conditions import Convergence
-from ode2opt.dynamics.diffrax_flow import State, flow
-from ode2opt.dynamics.inertial import eigac_step
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.lyapunov import Pair, ReferencePoint, energy
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.sequence.in_metric import in_metric
-from ode2opt.problems._arrays import Array
+from ode2opt.paper.check_flow import State, flow
+from ode2opt.paper.coefficients import Coefficients
+from ode2opt.paper.conditions import Convergence
+from ode2opt.paper.ishd import eigac_step
+from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.lyapunov import Pair, ReferencePoint, energy
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method
 
@@ -45,12 +45,6 @@ class MethodCoordinates:
     """A problem in the coordinates y of a method, x = S y, where flow and sequence run.
 
     S is the root of the method's preconditioner; without one x = y.
-
-    Args:
-        learned: the method, None for plain coefficients.
-        problem: the problem in its own variables x.
-        x0: the start point there.
-        scale: the curvature that coefficients are divided by.
     """
 
     def __init__(
@@ -66,15 +60,7 @@ class MethodCoordinates:
         self.inner = inner
 
     def flow(self, coefficients: Coefficients, times: np.ndarray) -> State:
-        """Return the states of the flow at given times.
-
-        Args:
-            coefficients: of the inertial system, for curvature 1.
-            times: rising times; the first is the start.
-
-        Raises:
-            Ode2OptError: if the flow cannot be followed to the last time.
-        """
+        """Return the states of the flow at given times."""
         found = flow(
             coefficients, self.inner, self.y0, t0=times[0], t1=times[-1], ts=times, scale=self.scale
         )
@@ -87,12 +73,7 @@ class MethodCoordinates:
 
     @double
     def sequence(self, numbers: tuple[Array, Array, Array], h: float) -> State:
-        """Return the iterates of EIGAC and their velocities u/h.
-
-        Args:
-            numbers: the columns a, c and d of the table, for curvature 1.
-            h: the step.
-        """
+        """Return the iterates of EIGAC and their velocities u/h."""
         a, c, d = map(jnp.asarray, numbers)
         scaled = (a / self.scale, c / self.scale, d)
         y, u = _sequence(self.inner, scaled, jnp.asarray(self.y0))
@@ -100,11 +81,7 @@ class MethodCoordinates:
 
     @double
     def minimum(self, best: np.ndarray) -> ReferencePoint:
-        """Return a minimiser in the method's coordinates, and f there.
-
-        Args:
-            best: the minimiser in the problem's own variables.
-        """
+        """Return a minimiser in the method's coordinates, and f there."""
         y = best if self.S is None else np.linalg.solve(self.S, best)
         return ReferencePoint(jnp.asarray(y), self.outer.value(jnp.asarray(best)))
 
@@ -117,15 +94,7 @@ class MethodCoordinates:
         times: np.ndarray,
         states: State,
     ) -> Path:
-        """Return states in the problem's own variables, with f, |g| and the Lyapunov function.
-
-        Args:
-            coefficients: of the inertial system.
-            found: the pair (kappa, lam) of the Lyapunov function; None leaves the function out.
-            minimum: a minimiser; None leaves the Lyapunov function out.
-            times: the times of the states.
-            states: in the method's coordinates.
-        """
+        """Return states in the problem's own variables, with f, |g| and the Lyapunov function."""
         x = states.x if self.S is None else states.x @ self.S.T
         fun, norms = map(np.asarray, _measured(self.outer, jnp.asarray(x)))
         if found is None or minimum is None:

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.proofs.exact import (
+from ode2opt.base.arrays import as_count
+from ode2opt.base.errors import InputError, Ode2OptError, many
+from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.exact import (
     ProvedBound,
     check,
     classical_proof,
     exact_proof,
     monitored_proof,
 )
-from ode2opt.dynamics.proofs.goals import TAILS
-from ode2opt.dynamics.proofs.theorem import tail_rows
-from ode2opt.dynamics.proofs.two_step import ExactRow, exact_rows
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, Ode2OptError, many
-from ode2opt.problems._arrays import as_count
+from ode2opt.proofs.goals import TAILS
+from ode2opt.proofs.theorem import tail_rows
+from ode2opt.proofs.two_step import ExactRow, exact_rows
 from ode2opt.solvers import Method
 from ode2opt.solvers.built_in import METHODS, BuiltIn
 from ode2opt.solvers.library import method_of
@@ -185,16 +185,7 @@ def _notes(subject: BuiltIn | Method | Schedule) -> tuple[str, ...]:
 
 
 def check_belongs(found: ProvedBound, table: Schedule) -> None:
-    """Refuse a proof that is about another table.
-
-    Args:
-        found: the proof.
-        table: the table (a, c, d) for curvature 1. Its steps must be those of the proof, exactly;
-            those that come after a proof with a tail must be the tail's, to rounding.
-
-    Raises:
-        InputError: the proof is about other steps, or about more than the table has.
-    """
+    """Refuse a proof that is about another table."""
     rows, due = exact_rows(table), found.proof.rows
     if len(due) > len(rows):
         raise InputError(

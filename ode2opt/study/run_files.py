@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ode2opt.confidence import Expectation
-from ode2opt.errors import InputError, shown
+from ode2opt.base.errors import InputError, shown
+from ode2opt.base.schema import parse, read
 from ode2opt.learning.run_directory import RunDirectory, read_config
-from ode2opt.schema import parse, read
+from ode2opt.proofs.confidence import Expectation
 from ode2opt.solvers.method_file import Method
 
 Metrics = list[dict[str, Any]]
@@ -21,14 +21,7 @@ OWN_NAME = "method"  # how a method calls itself in its statistics
 
 
 def read_run(directory: RunDirectory) -> dict[str, Any]:
-    """Return the configuration of a run that has a method.
-
-    Args:
-        directory: the run directory.
-
-    Raises:
-        InputError: if the folder holds no run, or one without a method yet.
-    """
+    """Return the configuration of a run that has a method."""
     path = directory.path
     if not path.exists():
         raise InputError(f"There is no folder {path}.")
@@ -43,16 +36,7 @@ def read_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def part_of(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an object within a JSON document.
-
-    Args:
-        file: where the document is from, for the message.
-        document: the document.
-        name: the object's name.
-
-    Raises:
-        InputError: if there is no object of that name.
-    """
+    """Return an object within a JSON document."""
     part = document.get(name)
     if not isinstance(part, dict):
         raise InputError(f"{file} is damaged: its {name} is {shown(part)}, not an object.")
@@ -60,14 +44,7 @@ def part_of(file: Path, document: Mapping[str, Any], name: str) -> dict[str, Any
 
 
 def read_metrics(file: Path) -> Metrics:
-    """Return the lines of metrics.jsonl, checked.
-
-    Args:
-        file: the metrics file.
-
-    Raises:
-        InputError: naming the line that is damaged.
-    """
+    """Return the lines of metrics.jsonl, checked."""
     if not file.is_file():
         raise InputError(f"{file} is missing: the run is not whole.")
     try:
@@ -118,19 +95,7 @@ class Compared:
 
 
 def compared(file: Path, method: Method, name: str) -> Compared | None:
-    """Return a comparison that a method file holds, checked.
-
-    Args:
-        file: the method's file, for the message.
-        method: the method.
-        name: of the comparison: "fresh" or "held_out".
-
-    Returns:
-        The comparison, None where the method has none.
-
-    Raises:
-        InputError: if it is damaged.
-    """
+    """Return a comparison that a method file holds, checked."""
     found = method.statistics.get(name)
     if found is None:
         return None
@@ -143,15 +108,7 @@ def compared(file: Path, method: Method, name: str) -> Compared | None:
 
 
 def expected_of(file: Path, method: Method) -> Expectation | None:
-    """Return what a method file says of further problems, None where it says nothing.
-
-    Args:
-        file: the method's file, for messages.
-        method: the method.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Return what a method file says of further problems, None where it says nothing."""
     if method.statistics.get("statistical") is None:
         return None
     try:

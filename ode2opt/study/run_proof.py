@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ode2opt.dynamics.proofs.exact import ProvedBound
-from ode2opt.errors import InputError, Ode2OptError, many
+from ode2opt.base.errors import InputError, Ode2OptError, many
 from ode2opt.learning import Options
+from ode2opt.proofs.exact import ProvedBound
 from ode2opt.solvers.method_file import Method
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -29,17 +29,7 @@ def cap_of(options: Options) -> float | None:
 
 
 def add_proof(page: Page, file: Path, method: Method, options: Options) -> None:
-    """Add the theorem of a method's proof, checked in exact arithmetic, and its numbers.
-
-    Args:
-        page: where to add it.
-        file: the method's file.
-        method: the method; without a proof nothing is added.
-        options: those of the run.
-
-    Raises:
-        InputError: the proof is damaged or belongs to another table.
-    """
+    """Add the theorem of a method's proof, checked in exact arithmetic, and its numbers."""
     if method.proof is None:
         return
     try:
@@ -68,13 +58,7 @@ def _facts(found: ProvedBound, method: Method, options: Options) -> dict[str, st
 
 
 def add_certified_training(page: Page, metrics: Metrics, cap: float) -> None:
-    """Add how a certified run went: iterations, validation, and the ratio below the cap.
-
-    Args:
-        page: where to add it.
-        metrics: the lines of metrics.jsonl.
-        cap: the largest ratio to Nesterov's bound.
-    """
+    """Add how a certified run went: iterations, validation, and the ratio below the cap."""
     page.add_text(
         f"{many(len(metrics), 'step')}. Every point on the way is certified, by matrix "
         "inequalities in floating point. The method is the point with the fewest calls on held-out "

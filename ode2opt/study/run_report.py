@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.dynamics.proximal import COLUMNS, ProximalTable
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError, MissingDependencyError, needing, shown
+from ode2opt.base.errors import InputError, MissingDependencyError, needing, shown
 from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
+from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Formula, Method
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable
 from ode2opt.study.convergence import add_convergence
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -37,7 +37,7 @@ from ode2opt.study.run_proof import CERTIFIED_WORDS, add_certified_training, add
 from ode2opt.study.terminal_tables import CONDITIONS, benchmark_cells, legend
 
 if TYPE_CHECKING:
-    from ode2opt.dynamics.coefficients import Coefficients
+    from ode2opt.paper.coefficients import Coefficients
 
 LEARNED = "learned"  # how curves of what was learned are called
 SHOWN_NAMES = {OWN_NAME: LEARNED, **comparison.NAMES}
@@ -50,13 +50,6 @@ def run_report(
     curves: Mapping[str, Sequence[float]] | None = None,
 ) -> Page:
     """Return the report of a run directory, as ``ode2opt train`` writes it.
-
-    Args:
-        run_dir: the folder; its run may still be going on.
-        benchmark: a comparison to show: the document of ``ode2opt bench --json``, of which
-            ``methods`` and ``instances`` are read.
-        curves: gradient norms by iteration, from 0 on, for each method's name; by default those
-            that the method file has, over oracle calls.
 
     Examples:
         >>> run_report(Path("runs/logistic-a5a")).save("report.html")
@@ -327,7 +320,7 @@ def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options
         raise InputError(f"{file} has coefficients, which the run's {options.target} has not.")
     try:
         with needing("learn"):
-            from ode2opt.dynamics.coefficients import restored
+            from ode2opt.paper.coefficients import restored
     except MissingDependencyError as error:
         page.add_text(f"The curves of beta and gamma are left out. {error}")
         return

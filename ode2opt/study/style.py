@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import needing
-from ode2opt.storage import write_atomically
+from ode2opt.base.errors import needing
+from ode2opt.base.storage import write_atomically
 from ode2opt.study.page import COLOURS, DASHES
 
 INK = "black"
@@ -33,11 +33,7 @@ TITLE_WIDTH = 44  # letters over one column of panels
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """Return colour and dash of a curve, for any plot call of matplotlib.
-
-    Args:
-        place: the number of the curve, from 0.
-    """
+    """Return colour and dash of a curve, for any plot call of matplotlib."""
     colour = COLOURS[place % len(COLOURS)]
     return {
         "color": INK if colour == "ink" else colour,
@@ -47,25 +43,14 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def marker_style(place: int) -> dict[str, Any]:
-    """Return colour and shape of points, for ``Axes.scatter``.
-
-    Args:
-        place: the number of the set of points, from 0.
-    """
+    """Return colour and shape of points, for ``Axes.scatter``."""
     colour = line_style(place)["color"]
     marker = MARKERS[place % len(MARKERS)]
     return {"color": colour, "marker": marker, "s": 22, "linewidths": 0.9, "facecolors": "none"}
 
 
 def new_figure(title: str, note: str, rows: int, columns: int) -> tuple[Any, list[Any]]:
-    """Return an empty figure and its panels, row by row.
-
-    Args:
-        title: of the figure; long ones are wrapped.
-        note: a line below the title, in brackets; "" for none.
-        rows: rows of panels.
-        columns: columns of panels.
-    """
+    """Return an empty figure and its panels, row by row."""
     with needing("study"):
         from matplotlib.figure import Figure
 
@@ -82,26 +67,14 @@ def new_figure(title: str, note: str, rows: int, columns: int) -> tuple[Any, lis
 
 
 def name_panel(axes: Any, title: str, x: str, y: str) -> None:
-    """Write the title and the axes of a panel.
-
-    Args:
-        axes: the panel.
-        title: what is above it.
-        x: the horizontal axis in words.
-        y: the vertical axis in words.
-    """
+    """Write the title and the axes of a panel."""
     axes.set_title(title, fontsize=9.5)
     axes.set_xlabel(x, fontsize=8.5)
     axes.set_ylabel(y, fontsize=8.5)
 
 
 def add_threshold(axes: Any, height: float) -> None:
-    """Draw a line across a panel, its height written beside it.
-
-    Args:
-        axes: the panel.
-        height: of the line.
-    """
+    """Draw a line across a panel, its height written beside it."""
     axes.axhline(height, color="0.45", linewidth=0.9, linestyle=(0, (3, 3)), zorder=1)
     axes.annotate(
         f"{height:g}", (1, height), xycoords=("axes fraction", "data"), xytext=(2, 0),
@@ -110,25 +83,14 @@ def add_threshold(axes: Any, height: float) -> None:
 
 
 def say_in_panel(axes: Any, words: str = "missing") -> None:
-    """Write words into a panel that has nothing to draw.
-
-    Args:
-        axes: the panel.
-        words: what to write, "missing" by default.
-    """
+    """Write words into a panel that has nothing to draw."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.4")
     axes.set_xticks([])
     axes.set_yticks([])
 
 
 def add_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
-    """Put one legend below all panels, each name once.
-
-    Args:
-        figure: the figure.
-        panels: its panels.
-        columns: of the legend.
-    """
+    """Put one legend below all panels, each name once."""
     found: dict[str, Any] = {}
     for axes in panels:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -141,27 +103,14 @@ def add_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
 
 
 def window_of(lines: Sequence[Any]) -> tuple[float, float]:
-    """Return heights that hold all lines, but not what a diverging one climbs to.
-
-    Args:
-        lines: the heights of each line; the first number of each is where it starts.
-    """
+    """Return heights that hold all lines, but not what a diverging one climbs to."""
     finite = [np.asarray(line, float)[np.isfinite(line)] for line in lines]
     low = min(line[line > 0].min() for line in finite if np.any(line > 0))
     return BELOW * low, ABOVE * max(line[0] for line in finite)
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and PDF, the same bytes for the same figure.
-
-    Args:
-        figure: the figure.
-        folder: where the files go.
-        name: of the files, without an ending.
-
-    Returns:
-        Their paths.
-    """
+    """Write a figure as PNG and PDF, the same bytes for the same figure."""
     paths = []
     for form in FORMATS:
         metadata = {"CreationDate": None} if form == "pdf" else {"Software": None}

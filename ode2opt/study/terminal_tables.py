@@ -10,13 +10,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ode2opt.confidence import Expectation, percent_down
-from ode2opt.errors import printable
-from ode2opt.schema import read
+from ode2opt.base.errors import printable
+from ode2opt.base.schema import read
+from ode2opt.proofs.confidence import Expectation, percent_down
 from ode2opt.study.benchmark import Benchmark
 
 if TYPE_CHECKING:
-    from ode2opt.dynamics.certificate import Certificate
+    from ode2opt.proofs.certificate import Certificate
 
 LEGEND = (
     "measure: log10 of the gradient norm at the last iteration, < where some are below the "
@@ -27,12 +27,7 @@ LEGEND = (
 
 
 def benchmark_table(benchmark: Benchmark, title: str) -> Table:
-    """Return a benchmark as a table, one row for each method; the fewest calls are bold.
-
-    Args:
-        benchmark: the outcomes.
-        title: of the table.
-    """
+    """Return a benchmark as a table, one row for each method; the fewest calls are bold."""
     total = benchmark.instances
     table = Table(
         title=_shown(title),
@@ -64,13 +59,7 @@ def _shown(text: str) -> Text:
 
 
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
-    """Return one method's statistics as text; ">" where some instances missed the tolerance.
-
-    Args:
-        method: its name.
-        row: its statistics, as ``Benchmark.statistics`` has them.
-        total: how many instances were run.
-    """
+    """Return one method's statistics as text; ">" where some instances missed the tolerance."""
     mark = "" if row["reached"] == total else ">"
     least = "<" if row.get("measure_at_rounding") else ""
     return [
@@ -86,11 +75,7 @@ def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str
 
 
 def legend(statistics: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what the columns of the table mean.
-
-    Args:
-        statistics: of each method, as ``Benchmark.statistics`` returns them.
-    """
+    """Return what the columns of the table mean."""
     told = [found for row in statistics.values() if (found := expected(row)) is not None]
     if not told:
         return LEGEND
@@ -103,11 +88,7 @@ def legend(statistics: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def expected(row: Mapping[str, Any]) -> Expectation | None:
-    """Return what further problems need by one method's statistics; None where it is not known.
-
-    Args:
-        row: the statistics.
-    """
+    """Return what further problems need by one method's statistics; None where it is not known."""
     found = row.get("statistical")
     return None if found is None else read(Expectation, found)
 
@@ -120,12 +101,7 @@ def _within(row: Mapping[str, Any]) -> str:
 def expected_words(
     statistics: Mapping[str, Mapping[str, Any]], learned: Collection[str]
 ) -> list[str]:
-    """Return a sentence for each learned method, and the one of fewest calls.
-
-    Args:
-        statistics: of each method.
-        learned: the names of learned ones.
-    """
+    """Return a sentence for each learned method, and the one of fewest calls."""
     known = {name: found for name, row in statistics.items() if (found := expected(row))}
     fewest = min(known, key=lambda name: statistics[name]["oracle_calls_mean"], default=None)
     return [
@@ -141,11 +117,7 @@ def _events(row: Mapping[str, Any]) -> str:
 
 
 def payback_sentences(statistics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each learned method: after how many solves its training is earned back.
-
-    Args:
-        statistics: of all methods, as ``Benchmark.statistics`` has them.
-    """
+    """Return, for each learned method, after how many solves its training is earned back."""
     return [
         f"{name}: its training is earned back against {baseline} after {solves:,} solves."
         if solves
@@ -163,12 +135,7 @@ CONDITIONS = {
 
 
 def certificate_table(certificate: Certificate, title: str) -> Table:
-    """Return the conditions of a certificate as a table.
-
-    Args:
-        certificate: the certificate.
-        title: of the table.
-    """
+    """Return the conditions of a certificate as a table."""
     caption = f"Curvature: {certificate.estimator}."
     if certificate.growth is not None:
         c1, c2, c3, limit = certificate.growth

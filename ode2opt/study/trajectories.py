@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing
-from ode2opt.dynamics.coefficients import Coefficients, Default
-from ode2opt.dynamics.conditions import Convergence, best_convergence, convergence
-from ode2opt.dynamics.default import T0, DefaultCoefficients, H
-from ode2opt.errors import InputError, many
-from ode2opt.problems._arrays import Array, as_count, as_positive, as_vector
+from ode2opt.base.arrays import Array, as_count, as_positive, as_vector
+from ode2opt.base.display import Displayed, Listing
+from ode2opt.base.errors import InputError, many
+from ode2opt.paper.coefficients import Coefficients, Default
+from ode2opt.paper.conditions import Convergence, best_convergence, convergence
+from ode2opt.paper.default import T0, DefaultCoefficients, H
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method
 from ode2opt.solvers.library import by_name

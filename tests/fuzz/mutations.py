@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ode2opt import Guard, Memory, Method, Model, Ode2OptError, solve
-from ode2opt.dynamics import DefaultCoefficients
+from ode2opt.data.encoding import ColumnEncoding, TableEncoding
+from ode2opt.paper import DefaultCoefficients
 from ode2opt.problems import Logistic, Lpp, Quadratic, Softmax, read_table
-from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
 from ode2opt.problems.quality import quality_of_fit
 from ode2opt.solvers.method_file import Formula
 from ode2opt.solvers.metric import Metric
@@ -585,7 +585,7 @@ def _use_checkpoint(path: Path) -> None:
 
 
 def _use_data(path: Path) -> None:
-    from ode2opt.problems.named_data import rows_of
+    from ode2opt.data.named_data import rows_of
 
     rows_of(read_table(path), str(path), binary=None)
 

@@ -15,10 +15,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from ode2opt import Memory, Method, Ode2OptError
-from ode2opt.dynamics import DefaultCoefficients
+from ode2opt.base.terminal import facts_table
+from ode2opt.data import sources
 from ode2opt.learning.run_directory import Position, RunDirectory, read_config
-from ode2opt.problems import load_dataset, read_table, sources
-from ode2opt.terminal import facts_table
+from ode2opt.paper import DefaultCoefficients
+from ode2opt.problems import load_dataset, read_table
 
 
 def method_file(path, change=lambda about: None, arrays=None, raw=()):
@@ -312,7 +313,7 @@ def test_files_with_the_known_hash_are_taken_without_a_word(real_data):
 def test_what_a_file_says_is_shown_and_not_obeyed(capsys):
     from rich.console import Console
 
-    from ode2opt.terminal import say
+    from ode2opt.base.terminal import say
 
     say("learned for [/x] [link=file:///]y[/link] \x1b]0;owned\x07")
     assert "[/x] [link=file:///]y[/link] \\x1b]0;owned\\x07" in capsys.readouterr().out

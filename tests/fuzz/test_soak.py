@@ -11,7 +11,7 @@ from fuzz.soak_solves import FREE, GUARDED, Soak, judged
 from support import counting
 
 from ode2opt import LeastSquares, Status, solve
-from ode2opt.precision import jax_precision
+from ode2opt.base.precision import jax_precision
 
 
 @pytest.fixture(autouse=True)

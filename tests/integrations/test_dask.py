@@ -32,7 +32,7 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
-from ode2opt.errors import WorkersLostError
+from ode2opt.base.errors import WorkersLostError
 from ode2opt.executor import LocalExecutor
 from ode2opt.executor.local import MEMORY_SHARE
 from ode2opt.integrations import sklearn

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ode2opt import Family, InputError
-from ode2opt.errors import WorkersLostError
+from ode2opt.base.errors import WorkersLostError
 from ode2opt.executor import THIS_PROCESS
 from ode2opt.integrations.dask import DaskExecutor
 from ode2opt.study.benchmark import Settings, run_benchmark

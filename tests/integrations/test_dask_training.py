@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, Method, learn
-from ode2opt.errors import InputError, WorkersLostError
+from ode2opt.base.errors import InputError, WorkersLostError
 from ode2opt.executor import THIS_PROCESS
 from ode2opt.integrations.dask import DaskExecutor
 from ode2opt.learning.sequence.background import MetricRecipe

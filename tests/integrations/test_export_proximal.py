@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ode2opt import Guard, InputError, Method, Quadratic, solve
-from ode2opt.dynamics.proximal import ProximalTable
 from ode2opt.integrations.export import to_c, to_csv, to_json
 from ode2opt.penalties import L1, Box, Simplex
+from ode2opt.solvers.proximal_table import ProximalTable
 
 N = 15
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegressionCV as NamesakeCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from ode2opt import Family, InputError, Logistic, Memory, Method, solve
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.integrations.sklearn import (
     HuberRegressor,
     LinearSVC,

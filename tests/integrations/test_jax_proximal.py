@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
-from ode2opt.dynamics.proximal import ProximalTable
 from ode2opt.integrations import jax as jaxed
 from ode2opt.penalties import L1, Box, Simplex
+from ode2opt.solvers.proximal_table import ProximalTable
 
 N = 12
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from ode2opt import InputError, Memory, load_dataset, solve
-from ode2opt.errors import MissingDependencyError
+from ode2opt.base.errors import MissingDependencyError
 from ode2opt.integrations.sklearn import (
     HuberRegressor,
     LinearSVC,

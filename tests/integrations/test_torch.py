@@ -11,7 +11,7 @@ from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics, ta
 from support import said_without, visited
 
 from ode2opt import InputError, Method, Schedule
-from ode2opt.errors import DivergedError
+from ode2opt.base.errors import DivergedError
 from ode2opt.integrations.torch import Eigac
 from ode2opt.solvers.library import by_name
 

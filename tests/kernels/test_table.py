@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("numba")
 
 from ode2opt import Guard, Method, Quadratic, solve
-from ode2opt.dynamics.proximal import ProximalTable
 from ode2opt.penalties import L1, Box, ElasticNet, NonNegative, Simplex
 from ode2opt.solvers.composite import learned
+from ode2opt.solvers.proximal_table import ProximalTable
 
 N = 60
 

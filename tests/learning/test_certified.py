@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, Schedule, learn, solve
-from ode2opt.dynamics.proofs.chain import worst_case
-from ode2opt.dynamics.proofs.exact import check
-from ode2opt.dynamics.proofs.two_step import two_step_rows
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.precision import jax_precision
 from ode2opt.learning.registry import make_options
 from ode2opt.learning.sequence.certified import candidates
 from ode2opt.learning.sequence.certified.descent import descend
 from ode2opt.learning.sequence.certified.objective import BarrierObjective, CertifiedInstance
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.certified.training import has_room, train_rows
-from ode2opt.precision import jax_precision
 from ode2opt.problems.function import FunctionProblem
+from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.exact import check
+from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.certify import certify
 from ode2opt.study.prove import prove
@@ -117,7 +117,7 @@ def objective(cap, tail="nag", count=12):
     problem = family_of().sample(0)
     rows = LearnedRows(tail, count)
     with jax_precision():
-        from ode2opt.dynamics.jaxed import to_jax
+        from ode2opt.paper.jaxed import to_jax
 
         instance = CertifiedInstance(to_jax(problem), problem.start().x0, ())
         return BarrierObjective(rows, cap, [instance], problem.smoothness(), 1e-3, 30)

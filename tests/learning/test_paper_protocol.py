@@ -9,17 +9,17 @@ import pytest
 import scipy.integrate
 
 from ode2opt import Family, InputError, Quadratic, learn
-from ode2opt.dynamics import Default, Neural
-from ode2opt.dynamics.conditions import largest_stable_C, stability_margin
-from ode2opt.dynamics.default import DefaultCoefficients
-from ode2opt.dynamics.jaxed import to_jax
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import options_for
-from ode2opt.learning.flow.objective import Rules, stopping_time
 from ode2opt.learning.flow.paper import PROBLEMS_AN_EPOCH
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.registry import departures
-from ode2opt.learning.stopm import StoPM
+from ode2opt.paper import Default, Neural
+from ode2opt.paper.conditions import largest_stable_C, stability_margin
+from ode2opt.paper.default import DefaultCoefficients
+from ode2opt.paper.jaxed import to_jax
+from ode2opt.paper.stopm import StoPM
+from ode2opt.paper.stopping_time import Rules, stopping_time
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Ode2OptError
+from ode2opt.base.locking import FolderLock
 from ode2opt.learning import FlowOptions
 from ode2opt.learning.begin import start_run
 from ode2opt.learning.run import configuration
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.validation import Validation
-from ode2opt.locking import FolderLock
 
 OPTIONS = FlowOptions(coefficients="spline", steps=2, validation=1, horizon=20, tol=1e-1)
 
@@ -56,7 +56,7 @@ def test_a_second_process_is_refused_in_one_sentence(family, tmp_path):
 
 def test_a_lock_ends_with_its_process(tmp_path):
     code = (
-        "import pathlib, sys; from ode2opt.locking import FolderLock\n"
+        "import pathlib, sys; from ode2opt.base.locking import FolderLock\n"
         "lock = FolderLock(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
@@ -97,7 +97,7 @@ def test_waiting_processes_have_a_lock_one_after_the_other(tmp_path):
     Each process reads a number and writes the next one, many times: two at once would lose some.
     """
     code = (
-        "import pathlib, sys; from ode2opt.locking import FileLock\n"
+        "import pathlib, sys; from ode2opt.base.locking import FileLock\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "for _ in range(40):\n"
         "    with FileLock(folder / 'lock', 'held', wait=100):\n"
@@ -122,14 +122,14 @@ def test_a_full_disk_in_the_set_up_is_named_and_no_dead_end(family, tmp_path, mo
     found = Validation(9.0, 9, 1, 0, 1, 0.0, 0.0, 1)
     training.validator = lambda state: found
     with monkeypatch.context() as patched:
-        patched.setattr("ode2opt.storage.tempfile.mkstemp", full)
+        patched.setattr("ode2opt.base.storage.tempfile.mkstemp", full)
         with pytest.raises(Ode2OptError, match=rf"{folder}.*No space left on device"):
             training.run()
     assert start_run(family, OPTIONS, folder, False).position.step == 0
 
 
 def test_a_disk_that_is_full_from_the_start_is_named(family, tmp_path, monkeypatch):
-    monkeypatch.setattr("ode2opt.storage.tempfile.mkstemp", full)
+    monkeypatch.setattr("ode2opt.base.storage.tempfile.mkstemp", full)
     with pytest.raises(Ode2OptError, match=rf"{tmp_path / 'run'}.*No space left.*start again"):
         start_run(family, OPTIONS, tmp_path / "run", False)
 

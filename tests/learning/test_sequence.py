@@ -10,7 +10,6 @@ import pytest
 from support import graded_rows
 
 from ode2opt import Family, InputError, Logistic, Lpp, Method, Quadratic, Schedule, learn, solve
-from ode2opt.dynamics import double, to_jax
 from ode2opt.learning import SequenceOptions, make_options
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.objective import (
@@ -32,6 +31,7 @@ from ode2opt.learning.sequence.spectrum import (
     whitened,
 )
 from ode2opt.learning.sequence.target import SequenceTarget
+from ode2opt.paper import double, to_jax
 from ode2opt.problems.family import Fold
 from ode2opt.study.certify import certify
 

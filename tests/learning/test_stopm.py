@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 from ode2opt.learning import StoppingTime
-from ode2opt.learning.stopm import FINAL_SHARE, StoPM, step_sizes
+from ode2opt.paper.stopm import FINAL_SHARE, StoPM, step_sizes
 
 pytestmark = pytest.mark.usefixtures("x64")
 

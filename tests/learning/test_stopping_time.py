@@ -11,7 +11,8 @@ from adjoint import Adjoint, Curves
 from jax.flatten_util import ravel_pytree
 
 from ode2opt import Logistic, Lpp, Problem, solve
-from ode2opt.dynamics import (
+from ode2opt.learning import Rules, stopping_time
+from ode2opt.paper import (
     L0L1,
     DefaultCoefficients,
     Feasible,
@@ -22,7 +23,6 @@ from ode2opt.dynamics import (
     stack,
     to_jax,
 )
-from ode2opt.learning import Rules, stopping_time
 
 pytestmark = pytest.mark.usefixtures("x64")
 

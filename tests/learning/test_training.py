@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Logistic, Method, Ode2OptError, Problem, learn, solve
-from ode2opt.dynamics import Default, Feasible, Neural, Spline
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import options_for, start_run
 from ode2opt.learning.registry import read_options
+from ode2opt.paper import Default, Feasible, Neural, Spline
 
 SHORT = {
     "coefficients": "spline", "steps": 6, "validate_every": 2, "validation": 2, "horizon": 80,
@@ -265,7 +265,7 @@ def test_a_function_that_is_not_convex_is_named_once():
     ("options", "said"),
     [
         ({"coefficients": "magic"}, "Unknown coefficients 'magic'"),
-        ({"coefficients": 3}, "a class of ode2opt.dynamics as Spline, or an instance"),
+        ({"coefficients": 3}, "a class of ode2opt.paper as Spline, or an instance"),
         ({"coefficients": dict}, "or an instance as Spline"),
         ({"coefficients": Default}, "Unknown coefficients 'default'"),
         ({"coefficients": Spline(7.0), "alpha": 6.0}, "alpha is 6.0, but the coefficients have 7"),

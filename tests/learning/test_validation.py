@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.stopm import TrainingState
 from ode2opt.learning.tasks import ProblemTasks
 from ode2opt.learning.training import LARGEST_PENALTY, REJECT_RATIO, Training
 from ode2opt.learning.validation import (
@@ -16,6 +15,7 @@ from ode2opt.learning.validation import (
     counts_of,
     statistics,
 )
+from ode2opt.paper.stopm import TrainingState
 
 
 def validation(complexity=10.0, **fields):

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ode2opt.dynamics import Coefficients
 from ode2opt.learning import Rules
-from ode2opt.learning.flow.objective import violation
+from ode2opt.paper import Coefficients
+from ode2opt.paper.stopping_time import violation
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -27,7 +27,7 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
-from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
+from ode2opt.data.encoding import ColumnEncoding, TableEncoding
 
 X, Y = load_iris(return_X_y=True)
 WORDS = np.array(["setosa", "versicolor", "virginica"])

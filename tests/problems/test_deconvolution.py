@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from ode2opt import Deconvolution, InputError, solve
-from ode2opt.dynamics import double, to_jax
+from ode2opt.paper import double, to_jax
 
 
 def matrix(kernel, n, origin):

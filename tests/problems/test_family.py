@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 from ode2opt import Family, InputError, LinearModel, Logistic, Lpp, Quadratic, Softmax, solve
+from ode2opt.data.sources import DataWarning
 from ode2opt.problems.family import KINDS
-from ode2opt.problems.sources import DataWarning
 
 
 def test_the_same_seed_gives_the_same_problem():

@@ -18,7 +18,7 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
-from ode2opt.dynamics.jaxed import to_jax
+from ode2opt.paper.jaxed import to_jax
 from ode2opt.problems.curvature import largest_curvature
 
 pytestmark = pytest.mark.usefixtures("x64")

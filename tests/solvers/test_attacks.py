@@ -20,7 +20,7 @@ from ode2opt import (
     Status,
     solve,
 )
-from ode2opt.precision import jax_precision
+from ode2opt.base.precision import jax_precision
 from ode2opt.solvers.metric import Metric
 
 

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
-from ode2opt.dynamics import DefaultCoefficients
+from ode2opt.paper import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.method_file import Formula
 
@@ -151,7 +151,7 @@ def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ode2opt.storage.os.fsync", full)
+    monkeypatch.setattr("ode2opt.base.storage.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         make(tol=1e-3).save(path)
     assert path.read_bytes() == before

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
-from ode2opt.dynamics import DefaultCoefficients
+from ode2opt.paper import DefaultCoefficients
 from ode2opt.problems.transformed import Transformed
 from ode2opt.solvers.metric import Metric
 

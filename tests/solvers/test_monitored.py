@@ -8,8 +8,8 @@ import pytest
 from support import visited
 
 from ode2opt import InputError, Logistic, Quadratic, solve
-from ode2opt.dynamics.proofs.theorem import classical_rows, monitored_rows
 from ode2opt.problems.function import FunctionProblem
+from ode2opt.proofs.theorem import classical_rows, monitored_rows
 from ode2opt.solvers import METHODS, monitored
 from ode2opt.solvers.monitored_loop import MonitoredPoint, violations
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ode2opt import InputError, Logistic, Memory, Method, Quadratic, Schedule, solve
-from ode2opt.dynamics import Default
-from ode2opt.errors import MissingDependencyError
+from ode2opt.base.errors import MissingDependencyError
+from ode2opt.paper import Default
 from ode2opt.solvers.method_file import Formula
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ from safetensors.numpy import load_file, save_file
 
 import ode2opt
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Relay, solve
-from ode2opt.dynamics.proximal import ProximalTable, proved_ages
 from ode2opt.penalties import L1, Box, Simplex
 from ode2opt.solvers import Status
+from ode2opt.solvers.proximal_table import ProximalTable, proved_ages
 
 FISTA_GUARD = Guard(fallback="fista", blowup=100.0)
 

@@ -8,8 +8,8 @@ import pytest
 from support import figures_of
 
 from ode2opt import Family, Lpp
-from ode2opt.dynamics.conditions import contraction as contraction_of
 from ode2opt.learning.flow.smoothness import SCATTER_METHODS
+from ode2opt.paper.conditions import contraction as contraction_of
 from ode2opt.study.page import Page
 from ode2opt.study.reproduction import cells, contraction, plan, running
 from ode2opt.study.reproduction.cache import Store

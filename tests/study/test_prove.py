@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-import ode2opt.dynamics.proofs as package
+import ode2opt.proofs as package
 from ode2opt import InputError, Method, Schedule
-from ode2opt.dynamics.proofs.exact import exact_proof
-from ode2opt.dynamics.proofs.theorem import classical_rows, tail_rows
-from ode2opt.dynamics.proofs.two_step import exact_rows, schedule_of
+from ode2opt.proofs.exact import exact_proof
+from ode2opt.proofs.theorem import classical_rows, tail_rows
+from ode2opt.proofs.two_step import exact_rows, schedule_of
 from ode2opt.solvers import METHODS
 from ode2opt.solvers.method_file import SCALES
 from ode2opt.study.prove import prove

@@ -15,10 +15,10 @@ from markupsafe import escape
 from support import DESKTOP, PHONE, assert_drawn, figures_of, traces, wait_for_traces
 
 from ode2opt import Family, InputError, learn
-from ode2opt.confidence import Expectation
-from ode2opt.dynamics.proofs import check_proof
-from ode2opt.dynamics.proofs.exact import exact_proof
-from ode2opt.dynamics.proofs.two_step import exact_rows
+from ode2opt.proofs import check_proof
+from ode2opt.proofs.confidence import Expectation
+from ode2opt.proofs.exact import exact_proof
+from ode2opt.proofs.two_step import exact_rows
 from ode2opt.solvers import METHODS, Method
 from ode2opt.study.prove import prove
 from ode2opt.study.run_report import run_report

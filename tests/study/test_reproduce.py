@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
-from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, progress, solve
+from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
+from ode2opt.base import progress
+from ode2opt.base.locking import FolderLock
 from ode2opt.executor import LocalExecutor
-from ode2opt.locking import FolderLock
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash

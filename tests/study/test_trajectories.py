@@ -7,8 +7,8 @@ from scipy.integrate import solve_ivp
 from support import visited
 
 from ode2opt import InputError, Logistic, Method, Problem, Quadratic, Schedule, solve, trajectories
-from ode2opt.dynamics import Default, DefaultCoefficients
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.paper import Default, DefaultCoefficients
 from ode2opt.solvers.method_file import Formula
 from ode2opt.solvers.metric import Metric
 

@@ -1,6 +1,6 @@
 """Dask: problems of its arrays, and its workers as an executor."""
 
-from ode2opt.errors import needing
+from ode2opt.base.errors import needing
 
 with needing("dask"):
     import dask.array  # noqa: F401

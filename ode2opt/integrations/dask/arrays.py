@@ -12,10 +12,10 @@ import distributed
 import numpy as np
 from dask.delayed import Delayed, delayed
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError
+from ode2opt.data.frames import frame_rows, has_words, taken_out
 from ode2opt.executor import Executor
-from ode2opt.problems._arrays import Array, is_dask
-from ode2opt.problems.frames import frame_rows, has_words, taken_out
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts import Block, Parts
 
@@ -25,13 +25,7 @@ UNKNOWN = 1 << 24  # bytes, about, of a block whose number of rows is not known
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a Dask array or DataFrame that are not computed yet.
-
-    Args:
-        name: what errors call them.
-        block: computes a :class:`Block`.
-        bytes: about how large it will be.
-    """
+    """Rows of a Dask array or DataFrame that are not computed yet."""
 
     name: str
     block: Delayed
@@ -55,24 +49,6 @@ def from_dask(
     """Return the problem of a Dask array or DataFrame.
 
     ``Logistic(X, b, ...)``, or another linear model, calls it where X is Dask's.
-
-    Args:
-        kind: the class of the loss, such as ``Logistic``.
-        X: a Dask array of rows x columns, or a Dask DataFrame of numbers and words.
-        b: targets: a Dask array or Series in the same blocks, an array, or the name of a column.
-            Losses of classes take words, which are ``label_values`` then.
-        weights: of the rows, like b; one each by default.
-        offset: added to the scores of the rows, like b; nothing by default.
-        executor: who holds the rows; by default the workers of the current Dask client, or threads
-            of this process where there is no client.
-        options: of the loss.
-
-    Returns:
-        A :class:`ode2opt.Parts` with a part for each block of rows. It is no instance of ``kind``,
-        but has the same value, derivatives and ``kind`` (a word) as ``kind`` of one matrix.
-
-    Raises:
-        InputError: where arrays do not fit together, or labels do not suit the loss.
 
     Examples:
         >>> import dask.array as da
@@ -113,18 +89,6 @@ def chunks(X: Any, b: Any, weights: Any = None, offset: Any = None) -> list[Chun
     """Return the blocks of an array or a DataFrame, each with its targets, weights and offsets.
 
     Columns of the DataFrame that are given by name are taken from each block where it is read.
-
-    Args:
-        X: the rows.
-        b: targets of the rows, or the name of a column of X.
-        weights: of the rows, or the name of a column.
-        offset: of the rows, or the name of a column.
-
-    Returns:
-        A source of rows for each block of X.
-
-    Raises:
-        InputError: where they do not fit together.
     """
     given = {"b": b, "weights": weights, "offset": offset}
     named = {name: values for name, values in given.items() if isinstance(values, str)}
@@ -152,9 +116,6 @@ def partitions(frame: Any) -> Sequence[Delayed]:
 
     Dask makes fewer of a file's partitions where few of its columns are read: then these would not
     be those of other columns of the same file.
-
-    Args:
-        frame: the DataFrame or Series.
     """
     found = frame.to_delayed()
     return found if len(found) == frame.npartitions else frame.to_delayed(optimize_graph=False)

@@ -11,7 +11,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.dask.executor import DaskExecutor
 
 LOCAL = "local"
@@ -31,16 +31,6 @@ def open_executor(
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[DaskExecutor]:
     """Give the executor of a cluster's workers: "local" is started here and closed at the end.
-
-    Args:
-        where: "local", or the address of a scheduler, which must run.
-        workers: processes of a local cluster; one for each processor by default.
-        memory: bytes that all of them may take together; what they hold beyond that is put on disk.
-        same: packages of which the workers of a running scheduler must have our versions, too.
-        tell: called with a sentence that has the address of the cluster's dashboard, if it has one.
-
-    Raises:
-        InputError: where no scheduler answers, or its workers have other versions of packages.
 
     Examples:
         >>> with open_executor("local", workers=1) as executor:
@@ -96,14 +86,8 @@ def _answering(address: str) -> Iterator[Client]:
 
 
 def check_versions(found: dict[str, Any], same: Sequence[str] = ()) -> None:
-    """Refuse workers with other versions of packages whose objects go between them and the client.
-
-    Args:
-        found: what ``Client.get_versions`` returns.
-        same: packages beside those in ``SAME``.
-
-    Raises:
-        InputError: naming a worker and the two versions.
+    """Refuse workers with other versions of packages whose objects go between them and the
+    client.
     """
     ours = found["client"]["packages"]
     for address, worker in found["workers"].items():

@@ -19,12 +19,12 @@ from uuid import uuid4
 import dask
 from distributed.protocol.pickle import dumps, loads
 
-from ode2opt.blas_threads import one_thread
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
+from ode2opt.base.precision import jax_precision
+from ode2opt.base.threads import one_thread
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.executor.interface import Loaded, Work
 from ode2opt.integrations.dask.workers import ClientWorkers, DaskItems, lost_in_words
-from ode2opt.precision import jax_precision
 
 UNPACKED = 8  # shared things that a worker keeps unpacked
 TASKS = 2  # under way for each thread of the workers
@@ -35,9 +35,6 @@ class DaskExecutor(Executor):
 
     Results are, bit for bit, those of this process where workers have processors of its kind. If a
     worker dies, others do its work again.
-
-    Args:
-        client: a ``distributed.Client``.
 
     Examples:
         >>> with open_executor("local", workers=1) as executor:  # or the address of a scheduler
@@ -57,11 +54,7 @@ class DaskExecutor(Executor):
         self, work: Work, shared: Any, items: Sequence[Any], *, ordered: bool = True,
         threads: bool = False,
     ) -> Iterator[Any]:  # fmt: skip
-        """Yield ``work(shared, item)`` for each item, by tasks: see ``Executor.map``.
-
-        Raises:
-            WorkersLostError: where no worker is left for 20 seconds, or the scheduler is gone.
-        """
+        """Yield ``work(shared, item)`` for each item, by tasks: see ``Executor.map``."""
 
         parcel = self._parcel(shared)
         slots = sum(worker["nthreads"] for worker in self.workers.known().values())
@@ -76,14 +69,7 @@ class DaskExecutor(Executor):
         return DaskItems(self.workers, load, sources)
 
     def check_folder(self, folder: Path) -> None:
-        """Refuse workers that do not see a folder.
-
-        Args:
-            folder: one that all workers write into.
-
-        Raises:
-            InputError: naming a worker that does not see it.
-        """
+        """Refuse workers that do not see a folder."""
         with lost_in_words():
             seen = self.client.run(Path.is_dir, folder)
         for address, sees in seen.items():
@@ -112,13 +98,7 @@ class DaskExecutor(Executor):
 
 @dataclass(frozen=True)
 class Packed:
-    """Something as bytes.
-
-    Args:
-        pickled: the bytes.
-        jax: whether it may have arrays of JAX.
-        name: tells what all calls share from other such things; items and results have none.
-    """
+    """Something as bytes."""
 
     pickled: bytes = field(compare=False)
     jax: bool = field(compare=False)
@@ -126,11 +106,7 @@ class Packed:
 
     @classmethod
     def of(cls, content: Any) -> Packed:
-        """Pack something.
-
-        Args:
-            content: anything that can be pickled.
-        """
+        """Pack something."""
         return cls(dumps(content), "jax" in sys.modules)
 
     def content(self) -> Any:

@@ -21,56 +21,31 @@ GROUPS = 4  # for each thread, if there are items enough: others share those of 
 
 
 def group_size(sizes: Sequence[int], slots: int, memory: float = math.inf) -> int:
-    """Return how many neighbours are held together: a power of two, some groups for each thread.
-
-    Args:
-        sizes: bytes of the items, about.
-        slots: how many threads all workers have together.
-        memory: bytes of a worker. Where it is short of memory it puts whole groups on disk, so
-            groups are small beside it.
-    """
+    """Return how many neighbours are held together: a power of two, some groups for each thread."""
     for_all = len(sizes) / (GROUPS * max(1, slots))
     by_size = min(LARGEST_GROUP, memory / GROUPS_IN_MEMORY) / max(1.0, float(np.mean(sizes)))
     return 1 << max(0, int(np.log2(max(1.0, min(for_all, by_size)))))
 
 
 def spread(groups: int, slots: Sequence[str]) -> list[str | None]:
-    """Return which worker loads each group: neighbours the same one, and all about as many.
-
-    Args:
-        groups: how many groups there are.
-        slots: the workers' addresses, each as often as it has threads.
-    """
+    """Return which worker loads each group: neighbours the same one, and all about as many."""
     return [slots[len(slots) * k // groups] if slots else None for k in range(groups)]
 
 
 @dataclass(frozen=True)
 class ItemGroup:
-    """Neighbouring items as a worker holds them.
-
-    Args:
-        first: the number of the first one.
-        items: the items; None for those that were dropped.
-    """
+    """Neighbouring items as a worker holds them."""
 
     first: int
     items: list[Any]
 
     def answers(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """Return the answers of some items.
-
-        Args:
-            questions: by the numbers of the items.
-        """
+        """Return the answers of some items."""
         items = {i: self.items[i - self.first] for i in questions}
         return {i: None if one is None else questions[i](one) for i, one in items.items()}
 
     def changed(self, changes: Mapping[int, Question]) -> ItemGroup:
-        """Return what functions make of the items; items without one become None.
-
-        Args:
-            changes: the functions by the numbers of the items.
-        """
+        """Return what functions make of the items; items without one become None."""
         numbered = enumerate(self.items, self.first)
         return ItemGroup(
             self.first, [changes[i](one) if i in changes else None for i, one in numbered]
@@ -83,13 +58,7 @@ def _size_of_group(group: ItemGroup) -> int:
 
 
 def load_group(load: Callable[[Any], Loaded], first: int, sources: Sequence[Any]) -> ItemGroup:
-    """Load a group on this worker; items that do not fit into its memory are released.
-
-    Args:
-        load: makes an item of a source.
-        first: the number of the first item.
-        sources: of the items.
-    """
+    """Load a group on this worker; items that do not fit into its memory are released."""
     worker = get_worker()
     limit = worker.memory_manager.memory_limit
     room = math.inf if limit is None else MEMORY_SHARE * limit - worker.state.nbytes
@@ -99,12 +68,5 @@ def load_group(load: Callable[[Any], Loaded], first: int, sources: Sequence[Any]
 def load_blocks(
     load: Callable[[Any], Loaded], first: int, names: list[str], blocks: list[Any]
 ) -> ItemGroup:
-    """Load a group of rows that Dask has computed.
-
-    Args:
-        load: makes an item of a source.
-        first: the number of the first item.
-        names: of the parts.
-        blocks: their rows.
-    """
+    """Load a group of rows that Dask has computed."""
     return load_group(load, first, list(map(RowsInMemory, names, blocks)))

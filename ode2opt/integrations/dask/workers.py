@@ -26,7 +26,7 @@ from distributed.core import clean_exception
 from distributed.protocol.pickle import dumps
 from distributed.scheduler import KilledWorker
 
-from ode2opt.errors import WorkersLostError
+from ode2opt.base.errors import WorkersLostError
 from ode2opt.executor.interface import HeldItems, Loaded, Question
 from ode2opt.executor.local import POLL, under_way
 from ode2opt.executor.sums import PairwiseSum
@@ -51,11 +51,7 @@ Sums = dict[tuple[int, int], Any]
 
 
 class ClientWorkers:
-    """The workers that a client knows; where there are none for long, waiting for them ends.
-
-    Args:
-        client: a ``distributed.Client``.
-    """
+    """The workers that a client knows; where there are none for long, waiting for them ends."""
 
     def __init__(self, client: Any) -> None:
         self.client, self._seen = client, time.monotonic()
@@ -77,14 +73,7 @@ class ClientWorkers:
         return asyncio.run_coroutine_threadsafe(work, self.client.loop.asyncio_loop)
 
     def result(self, work: Coroutine[Any, Any, Found]) -> Found:
-        """Return what work in the client's event loop comes to.
-
-        Args:
-            work: a coroutine of the client.
-
-        Raises:
-            WorkersLostError: where workers or the scheduler are gone.
-        """
+        """Return what work in the client's event loop comes to."""
         begun = self._begin(work)
         try:
             with lost_in_words():
@@ -95,16 +84,7 @@ class ClientWorkers:
             begun.cancel()
 
     def results(self, tasks: Iterable[Any], most: int, ordered: bool = True) -> Iterator[Any]:
-        """Yield the results of tasks.
-
-        Args:
-            tasks: futures of Dask's; they are taken one by one, so they may be made meanwhile.
-            most: how many may be under way when another one is taken.
-            ordered: whether results come in the order of the tasks, or as they are done.
-
-        Raises:
-            WorkersLostError: where workers or the scheduler are gone.
-        """
+        """Yield the results of tasks."""
         with lost_in_words():
             yield from under_way(
                 lambda task: self._begin(_result(task)), tasks, most, ordered, self.check
@@ -133,11 +113,6 @@ def lost_in_words() -> Iterator[None]:
 
 class DaskItems(HeldItems):
     """Items that workers hold, neighbours together in groups.
-
-    Args:
-        workers: who holds them.
-        load: makes an item of a source.
-        sources: each has ``bytes``, about how large its item will be.
 
     Attributes:
         sent: bytes of questions that went out and of answers that came back, about.
@@ -268,12 +243,7 @@ def _bytes(found: Any) -> int:
 
 
 def teams(workers: Team, most: int = FEW) -> dict[str, Team]:
-    """Return neighbouring workers in teams, by the addresses of those who lead them.
-
-    Args:
-        workers: all workers, with the keys of what they hold.
-        most: how many teams there may be.
-    """
+    """Return neighbouring workers in teams, by the addresses of those who lead them."""
     size = -(-len(workers) // most)
     parted = [workers[i : i + size] for i in range(0, len(workers), size or 1)]
     return {team[0][0]: team for team in parted}
@@ -282,14 +252,7 @@ def teams(workers: Team, most: int = FEW) -> dict[str, Team]:
 async def team_sums(
     question: Question, count: int, led: Mapping[str, Team], dask_worker: Any
 ) -> Sums:
-    """Return the sums of the answers of this worker and its team; it runs on the worker.
-
-    Args:
-        question: what each item is asked.
-        count: how many items there are on all workers.
-        led: the teams by the addresses of their leaders, of which this worker is one.
-        dask_worker: this worker, given by Dask.
-    """
+    """Return the sums of the answers of this worker and its team; it runs on the worker."""
     (_, keys), *others = led[dask_worker.contact_address]
     below = teams(others)
     passed = [_passed_on(dask_worker, leader, question, count, below) for leader in below]

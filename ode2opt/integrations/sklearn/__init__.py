@@ -9,7 +9,7 @@ parameters more: ``solver`` and, where all is smooth, ``memory`` (docs/how-to/ot
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import needing
+from ode2opt.base.errors import needing
 from ode2opt.integrations.sklearn._version import require
 
 with needing("sklearn"):

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ode2opt.base.arrays import Array, is_dask, is_sparse
 from ode2opt.integrations.sklearn._fitting import MOST, quotient, reachable
 from ode2opt.penalties import Pieces, Separable
-from ode2opt.problems._arrays import Array, is_dask, is_sparse
 from ode2opt.problems.losses import LeastSquares
 from ode2opt.solvers import Result, path
 from ode2opt.solvers.composite.gap import duality_gap
@@ -45,11 +45,6 @@ class RegressionFit(NamedTuple):
 class CentredRows:
     """Rows, ready for fits of several targets and penalties.
 
-    Args:
-        X: rows, dense, SciPy's CSR or Dask's.
-        weights: of the rows; None for ones.
-        intercept: whether there is an unpenalised intercept.
-
     Attributes:
         centred: whether the mean of each column was taken out; else an intercept is a variable.
         middle: those means.
@@ -73,12 +68,7 @@ class CentredRows:
             self.rows = X / X.dtype.type(self.unit)
 
     def problem(self, y: Array, l2: float = 0.0) -> tuple[LeastSquares, float]:
-        """Return least squares for centred targets, and their mean.
-
-        Args:
-            y: the targets.
-            l2: weight of l2/2 |x|^2 for the divided columns; 0 by default.
-        """
+        """Return least squares for centred targets, and their mean."""
         mean = float(np.average(y.astype(np.float64), weights=self.weights)) * self.intercept
         variable = self.intercept and not self.centred
         b = y - y.dtype.type(mean)
@@ -86,31 +76,19 @@ class CentredRows:
         return made, mean
 
     def penalty(self, l1_ratio: float, positive: bool) -> Separable:
-        """Return the penalty whose weight is 1, for the divided columns.
-
-        Args:
-            l1_ratio: the share of absolute values, the rest is of squares.
-            positive: whether no coefficient may be negative.
-        """
+        """Return the penalty whose weight is 1, for the divided columns."""
         l1, l2 = quotient(l1_ratio, self.unit), quotient((1 - l1_ratio) / self.unit, self.unit)
         return Separable(Pieces(l1=l1, l2=l2, lower=0.0 if positive else -np.inf))
 
     def variables(self, coef: np.ndarray) -> np.ndarray:
-        """Return coefficients as a point of the problem; an intercept is 0, as targets are centred.
-
-        Args:
-            coef: the coefficients.
+        """Return coefficients as a point of the problem; an intercept is 0, as targets are
+        centred.
         """
         z = np.asarray(coef, dtype=np.float64) * self.unit
         return np.append(z, 0.0) if self.intercept and not self.centred else z
 
     def coefficients(self, z: np.ndarray, mean: float) -> tuple[np.ndarray, float]:
-        """Return coefficients and intercept of a point of the problem.
-
-        Args:
-            z: the point.
-            mean: of the targets.
-        """
+        """Return coefficients and intercept of a point of the problem."""
         z = np.asarray(z, dtype=np.float64)
         if self.intercept and not self.centred:
             return z[:-1] / self.unit, mean + float(z[-1])
@@ -134,11 +112,7 @@ def _unit(X: Array, middle: np.ndarray) -> float:
 
 
 def largest_slope(problem: LeastSquares) -> float:
-    """Return the largest entry of the gradient where all coefficients are 0; 1 where that is 0.
-
-    Args:
-        problem: for centred targets.
-    """
+    """Return the largest entry of the gradient where all coefficients are 0; 1 where that is 0."""
     g = np.asarray(problem.gradient(np.zeros(problem.n, dtype=problem.dtype)))
     own = g[: problem.columns]
     return float(np.max(np.abs(own), initial=0.0)) or 1.0
@@ -147,15 +121,7 @@ def largest_slope(problem: LeastSquares) -> float:
 def fit_of(
     rows: CentredRows, problem: LeastSquares, penalty: Separable | None, result: Result, mean: float
 ) -> RegressionFit:
-    """Return coefficients, intercept and gap of a solve.
-
-    Args:
-        rows: of the problem.
-        problem: what was solved.
-        penalty: for its coefficients; None where all is smooth.
-        result: of the solve.
-        mean: of the targets.
-    """
+    """Return coefficients, intercept and gap of a solve."""
     z, gap = np.asarray(result.x, dtype=np.float64), result.gap
     if problem.intercept:
         z, gap = _with_best_intercept(problem, penalty, z)
@@ -186,15 +152,7 @@ def _with_best_intercept(
 def along(
     estimator: Any, rows: CentredRows, y: np.ndarray, alphas: np.ndarray, l1_ratio: float
 ) -> list[RegressionFit]:
-    """Return fits for falling weights, each starting at the one before.
-
-    Args:
-        estimator: says how: ``positive``, ``tol``, ``max_iter`` and ``solver``.
-        rows: to fit to.
-        y: their targets.
-        alphas: the weights, none rising; 0 is allowed.
-        l1_ratio: the share of absolute values.
-    """
+    """Return fits for falling weights, each starting at the one before."""
     problem, mean = rows.problem(y)
     whole = rows.penalty(l1_ratio, estimator.positive)
     tol = reachable(estimator.tol * largest_slope(problem), problem)
@@ -223,12 +181,7 @@ def along(
 
 
 def warn_of_path(estimator: Any, found: Any) -> None:
-    """Warn where a path missed its tolerance.
-
-    Args:
-        estimator: whose fit it is.
-        found: the path.
-    """
+    """Warn where a path missed its tolerance."""
     if not found.success:
         short = sum(residual > found.tol for residual in found.residuals)
         warnings.warn(
@@ -242,16 +195,7 @@ def warn_of_path(estimator: Any, found: Any) -> None:
 def alpha_grid(
     rows: CentredRows, y: np.ndarray, l1_ratio: float, positive: bool, n: int, ratio: float
 ) -> np.ndarray:
-    """Return weights from the least one at which all coefficients are 0, as the namesake does.
-
-    Args:
-        rows: all rows.
-        y: their targets.
-        l1_ratio: the share of absolute values, positive.
-        positive: whether no coefficient may be negative.
-        n: how many weights.
-        ratio: the smallest by the largest.
-    """
+    """Return weights from the least one at which all coefficients are 0, as the namesake does."""
     problem, _ = rows.problem(y)
     g = np.asarray(problem.gradient(np.zeros(problem.n, dtype=problem.dtype)), dtype=np.float64)
     g = -g[: problem.columns] * rows.unit
@@ -263,11 +207,6 @@ def alpha_grid(
 
 
 def weighted(penalty: Separable, alpha: float) -> Separable:
-    """Return a penalty times a weight, which is cut where it would overflow.
-
-    Args:
-        penalty: of weight 1.
-        alpha: the weight, positive.
-    """
+    """Return a penalty times a weight, which is cut where it would overflow."""
     l1, l2, lower, upper = penalty.pieces()
     return Separable(Pieces(min(alpha * l1, MOST), min(alpha * l2, MOST), lower, upper))

@@ -18,13 +18,7 @@ SMALL = 1e-9  # alpha by the mean of the squared singular values: below this the
 
 
 class ExactRidge:
-    """Dense rows, ready to be solved for several targets and penalties.
-
-    Args:
-        X: rows.
-        weights: of the rows; one each where None.
-        intercept: whether there is an unpenalised intercept.
-    """
+    """Dense rows, ready to be solved for several targets and penalties."""
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None, intercept: bool) -> None:
         self.intercept = intercept
@@ -46,11 +40,8 @@ class ExactRidge:
         return svd(self.rows, full_matrices=False)
 
     def variables(self, y: np.ndarray, alpha: float) -> np.ndarray | None:
-        """Return coefficients, then an intercept if there is one; None where that is too expensive.
-
-        Args:
-            y: the targets.
-            alpha: the penalty's weight.
+        """Return coefficients, then an intercept if there is one; None where that is too
+        expensive.
         """
         middle = self._mean(y) if self.intercept else 0.0
         coef = self._coefficients(np.sqrt(self.weights) * (y - middle), alpha)
@@ -81,13 +72,7 @@ class ExactRidge:
 
 
 def exact_ridge(X: object, weights: np.ndarray | None, intercept: bool) -> ExactRidge | None:
-    """Prepare rows for a solution by factorisation; None where they are sparse or too many.
-
-    Args:
-        X: the rows.
-        weights: of the rows, None for ones.
-        intercept: whether there is an unpenalised intercept.
-    """
+    """Prepare rows for a solution by factorisation; None where they are sparse or too many."""
     if not isinstance(X, np.ndarray) or X.size > LARGEST:
         return None
     return ExactRidge(X, weights, intercept)

@@ -16,17 +16,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ode2opt.errors import InputError, unknown_name
+from ode2opt.base.arrays import Array, epsilon, is_dask
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.storage import check_folder_of
 from ode2opt.integrations.sklearn._in_parts import lazily
 from ode2opt.integrations.sklearn._processes import CopiedMemory
 from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array, epsilon, is_dask
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
 from ode2opt.solvers.composite.methods import PENALISED
 from ode2opt.solvers.library import SUFFIX, learned_names
-from ode2opt.storage import check_folder_of
 
 THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 """Solvers of scikit-learn's that are not here."""
@@ -173,12 +173,7 @@ def _opened(memory: Memory | str | os.PathLike[str] | None) -> Iterator[Memory |
 
 
 def reachable(tol: float, problem: Problem) -> float:
-    """Return a tolerance that the problem's precision can reach.
-
-    Args:
-        tol: the tolerance asked for.
-        problem: of the fit.
-    """
+    """Return a tolerance that the problem's precision can reach."""
     return max(tol, epsilon(problem.xp, problem.dtype))
 
 
@@ -207,27 +202,13 @@ def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
 
 
 def validated(estimator: Any, X: Array, y: Array, **options: Any) -> tuple[Array, np.ndarray]:
-    """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR.
-
-    Args:
-        estimator: the estimator; its ``n_features_in_`` is set.
-        X: the rows.
-        y: labels or targets.
-        options: of scikit-learn's ``validate_data``.
-    """
+    """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR."""
     refuse_repeated_columns(X)
     return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **options)
 
 
 def refuse_repeated_columns(X: Array) -> None:
-    """Refuse a data frame in which two columns have the same name.
-
-    Args:
-        X: the rows.
-
-    Raises:
-        InputError: naming the columns.
-    """
+    """Refuse a data frame in which two columns have the same name."""
     counts = Counter(map(str, getattr(X, "columns", ())))
     repeated = [f"{name!r} ({count} times)" for name, count in counts.items() if count > 1]
     if repeated:
@@ -238,12 +219,7 @@ def refuse_repeated_columns(X: Array) -> None:
 
 
 def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
-    """Return the weights of rows as an array, None where all are one.
-
-    Args:
-        sample_weight: as given to ``fit``.
-        X: the rows, checked.
-    """
+    """Return the weights of rows as an array, None where all are one."""
     if sample_weight is None:
         return None
     return np.asarray(
@@ -252,34 +228,19 @@ def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
 
 
 def product(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    """Return the product of two weights of each row; None stands for ones.
-
-    Args:
-        one: weights or None.
-        other: weights or None.
-    """
+    """Return the product of two weights of each row; None stands for ones."""
     if one is None or other is None:
         return other if one is None else one
     return one * other
 
 
 def total_weight(weights: np.ndarray | None, X: Array) -> float:
-    """Return the sum of the weights of all rows.
-
-    Args:
-        weights: of the rows, None for ones.
-        X: the rows.
-    """
+    """Return the sum of the weights of all rows."""
     return float(X.shape[0] if weights is None else weights.sum(dtype=np.float64))
 
 
 def inverse_weight(C: float, total: float) -> float:
-    """Return 1 / (C W): the l2 of the mean loss that is C for the sum.
-
-    Args:
-        C: scikit-learn's parameter.
-        total: W, the sum of the weights.
-    """
+    """Return 1 / (C W): the l2 of the mean loss that is C for the sum."""
     return quotient(quotient(1.0, C), total)
 
 
@@ -287,22 +248,13 @@ def quotient(number: float, by: float) -> float:
     """Return a quotient as the weight of a penalty, cut where it would overflow.
 
     Coefficients are zero to rounding long before that.
-
-    Args:
-        number: not negative.
-        by: positive.
     """
     found = number / by if number < MOST * by else MOST
     return min(found, MOST)
 
 
 def without_intercept(x: np.ndarray, fitted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients and intercepts from rows of variables.
-
-    Args:
-        x: the variables; the last of each row is the intercept if one was fitted.
-        fitted: whether an intercept was fitted; if not, it is zero.
-    """
+    """Return coefficients and intercepts from rows of variables."""
     if fitted:
         return x[..., :-1].copy(), x[..., -1].copy()
     return x, np.zeros(x.shape[:-1], dtype=x.dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.metrics import accuracy_score
 
+from ode2opt.base.arrays import Array
 from ode2opt.integrations.sklearn._centred import warn_of_path
 from ode2opt.integrations.sklearn._fitting import inverse_weight, reachable, total_weight
 from ode2opt.integrations.sklearn.logistic import (
@@ -19,7 +20,6 @@ from ode2opt.integrations.sklearn.logistic import (
     log_loss,
     variables,
 )
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers import path
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
@@ -53,13 +53,7 @@ class Judge(NamedTuple):
     params: dict[str, Any]
 
     def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
-        """Return the score of a model; scikit-learn checks the rows at the first C only.
-
-        Args:
-            model: a fitted one.
-            rows: that it has not seen.
-            first: whether the rows are to be checked.
-        """
+        """Return the score of a model; scikit-learn checks the rows at the first C only."""
         if first:
             return float(self.scorer(model, rows.X, rows.y, **self.params))
         if self._is_accuracy():
@@ -98,22 +92,12 @@ class FoldPaths(NamedTuple):
 
 
 def weight_of(rows: LabelledRows, C: float) -> float:
-    """Return the weight of the penalty beside the mean loss.
-
-    Args:
-        rows: of the fit.
-        C: scikit-learn's parameter.
-    """
+    """Return the weight of the penalty beside the mean loss."""
     return inverse_weight(C, total_weight(rows.weights, rows.X))
 
 
 def problem_of(model: LogisticRegression, rows: LabelledRows) -> LinearModel:
-    """Return the problem of some rows, without a penalty.
-
-    Args:
-        model: the estimator of one fit.
-        rows: its rows.
-    """
+    """Return the problem of some rows, without a penalty."""
     return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
 
 
@@ -125,16 +109,7 @@ def fold_paths(
     ratios: np.ndarray,
     judges: list[Judge],
 ) -> FoldPaths:
-    """Fit and score for all of some folds, values of C and shares of L1.
-
-    Args:
-        model: the estimator of one fit.
-        rows: all rows.
-        folds: the numbers of the rows to fit to, and to score on.
-        Cs: the values of C.
-        ratios: the shares of absolute values in the penalty.
-        judges: one for each fold.
-    """
+    """Fit and score for all of some folds, values of C and shares of L1."""
     auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
     smooth = np.count_nonzero(ratios == 0)
     shared = SharedPreconditioners(len(folds)) if auto and smooth else None

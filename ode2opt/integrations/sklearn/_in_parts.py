@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, needing
-from ode2opt.problems._arrays import Array, is_dask
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError, needing
 
 
 def rows_in_parts(estimator: Any, X: Any, *beside: Any) -> tuple[Any, ...]:

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ode2opt.errors import InputError, shown, unknown_name
+from ode2opt.base.errors import InputError, shown, unknown_name
+from ode2opt.base.schema import read
+from ode2opt.data.encoding import ColumnEncoding, TableEncoding
 from ode2opt.models.model import Model
-from ode2opt.problems.encoding import ColumnEncoding, TableEncoding
-from ode2opt.schema import read
 
 ATTRIBUTES = ("n_iter_", "scale_", "C_", "l1_ratio_", "solver_", "alpha_", "dual_gap_")
 """What is kept of a fit beside coefficients, classes and the columns' names."""

@@ -1,6 +1,6 @@
 """Which scikit-learn is new enough."""
 
-from ode2opt.errors import MissingDependencyError, installing
+from ode2opt.base.errors import MissingDependencyError, installing
 
 LEAST = (1, 8)
 

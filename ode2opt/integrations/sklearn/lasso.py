@@ -13,7 +13,8 @@ from sklearn.base import _fit_context
 from sklearn.utils import metadata_routing
 from sklearn.utils.validation import check_array
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._centred import (
     CentredRows,
     RegressionFit,
@@ -31,7 +32,6 @@ from ode2opt.integrations.sklearn._fitting import (
     validated,
 )
 from ode2opt.integrations.sklearn._in_parts import rows_in_parts
-from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.solvers import Method
 
 
@@ -155,14 +155,8 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         l1_ratio: float,
         coef: np.ndarray | None = None,
     ) -> RegressionFit:
-        """Fit one target from given coefficients, by default 0; a smooth penalty as a smooth one.
-
-        Args:
-            rows: to fit to.
-            y: the target.
-            alpha: the penalty's weight.
-            l1_ratio: the share of absolute values.
-            coef: where to start.
+        """Fit one target from given coefficients, by default 0; a smooth penalty as a smooth
+        one.
         """
         whole = weighted(rows.penalty(l1_ratio, self.positive), alpha)
         penalty = whole if self.positive or whole.pieces().l1 else None

@@ -16,11 +16,11 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, column_or_1d
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._centred import CentredRows, along, alpha_grid
 from ode2opt.integrations.sklearn._fitting import Fitting, row_weights, validated
 from ode2opt.integrations.sklearn.lasso import ElasticNet, Lasso
-from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.solvers import Method
 
 

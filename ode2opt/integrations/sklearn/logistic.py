@@ -12,7 +12,8 @@ from sklearn.base import _fit_context
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     inverse_weight,
@@ -28,7 +29,6 @@ from ode2opt.integrations.sklearn._in_parts import (
     taken,
 )
 from ode2opt.penalties import Pieces, Separable
-from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.softmax import Softmax
@@ -166,14 +166,7 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
 
 
 def refuse_dual(dual: bool) -> None:
-    """Refuse the namesake's dual.
-
-    Args:
-        dual: the parameter of that name.
-
-    Raises:
-        InputError: it is True.
-    """
+    """Refuse the namesake's dual."""
     if dual:
         raise InputError("dual=True is liblinear's alone: use dual=False.")
 
@@ -201,28 +194,15 @@ def _share_of_l1(penalty: str | None, l1_ratio: float | None) -> float:
 
 
 def elastic(weight: float, ratio: float) -> Separable:
-    """Return the penalty weight (ratio |x|_1 + (1 - ratio)/2 |x|^2).
-
-    Args:
-        weight: not negative.
-        ratio: from 0 to 1.
-    """
+    """Return the penalty weight (ratio |x|_1 + (1 - ratio)/2 |x|^2)."""
     return Separable(Pieces(l1=ratio * weight, l2=(1 - ratio) * weight))
 
 
 def classification_rows(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, labels counted from 0 and weights, checked; sets ``classes_`` of the estimator.
-
-    Args:
-        estimator: the classifier.
-        X: the rows.
-        y: their labels.
-        sample_weight: their weights, None for ones.
-
-    Raises:
-        InputError: if there are fewer than two classes.
+    """Return rows, labels counted from 0 and weights, checked; sets ``classes_`` of the
+    estimator.
     """
     if is_dask(X):
         X, y, weights = rows_in_parts(estimator, X, y, sample_weight)
@@ -243,13 +223,7 @@ def classification_rows(
 def class_weights(
     estimator: Any, labels: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray | None:
-    """Return the weight that each row has by its class; None where all are one.
-
-    Args:
-        estimator: the classifier, with ``class_weight`` and ``classes_``.
-        labels: counted from 0.
-        weights: of the rows; they count for "balanced". None for ones.
-    """
+    """Return the weight that each row has by its class; None where all are one."""
     if estimator.class_weight is None:
         return None
     classes, asked = estimator.classes_, estimator.class_weight
@@ -264,15 +238,7 @@ def class_weights(
 def log_loss(
     estimator: Any, X: Array, labels: np.ndarray, weights: np.ndarray | None, l2: float
 ) -> LinearModel:
-    """Return the problem of a fit: :class:`Logistic` for two classes, :class:`Softmax` for more.
-
-    Args:
-        estimator: the classifier, with ``classes_`` and ``fit_intercept``.
-        X: the rows.
-        labels: counted from 0.
-        weights: of the rows, None for ones.
-        l2: the weight of the penalty.
-    """
+    """Return the problem of a fit: :class:`Logistic` for two classes, :class:`Softmax` for more."""
     classes, intercept = len(estimator.classes_), estimator.fit_intercept
     if classes == 2:
         return Logistic(X, labels, l2=l2, weights=weights, intercept=intercept)
@@ -280,13 +246,7 @@ def log_loss(
 
 
 def variables(estimator: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Return coefficients and intercepts as the variables of a fit's problem.
-
-    Args:
-        estimator: the classifier, for ``fit_intercept``.
-        coef: a row for each class that has scores.
-        intercept: one for each of these classes.
-    """
+    """Return coefficients and intercepts as the variables of a fit's problem."""
     rows = [coef.T, intercept[None, :]] if estimator.fit_intercept else [coef.T]
     return np.concatenate(rows).ravel()
 
@@ -297,12 +257,6 @@ def coefficients(
     """Return ``coef_`` and ``intercept_``, a row for each class; their mean over classes is zero.
 
     With an L1 penalty that is so of the intercepts alone: it decides about the coefficients.
-
-    Args:
-        estimator: the classifier, for ``fit_intercept``.
-        width: how many classes have scores: 1 for two classes.
-        x: the variables of the fit's problem.
-        l1_ratio: the share of absolute values in the penalty; 0 by default.
     """
     V = x.reshape(-1, width)
     if width > 1:

@@ -20,7 +20,8 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import Fitting, product, reachable
 from ode2opt.integrations.sklearn._fold_paths import (
     Judge,
@@ -37,7 +38,6 @@ from ode2opt.integrations.sklearn.logistic import (
     elastic,
     refuse_dual,
 )
-from ode2opt.problems._arrays import Array
 from ode2opt.solvers import Memory, Method
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 

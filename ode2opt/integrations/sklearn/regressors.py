@@ -14,7 +14,8 @@ from sklearn.linear_model._base import LinearModel as TheirLinearModel
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
     MANY,
@@ -27,7 +28,6 @@ from ode2opt.integrations.sklearn._fitting import (
 )
 from ode2opt.integrations.sklearn._in_parts import rows_in_parts
 from ode2opt.penalties import NonNegative
-from ode2opt.problems._arrays import Array, is_dask
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
 from ode2opt.problems.scaled_huber import ScaledHuber
@@ -406,14 +406,7 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
 def regression_rows(
     estimator: Any, X: Array, y: Array, sample_weight: Array
 ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, targets that are numbers, and weights, checked.
-
-    Args:
-        estimator: the regressor.
-        X: the rows.
-        y: their targets.
-        sample_weight: their weights, None for ones.
-    """
+    """Return rows, targets that are numbers, and weights, checked."""
     if is_dask(X):
         return rows_in_parts(estimator, X, y, sample_weight)
     X, y = validated(estimator, X, y, y_numeric=True)
@@ -421,22 +414,13 @@ def regression_rows(
 
 
 def absolute_tol(tol: float, problem: LinearModel) -> float:
-    """Return an absolute tolerance: a share of the gradient norm at zero coefficients.
-
-    Args:
-        tol: the share.
-        problem: of the fit; where its gradient at zero is zero, the share is of 1.
-    """
+    """Return an absolute tolerance: a share of the gradient norm at zero coefficients."""
     g = problem.gradient(np.zeros(problem.n, dtype=problem.dtype))
     return tol * (float(np.linalg.norm(g)) or 1.0)
 
 
 def last_fit(estimator: Any) -> np.ndarray | None:
-    """Return the variables of the last fit for a warm start; None where there is none.
-
-    Args:
-        estimator: the regressor.
-    """
+    """Return the variables of the last fit for a warm start; None where there is none."""
     if not estimator.warm_start or not hasattr(estimator, "coef_"):
         return None
     coef = estimator.coef_
@@ -444,13 +428,7 @@ def last_fit(estimator: Any) -> np.ndarray | None:
 
 
 def set_coefficients(estimator: Any, result: Result, X: Array) -> None:
-    """Set ``coef_``, ``intercept_`` and ``n_iter_``.
-
-    Args:
-        estimator: the regressor.
-        result: of the fit.
-        X: the rows, for their precision.
-    """
+    """Set ``coef_``, ``intercept_`` and ``n_iter_``."""
     coef, intercept = without_intercept(
         np.asarray(result.x).astype(X.dtype, copy=False), estimator.fit_intercept
     )

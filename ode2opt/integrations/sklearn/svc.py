@@ -9,7 +9,8 @@ import numpy as np
 from sklearn import svm
 from sklearn.base import _fit_context
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     inverse_weight,
@@ -19,7 +20,6 @@ from ode2opt.integrations.sklearn._fitting import (
     without_intercept,
 )
 from ode2opt.integrations.sklearn.logistic import class_weights, classification_rows
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.losses import SquaredHinge
 from ode2opt.solvers import Memory, Method
 

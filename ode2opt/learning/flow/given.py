@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ode2opt.errors import InputError, shown
+from ode2opt.base.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from ode2opt.dynamics.coefficients import Coefficients
+    from ode2opt.paper.coefficients import Coefficients
 
 NAME, FIRST_VALUES = "coefficients", "first"
 
 
 def with_named_coefficients(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options whose ``coefficients`` is a name, whatever it was given as.
-
-    Args:
-        options: keywords of ``learn``. ``coefficients`` may be a name, a class as ``Spline``, which
-            stands for its name, or an instance as ``Spline(knots=5)``, where training begins.
-
-    Returns:
-        The same options; an instance has become its name, its ``first`` values and its ``alpha``.
-    """
+    """Return options whose ``coefficients`` is a name, whatever it was given as."""
     given = options.get(NAME)
     if given is None or isinstance(given, str):
         return dict(options)
-    from ode2opt.dynamics.coefficients import COEFFICIENTS, Coefficients
+    from ode2opt.paper.coefficients import COEFFICIENTS, Coefficients
 
     names = {kind: name for name, kind in COEFFICIENTS.items()}
     if isinstance(given, type) and given in names:
         return {**options, NAME: names[given]}
     if not isinstance(given, Coefficients) or type(given) not in names:
         raise InputError(
-            f"coefficients must be a name as 'spline', a class of ode2opt.dynamics as Spline, or an"
+            f"coefficients must be a name as 'spline', a class of ode2opt.paper as Spline, or an"
             f" instance as Spline(), not {shown(given)}."
         )
     if options.get("target", "flow") != "flow":

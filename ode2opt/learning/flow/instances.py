@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.estimators import Estimator, Global, PowerIteration
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.protocol import TEST, VALIDATION
-from ode2opt.problems._arrays import Array
+from ode2opt.paper.curvature import Estimator, Global, PowerIteration
+from ode2opt.paper.instance import FlowInstance
+from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.family import Family
 
 
-class FlowInstance(NamedTuple):
-    """A problem on which a flow is followed.
-
-    Attributes:
-        problem: the problem on JAX arrays.
-        x0: the start point.
-        scale: the curvature by which the coefficients are divided.
-    """
-
-    problem: Problem
-    x0: Array
-    scale: Array
-
-
 class InstanceSampler:
-    """Draws the problems of a family: the same for the same seed, stream and number.
-
-    Args:
-        family: the problems.
-        options: of training; ``scale`` "family" measures the curvature of held-out problems first.
-    """
+    """Draws the problems of a family: the same for the same seed, stream and number."""
 
     def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
@@ -51,10 +30,6 @@ class InstanceSampler:
         """Return a problem of a stream; only the test stream sees test rows.
 
         With ``options.blocks`` every second problem is made of rows that follow each other.
-
-        Args:
-            stream: ``TRAINING``, ``VALIDATION`` or ``TEST``.
-            i: its number in the stream, from 0.
         """
         seed = [self.options.seed, stream, i]
         if stream == TEST:
@@ -63,14 +38,7 @@ class InstanceSampler:
 
     @double
     def instance(self, problem: Problem) -> FlowInstance:
-        """Return a problem on JAX arrays, with its start and its curvature scale.
-
-        Args:
-            problem: the problem.
-
-        Raises:
-            Ode2OptError: if the curvature at the start is negative or not finite.
-        """
+        """Return a problem on JAX arrays, with its start and its curvature scale."""
         x0, L = problem.start()
         scale: float | None = L if self.options.scale == "paper" else self.family_scale
         if scale is None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ode2opt.dynamics.default import (
+from ode2opt.base.errors import InputError, shown
+from ode2opt.learning.options import POSITIVE, Options, Range, option, override
+from ode2opt.paper.default import (
     ACTIVATIONS,
     ALPHA,
     T0,
@@ -17,11 +19,9 @@ from ode2opt.dynamics.default import (
     check_pair,
     check_times,
 )
-from ode2opt.errors import InputError, shown
-from ode2opt.learning.options import POSITIVE, Options, Range, option, override
 
 if TYPE_CHECKING:
-    from ode2opt.dynamics.coefficients import Coefficients
+    from ode2opt.paper.coefficients import Coefficients
 
 FLOW_SCALES = ("instance", "family", "paper")
 UNITS = ("free", "printed")
@@ -38,7 +38,7 @@ LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
         o.alpha, activation=o.activation, seed=o.seed, t1=o.t1, plain=o.units == "printed"
     ),
 }
-"""Kinds of coefficients that can be learned: ``dynamics.coefficients`` makes an empty one."""
+"""Kinds of coefficients that can be learned: ``paper.coefficients`` makes an empty one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class FlowOptions(Options):
         Returns:
             Those of ``first``, or a fit to the default coefficients with the constant ``C``.
         """
-        from ode2opt.dynamics import coefficients as kinds
+        from ode2opt.paper import coefficients as kinds
 
         if self.first is not None:
             arrays = {name: np.asarray(v) for name, v in self.first["parameters"].items()}

@@ -11,7 +11,7 @@ from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers import solve
 
 if TYPE_CHECKING:
-    from ode2opt.dynamics.estimators import L0L1
+    from ode2opt.paper.curvature import L0L1
 
 SCATTER_METHODS = ("gd", "nag", "igahd", "eigac-c1")
 SCATTER_STEPS, SCATTER_EVERY = 300, 30
@@ -20,16 +20,7 @@ SCATTER_STEPS, SCATTER_EVERY = 300, 30
 def scatter(
     problem: Problem, steps: int = SCATTER_STEPS, every: int = SCATTER_EVERY
 ) -> dict[str, np.ndarray]:
-    """Return points (|g(x_k)|, lambda_max(x_k)) along four methods (the paper's figure 2).
-
-    Args:
-        problem: the problem; it starts at ``problem.start()``.
-        steps: iterations of each method, 300 by default.
-        every: iterations between two points, 30 by default.
-
-    Returns:
-        For "gd", "nag", "igahd" and "eigac-c1" an array of shape (points, 2), the start included.
-    """
+    """Return points (|g(x_k)|, lambda_max(x_k)) along four methods (the paper's figure 2)."""
     found: dict[str, np.ndarray] = {}
     for method in SCATTER_METHODS:
         points: list[tuple[float, float]] = []
@@ -47,14 +38,8 @@ def scatter(
 
 
 def fit_l0l1(family: Family, instances: int = 4, seed: int = 0) -> L0L1:
-    """Return the estimator L0 + L1 |g| that is above all points seen on training problems.
-
-    Args:
-        family: where problems are drawn from.
-        instances: how many problems, 4 by default.
-        seed: drives which ones, 0 by default.
-    """
-    from ode2opt.dynamics.estimators import L0L1
+    """Return the estimator L0 + L1 |g| that is above all points seen on training problems."""
+    from ode2opt.paper.curvature import L0L1
 
     problems = (family.sample([seed, i], part="train") for i in range(instances))
     points = np.concatenate([p for problem in problems for p in scatter(problem).values()])

@@ -11,17 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import uncertified
-from ode2opt.dynamics.coefficients import Coefficients, kind_of
-from ode2opt.dynamics.following import certificate_of
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.learning.comparison import BASELINES
-from ode2opt.learning.flow.instances import FlowInstance, InstanceSampler
-from ode2opt.learning.flow.objective import Rules
+from ode2opt.learning.flow.instances import InstanceSampler
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.protocol import Target, TrainingPlan
+from ode2opt.paper.coefficients import Coefficients, kind_of
+from ode2opt.paper.instance import FlowInstance
+from ode2opt.paper.stopping_time import Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
+from ode2opt.proofs.certificate import uncertified
+from ode2opt.proofs.following import certificate_of
 from ode2opt.solvers import Method, Result, solve
 from ode2opt.solvers.method_file import Formula
 
@@ -29,12 +30,7 @@ FLOW_HORIZON_FACTOR = 1.25  # times the worst complexity of a validation
 
 
 class FlowTarget(Target[Coefficients, FlowInstance]):
-    """Learns the coefficients of the inertial system; the sequence follows its flow.
-
-    Args:
-        family: the problems.
-        options: of training.
-    """
+    """Learns the coefficients of the inertial system; the sequence follows its flow."""
 
     strict = True
 
@@ -111,13 +107,5 @@ def flow_plan(
     log: Callable[[str], None],
     executor: object,
 ) -> TrainingPlan[Coefficients, FlowInstance]:
-    """Return how training of a flow begins: at once, without restarts.
-
-    Args:
-        family: the problems.
-        options: of training.
-        memory: not used: a flow takes none.
-        log: not used: nothing takes long.
-        executor: not used: nothing is solved beforehand.
-    """
+    """Return how training of a flow begins: at once, without restarts."""
     return TrainingPlan(lambda number: FlowTarget(family, options))

@@ -60,11 +60,7 @@ class SolvedProblem(NamedTuple):
         )
 
     def curvature(self, metric: Metric | None) -> float:
-        """Return <p, H p> / <p, g> with p = M g, its mean over start and end.
-
-        Args:
-            metric: the preconditioner M; None is the identity.
-        """
+        """Return <p, H p> / <p, g> with p = M g, its mean over start and end."""
         problem, product = self.problem, None if metric is None else metric.on(self.problem)
         points = [problem.xp.asarray(x, dtype=problem.dtype) for x in (self.x0, self.end)]
         found = [Method.curvature(problem, x, problem.gradient(x), product) for x in points]
@@ -81,11 +77,6 @@ class Background(ABC):
         solved: for each fold, solved problems from the rows outside it; last those of all rows.
         starts: the start point for each fold, where it is learned; None where it is the paper's.
         fixed_metric: whether the preconditioner is taken as it is, without learning a filter.
-
-    Args:
-        family: the problems.
-        options: of training.
-        executor: runs independent solves; by default this process does.
     """
 
     solved: Sequence[Sequence[SolvedProblem]]
@@ -104,12 +95,7 @@ class Background(ABC):
 
     @abstractmethod
     def spectra(self, metric: str, reference: str) -> list[Spectrum]:
-        """Return the spectrum for each fold, and last that of all rows.
-
-        Args:
-            metric: the kind of preconditioner.
-            reference: where curvature is measured: "start" or "path".
-        """
+        """Return the spectrum for each fold, and last that of all rows."""
 
     @abstractmethod
     def metrics(self) -> list[Metric | None]:
@@ -121,33 +107,20 @@ class Background(ABC):
         return self.solved[-1][0].problem.n
 
     def scale(self, metric: Metric | None) -> float:
-        """Return the family's curvature along a preconditioned gradient.
-
-        Args:
-            metric: the preconditioner; None is the identity.
-        """
+        """Return the family's curvature along a preconditioned gradient."""
         return float(np.mean([one.curvature(metric) for one in self.solved[-1]]))
 
     def fold(self, stream: int, i: int) -> int:
         """Return the fold that a problem is drawn from; ``folds`` stands for all rows.
 
         With ``options.blocks`` every second problem of training and validation is of one fold.
-
-        Args:
-            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
-            i: the problem's number in the stream.
         """
         if stream == TEST or not self.options.blocks or i % 2 == 0:
             return self.folds
         return i // 2 % self.folds
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return a problem of a stream; only the test stream sees test rows.
-
-        Args:
-            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
-            i: the problem's number in the stream.
-        """
+        """Return a problem of a stream; only the test stream sees test rows."""
         seed = [self.options.seed, stream, i]
         if stream == TEST:
             return self.family.sample(seed, part="test")
@@ -155,12 +128,7 @@ class Background(ABC):
         return self.family.sample(seed, fold=None if fold == self.folds else Fold(fold, self.folds))
 
     def start(self, problem: Problem, fold: int) -> np.ndarray:
-        """Return where a solve of a problem starts.
-
-        Args:
-            problem: the problem.
-            fold: the fold that it is drawn from.
-        """
+        """Return where a solve of a problem starts."""
         x0 = problem.start().x0 if self.starts is None else self.starts[fold]
         return np.asarray(x0, dtype=np.float64)
 

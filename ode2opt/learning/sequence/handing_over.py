@@ -39,11 +39,7 @@ class Choice(NamedTuple):
     power: float = 1.0
 
     def of(self, method: Method) -> Method:
-        """Return a method that hands over in this way.
-
-        Args:
-            method: a method with a longer table, or with none.
-        """
+        """Return a method that hands over in this way."""
         schedule = method.schedule
         if schedule is not None:
             schedule = schedule.first(self.horizon) if self.horizon else None
@@ -57,12 +53,7 @@ def instant_choices() -> list[Choice]:
 
 
 def candidates(results: Iterable[Result], most: int) -> list[Choice]:
-    """Return the choices to try, the longest table first.
-
-    Args:
-        results: of solves by the table alone; their iterations suggest horizons.
-        most: the longest horizon allowed.
-    """
+    """Return the choices to try, the longest table first."""
     ends = sorted(horizon_for(one.iterations) for one in results if not one.handovers)
     middle_and_last = ends and [ends[(len(ends) - 1) // 2], ends[-1]]
     horizons = sorted({min(h, most) for h in (*middle_and_last, *SHORT_HORIZONS)}, reverse=True)
@@ -70,11 +61,7 @@ def candidates(results: Iterable[Result], most: int) -> list[Choice]:
 
 
 def horizon_for(iterations: int) -> int:
-    """Return 1.5 times a number of iterations: a horizon with room to spare.
-
-    Args:
-        iterations: that held-out problems needed.
-    """
+    """Return 1.5 times a number of iterations: a horizon with room to spare."""
     return math.ceil(TABLE_HORIZON_FACTOR * iterations)
 
 
@@ -84,9 +71,6 @@ def overhead_of(problem: Problem) -> float:
     On problems of the paper's sizes (training rows; 1,024 x 123, 1,024 x 68, 2,048 x 54 and sparse
     1,024 x 300) an iteration in the metric took 60 us by a table and 164, 142, 115 and 125 us by
     L-BFGS. The longer a gradient takes, the less that matters.
-
-    Args:
-        problem: one of the family, for the operations of its gradient.
     """
     return VALUE_COST + LBFGS_OVERHEAD / (OVERHEAD + problem.gradient_flops())
 
@@ -102,15 +86,6 @@ def best_choice(
     An evaluation of the fallback counts ``overhead`` more than an iteration of the table. A choice
     that needs more calls than the baseline is taken only if all do. Fallbacks that no solve
     needed are compared at the longest horizon at which they were needed.
-
-    Args:
-        tried: the choices.
-        solved: solves the held-out problems by a choice.
-        baseline: results of the method that calls are compared with.
-        overhead: of :func:`overhead_of`.
-
-    Returns:
-        The choice, and its results.
     """
     found = {choice: solved(choice) for choice in tried}
     calls = {choice: mean_calls(results) for choice, results in found.items()}
@@ -132,12 +107,6 @@ def beats_instant(
     """Whether a table is worth having: its solves cost at most 0.95 of the instant method's.
 
     It must not need more calls either: on larger problems calls are all that counts.
-
-    Args:
-        choice: the table's horizon and fallback.
-        mine: results of the method with the table.
-        instant: results of the instant method.
-        overhead: of :func:`overhead_of`.
     """
     spent = _mean_cost(Choice(0, choice.fallback), instant, overhead)
     cheaper = _mean_cost(choice, mine, overhead) <= WORTH_HAVING * spent
@@ -148,9 +117,6 @@ def envelope(results: Iterable[Result]) -> tuple[float, ...]:
     """Return for each iteration the gradient norm, relative to the first, at which the guard acts.
 
     It is three times the largest one seen on held-out problems.
-
-    Args:
-        results: of solves by the table; those that were handed over are left out.
     """
     runs = [one.history.grad_norm for one in results if one.history and not one.handovers]
     longest = max(map(len, runs), default=0)
@@ -159,11 +125,7 @@ def envelope(results: Iterable[Result]) -> tuple[float, ...]:
 
 
 def mean_calls(results: Sequence[Result]) -> float:
-    """Return the mean number of oracle calls to the tolerance.
-
-    Args:
-        results: of solves; at least one.
-    """
+    """Return the mean number of oracle calls to the tolerance."""
     return float(np.mean([calls_of(result) for result in results]))
 
 

@@ -23,13 +23,7 @@ Folded = Sequence[Method]
 
 
 class HeldOut:
-    """The problems, their start points and folds, and how the baselines solve them.
-
-    Args:
-        background: what is known of the family.
-        numbers: those of the problems in the validation stream; by default ones that no validation
-            has seen.
-    """
+    """The problems, their start points and folds, and how the baselines solve them."""
 
     def __init__(self, background: Background, numbers: Sequence[int] | None = None) -> None:
         numbers = _numbers(background) if numbers is None else numbers
@@ -48,25 +42,14 @@ class HeldOut:
         )
 
     def solved(self, method: Folded) -> list[Result]:
-        """Solve each problem by the method of its fold.
-
-        Args:
-            method: a method for each fold, and last that for all rows.
-
-        Returns:
-            The results in the order of the problems.
-        """
+        """Solve each problem by the method of its fold."""
         return self._solved({"": [method[fold] for fold in self.folds]})[""]
 
     def _solved(self, methods: Mapping[str, Sequence[str | Method]]) -> dict[str, list[Result]]:
         return solve_all_by(methods, self._subjects, self._executor)
 
     def compared(self, found: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
-        """Return what solves needed, beside the baselines, as a method file stores it.
-
-        Args:
-            found: results by name.
-        """
+        """Return what solves needed, beside the baselines, as a method file stores it."""
         return summary(dict(found) | self.baselines)
 
     @property

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, uncertified
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.problems.base import Problem
 from ode2opt.problems.transformed import Transformed
+from ode2opt.proofs.certificate import Certificate, uncertified
 from ode2opt.solvers import Method
 
 LARGEST_PRECONDITIONER = 2_000  # variables for which S is made a matrix
@@ -34,12 +34,7 @@ class PreconditionedProblems(NamedTuple):
 
 
 def no_table(method: Method, instances: int = 0) -> Certificate:
-    """Return the certificate of an instant method: the guard's promise alone.
-
-    Args:
-        method: a method without a table.
-        instances: how many problems the certificate was asked for, 0 by default.
-    """
+    """Return the certificate of an instant method: the guard's promise alone."""
     return uncertified(
         "learned",
         instances,
@@ -52,19 +47,7 @@ def no_table(method: Method, instances: int = 0) -> Certificate:
 def in_metric(
     method: Method, problems: Sequence[Problem], starts: Sequence[Any]
 ) -> PreconditionedProblems:
-    """Return problems as a method's table meets them.
-
-    Args:
-        method: a method with a table.
-        problems: the problems in their own variables.
-        starts: the start point of each.
-
-    Returns:
-        The problems in the preconditioner's variables; as they are where the method has none.
-
-    Raises:
-        InputError: for a preconditioner of more than 2,000 variables.
-    """
+    """Return problems as a method's table meets them."""
     hosts = [np.asarray(x0) for x0 in starts]
     scales = [method.scale_of(p, x0) for p, x0 in zip(problems, hosts, strict=True)]
     if method.metric is None:

@@ -32,12 +32,7 @@ class Instant(NamedTuple):
 
 
 def instant(background: Background, held_out: HeldOut) -> Instant:
-    """Return the instant method, in the power of its preconditioner that costs least.
-
-    Args:
-        background: what is known of the family.
-        held_out: the problems to choose on.
-    """
+    """Return the instant method, in the power of its preconditioner that costs least."""
     folded = plain_instant(background)
     best, results = best_choice(
         instant_choices(),
@@ -49,14 +44,7 @@ def instant(background: Background, held_out: HeldOut) -> Instant:
 
 
 def plain_instant(background: Background) -> Folded:
-    """Return the instant method in the preconditioner itself, without choosing a power.
-
-    Args:
-        background: what is known of the family.
-
-    Returns:
-        A method for each fold, and last for all rows.
-    """
+    """Return the instant method in the preconditioner itself, without choosing a power."""
     metrics = background.metrics()
     scale = background.scale(metrics[-1])
     return [

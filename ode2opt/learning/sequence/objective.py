@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.inertial import eigac_move, eigac_velocity
-from ode2opt.learning.differentiable_loop import loop
-from ode2opt.learning.protocol import StoppingTime
+from ode2opt.base.arrays import Array
 from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, SquaredLengths, apply, filtered
-from ode2opt.problems._arrays import Array
+from ode2opt.paper.differentiable_loop import loop
+from ode2opt.paper.instance import StoppingTime
+from ode2opt.paper.ishd import eigac_move, eigac_velocity
 from ode2opt.problems.base import Problem
 
 LEAST_DROP = 1e-3  # of the log of the gradient norm, in the step that crosses the tolerance
@@ -35,10 +35,6 @@ class SplineTable(eqx.Module):
     d_k = alpha/(k + age), with age above alpha. c/a lies in (d, 1) and d in (0, 1), so that
     d a <= c <= a (docs/mathematics.md, section 4) whatever is learned; d is that
     of the inertial system with t0 = age h.
-
-    Args:
-        knots: of the spline; 2 or more.
-        K: the table's length.
     """
 
     log_a: Array
@@ -110,28 +106,15 @@ class SequenceRules(eqx.Module):
     scale: Array
 
     def with_safety(self, safety: float) -> SequenceRules:
-        """Return these rules: a sequence meets its own curvature, and takes no factor on it.
-
-        Args:
-            safety: not used.
-        """
+        """Return these rules: a sequence meets its own curvature, and takes no factor on it."""
         return self
 
     def stopping_time(self, learned: Learned, instance: SequenceInstance) -> StoppingTime:
-        """Return T and P of an instance; Q is zero.
-
-        Args:
-            learned: table and filter.
-            instance: the problem with start and spectrum.
-        """
+        """Return T and P of an instance; Q is zero."""
         return sequence_time(learned, instance, self)
 
     def objective(self, found: StoppingTime) -> Array:
-        """Return T, which includes the fallback's iterations where the guard handed over.
-
-        Args:
-            found: what :meth:`stopping_time` returned.
-        """
+        """Return T, which includes the fallback's iterations where the guard handed over."""
         return found.T
 
 
@@ -166,14 +149,6 @@ def sequence_time(
     T is the index of the first gradient norm at the tolerance, log-linear between iterations. A
     sequence that is handed over is charged a share of the fallback's iterations: the share of
     log |g| that is left.
-
-    Args:
-        learned: table and filter.
-        instance: the problem with start and spectrum.
-        rules: tolerance, blow-up, fallback and margin.
-
-    Returns:
-        T, P, zero for Q, and whether the tolerance was reached; differentiable by ``learned``.
     """
     problem, x0, spectrum = instance
     squares = filtered(spectrum, learned.filter)

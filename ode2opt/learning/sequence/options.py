@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.learning.options import SHARE, Options, Range, option, override
 from ode2opt.solvers.metric import METRIC_KINDS
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 
 FIRST_LEVEL, FIRST_SHARE = 0.0, 4.0  # eta = 1, and 98% of the way to the longest t
 
@@ -19,10 +19,6 @@ class ProvedTable(eqx.Module):
     root of eta_{k+1} (t^2 - t) = eta_k t_k^2; level and share are linear in log k between knots.
     Then f(y_k - g_k/L) - f* <= L R^2 / (2 eta_k t_k^2) for every L-smooth convex function, where
     the table is divided by L or more.
-
-    Args:
-        knots: of the two splines; 2 or more.
-        K: the table's length.
     """
 
     level: Array

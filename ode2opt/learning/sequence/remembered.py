@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, SolvedProblem
 from ode2opt.learning.sequence.options import SequenceOptions
@@ -22,17 +22,7 @@ SCALE_PROBLEMS = 6  # on which the metric's scale is taken
 
 
 class Remembered(Background):
-    """A memory in the place of solved problems; its mean solution stands for every solution.
-
-    Args:
-        family: the problems.
-        options: of training.
-        memory: what earlier solves have learned.
-        executor: runs independent solves; by default this process does.
-
-    Raises:
-        InputError: if the memory is of problems of another kind or size.
-    """
+    """A memory in the place of solved problems; its mean solution stands for every solution."""
 
     fixed_metric = True
 
@@ -68,15 +58,7 @@ class Remembered(Background):
 
 
 def snapshot(memory: Memory, options: SequenceOptions) -> Memory:
-    """Return a copy of a memory as it is now.
-
-    Args:
-        memory: the memory; it must have learned something.
-        options: of training.
-
-    Raises:
-        InputError: if the memory is empty, or the options name another preconditioner.
-    """
+    """Return a copy of a memory as it is now."""
     if options.metric != "auto" or options.reference != "auto":
         raise InputError("The metric is the memory's: leave metric and reference out.")
     memory = copy(memory)

@@ -27,15 +27,7 @@ def background_of(
     log: Callable[[str], None],
     executor: Executor = THIS_PROCESS,
 ) -> Background:
-    """Return what is known of a family before training.
-
-    Args:
-        family: the problems.
-        options: of training.
-        memory: takes the place of solved problems; None solves some.
-        log: told that problems are being solved, which takes a while.
-        executor: runs the independent solves; by default this process does.
-    """
+    """Return what is known of a family before training."""
     if memory is not None:
         return Remembered(family, options, memory, executor)
     log("solving problems to learn from")
@@ -49,19 +41,7 @@ def sequence_plan(
     log: Callable[[str], None],
     executor: Executor = THIS_PROCESS,
 ) -> TrainingPlan[Learned, SequenceInstance]:
-    """Return how training of a sequence begins: a restart for each recipe of a preconditioner.
-
-    Args:
-        family: the problems.
-        options: of training.
-        memory: takes the place of solved problems; None solves some.
-        log: told what takes long.
-        executor: runs the independent solves; by default this process does.
-
-    Returns:
-        The plan. The cost of a restart is the mean number of calls on held-out problems, times what
-        an iteration with its preconditioner costs in plain ones.
-    """
+    """Return how training of a sequence begins: a restart for each recipe of a preconditioner."""
     background = background_of(family, options, memory, log, executor)
     recipes = background.recipes()
 

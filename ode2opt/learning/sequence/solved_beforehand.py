@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.sequence.background import (
     OVERHEAD,
@@ -48,17 +48,7 @@ POINTS: dict[str, Callable[[SolvedProblem], CurvaturePoints]] = {
 
 
 class SolvedBeforehand(Background):
-    """Solved problems for each fold, drawn from the rows outside it, and last for all rows.
-
-    Args:
-        family: the problems; all must have one number of variables.
-        options: of training.
-        problems: how many are solved for each fold, 6 by default.
-        executor: runs the independent solves; by default this process does.
-
-    Raises:
-        InputError: for problems of several sizes, or ones that need no iteration.
-    """
+    """Solved problems for each fold, drawn from the rows outside it, and last for all rows."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.lowrank import EXTRA, RANK, nystrom
 from ode2opt.solvers.metric import Metric
@@ -53,9 +53,6 @@ class Filter(eqx.Module):
     Its log10 rises with depth at a slope in (0, 1), which is linear between whole depths.
     With slope 0 a part stays as it is, with slope 1 it becomes as steep as the largest. Training
     starts near :func:`whitened`.
-
-    Args:
-        logits: of the slopes at the depths 0, 1, ..., 7; by default about those of the whitening.
     """
 
     logits: Array
@@ -99,34 +96,19 @@ class SquaredLengths(NamedTuple):
 
 @eqx.filter_jit
 def filtered(spectrum: Spectrum, filter_: Filter) -> SquaredLengths:
-    """Return the squared lengths that a filter gives the parts of a spectrum.
-
-    Args:
-        spectrum: the parts.
-        filter_: the learned filter.
-    """
+    """Return the squared lengths that a filter gives the parts of a spectrum."""
     return SquaredLengths(filter_(spectrum.rest), filter_(spectrum.depth))
 
 
 def whitened(spectrum: Spectrum) -> SquaredLengths:
-    """Return the squared lengths 1/(w + 1e-3), w being a part's eigenvalue over the largest.
-
-    Args:
-        spectrum: the parts.
-    """
+    """Return the squared lengths 1/(w + 1e-3), w being a part's eigenvalue over the largest."""
     return SquaredLengths(
         *(1 / (10.0 ** -np.asarray(d) + FLOOR) for d in (spectrum.rest, spectrum.depth))
     )
 
 
 def apply(spectrum: Spectrum, squares: SquaredLengths, g: Array) -> Array:
-    """Return M g, the preconditioned gradient.
-
-    Args:
-        spectrum: the parts of M.
-        squares: their squared lengths.
-        g: the gradient.
-    """
+    """Return M g, the preconditioned gradient."""
     z = spectrum.scaling * g
     if spectrum.V.shape[1]:
         more = (squares.directions - squares.rest) * (z @ spectrum.V)
@@ -135,16 +117,7 @@ def apply(spectrum: Spectrum, squares: SquaredLengths, g: Array) -> Array:
 
 
 def metric_of(kind: str, spectrum: Spectrum, squares: SquaredLengths) -> Metric | None:
-    """Return a spectrum with its lengths as a preconditioner for solving.
-
-    Args:
-        kind: "none", "diagonal", "spectral" or "lowrank".
-        spectrum: the parts.
-        squares: their squared lengths.
-
-    Returns:
-        The preconditioner; None for the kind "none".
-    """
+    """Return a spectrum with its lengths as a preconditioner for solving."""
     if kind == "none":
         return None
     rest, directions = (np.asarray(part) for part in squares)
@@ -158,10 +131,6 @@ def spectrum_of(metric: Metric | None, n: int) -> Spectrum:
     """Return the spectrum whose parts a preconditioner makes all alike.
 
     ``Filter.whitening()`` of it is the preconditioner again, up to a factor.
-
-    Args:
-        metric: the preconditioner; None is the identity.
-        n: the number of variables.
     """
     if metric is None or metric.V is None or metric.stretch is None:
         scale = np.ones(n) if metric is None else metric.scale
@@ -173,14 +142,7 @@ def spectrum_of(metric: Metric | None, n: int) -> Spectrum:
 
 
 def basis_for(n: int) -> str:
-    """Return the kind of preconditioner for a number of variables.
-
-    Args:
-        n: the number of variables.
-
-    Returns:
-        "spectral" (all eigenvectors) up to 1,000 variables, else "lowrank".
-    """
+    """Return the kind of preconditioner for a number of variables."""
     return "spectral" if n <= LARGEST_BASIS else "lowrank"
 
 
@@ -198,11 +160,7 @@ class CurvaturePoints(NamedTuple):
     weights: Sequence[float]
 
     def total(self, of: Callable[[Problem, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return a weighted sum over the points.
-
-        Args:
-            of: gives an array for the problem and a point, such as its Hessian.
-        """
+        """Return a weighted sum over the points."""
         pairs = zip(self.points, self.weights, strict=True)
         parts = (weight * np.asarray(of(self.problem, x), np.float64) for x, weight in pairs)
         return sum(parts)  # type: ignore[return-value]

@@ -12,11 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, uncertified
-from ode2opt.dynamics.following import certificate_of
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import Target
 from ode2opt.learning.sequence.background import Background, MetricRecipe
@@ -42,8 +38,12 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, filtered, metric_of
 from ode2opt.learning.validation import solve_one, statistics
+from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
+from ode2opt.proofs.certificate import Certificate, uncertified
+from ode2opt.proofs.following import certificate_of
 from ode2opt.solvers import Guard, Method, Result
 from ode2opt.solvers.metric import Metric
 
@@ -53,14 +53,7 @@ TABLE_CLASSES = {"spline": SplineTable, "proved": ProvedTable}
 
 
 class SequenceTarget(Target[Learned, SequenceInstance]):
-    """Learns a table of three numbers an iteration, and a filter of the family's spectrum.
-
-    Args:
-        family: the problems.
-        options: of training.
-        recipe: how the preconditioner is made.
-        background: what is known of the family.
-    """
+    """Learns a table of three numbers an iteration, and a filter of the family's spectrum."""
 
     strict = False
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError, shown
-from ode2opt.problems.categories import Words, all_words, width
-from ode2opt.problems.encoding import TableEncoding
-from ode2opt.problems.files.data_table import with_fills, with_words
-from ode2opt.problems.files.missing import means
+from ode2opt.base.errors import InputError, shown
+from ode2opt.data.categories import Words, all_words, width
+from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.files.data_table import with_fills, with_words
+from ode2opt.data.files.missing import means
+from ode2opt.data.preparing import MORE_CLASSES
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Facts
 from ode2opt.problems.parts.part import Terms
-from ode2opt.problems.preparing import MORE_CLASSES
 
 FEW = 4  # notes that are said of single parts
 
@@ -23,17 +23,7 @@ FEW = 4  # notes that are said of single parts
 def agreed(
     kind: type[LinearModel], options: dict[str, Any], facts: Sequence[Facts], labels: bool
 ) -> Terms:
-    """Return what all parts agree on.
-
-    Args:
-        kind: the class of the loss.
-        options: of the loss.
-        facts: of each part; of one without rows only the columns count.
-        labels: whether labels of any values are counted from 0.
-
-    Raises:
-        InputError: where a part differs from the others; it names the part.
-    """
+    """Return what all parts agree on."""
     full = [part for part in facts if part.rows]
     if not full:
         raise InputError(f"None of the {len(facts)} parts has a row: there is nothing to fit.")
@@ -71,11 +61,7 @@ def _first_index(part: Facts) -> str:
 
 
 def noted(facts: Sequence[Facts]) -> tuple[str, ...]:
-    """Return sentences about parts: one that is true of all once, else the first few.
-
-    Args:
-        facts: of all parts, with their notes.
-    """
+    """Return sentences about parts: one that is true of all once, else the first few."""
     notes = [note for part in facts for note in part.notes]
     common = [note for note in dict.fromkeys(notes) if notes.count(note) == len(facts)]
     own = [f"{part.name}: {note}" for part in facts for note in part.notes if note not in common]

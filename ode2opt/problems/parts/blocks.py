@@ -9,34 +9,20 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
-from ode2opt.problems.categories import Category, Words
-from ode2opt.problems.encoding import TableEncoding
-from ode2opt.problems.files.missing import Holes
+from ode2opt.base.arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
+from ode2opt.base.errors import InputError
+from ode2opt.data.categories import Category, Words
+from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.files.missing import Holes
+from ode2opt.data.preparing import Place, check_finite, largest_entries
 from ode2opt.problems.gram import extent
-from ode2opt.problems.preparing import Place, check_finite, largest_entries
 
 FEW = 5  # label values that an error lists
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows as they come.
-
-    Args:
-        A: their matrix, dense, sparse or a ``np.memmap``.
-        b: targets: numbers, or words where labels are counted from 0.
-        weights: of the rows; one each by default.
-        offset: added to the scores of the rows; nothing by default.
-        names: those of the columns, where they have some.
-        grows: whether columns beyond the last are zeros that nobody wrote down, as in LIBSVM text.
-        categories: columns of words, which are not in A; each word will be a column.
-        place: what errors call a row, by its number from 0.
-        encoding: how the columns of a file became these.
-        notes: sentences about what was done to a file.
-        holes: cells of A that are to be replaced by the means of their columns over all parts.
-    """
+    """Rows as they come."""
 
     A: Array
     b: Array
@@ -80,12 +66,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """Rows that are in memory already, or mapped into it.
-
-    Args:
-        name: what errors call them.
-        block: the rows.
-    """
+    """Rows that are in memory already, or mapped into it."""
 
     name: str
     block: Block
@@ -102,30 +83,7 @@ class RowsInMemory:
 
 @dataclass(frozen=True)
 class Facts:
-    """What has to be known of a part before its problem can be made.
-
-    Args:
-        name: what errors call it.
-        rows: how many it has.
-        columns: how many columns of numbers it has; those of words are in ``words``.
-        bytes: the memory that its matrix takes.
-        grows: whether columns beyond the last are zeros.
-        names: those of the columns of numbers, where they have some.
-        dtype: of the matrix.
-        pairs: the sum over rows of squared numbers of entries; None where the matrix is dense.
-        entries: stored numbers of the matrix.
-        weight: the sum of the weights.
-        weighted: whether rows have weights.
-        shifted: whether rows have offsets.
-        values: the labels, where they are counted from 0.
-        top: the largest target, else.
-        sizes: the largest entries of the columns, where columns will be scaled.
-        words: those in each column of words.
-        encoding: how the columns of a file became these.
-        notes: sentences about what was done to a file.
-        totals: the sums of the columns and how many of their cells are not missing, where means
-            will replace the missing cells.
-    """
+    """What has to be known of a part before its problem can be made."""
 
     name: str
     rows: int
@@ -174,30 +132,14 @@ class LoadedRows:
 
 @dataclass(frozen=True)
 class FirstPass:
-    """What the first pass over all parts finds out.
-
-    Args:
-        labels: whether labels of any values will be counted from 0.
-        many: whether there may be more than two of them.
-        scale: whether columns will be divided by their largest entries.
-    """
+    """What the first pass over all parts finds out."""
 
     labels: bool = False
     many: bool = False
     scale: bool = False
 
     def read(self, source: RowSource) -> LoadedRows:
-        """Read a part and check its rows.
-
-        Args:
-            source: where the rows come from.
-
-        Returns:
-            The rows with their facts; a part without rows has a name and columns only.
-
-        Raises:
-            InputError: where the rows cannot be used; it names the part.
-        """
+        """Read a part and check its rows."""
         with naming(source.name):
             block = source.read()
             names = None if block.names is None else tuple(block.names)
@@ -264,11 +206,7 @@ def _aligned(A: Array) -> Array:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put the name of a part before the sentence of an error.
-
-    Args:
-        name: of the part.
-    """
+    """Put the name of a part before the sentence of an error."""
     try:
         yield
     except InputError as error:

@@ -7,8 +7,8 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Unpack
 
-from ode2opt.errors import InputError
-from ode2opt.problems.files import (
+from ode2opt.base.errors import InputError
+from ode2opt.data.files import (
     ReadKeywords,
     ReadOptions,
     check_file,
@@ -18,7 +18,7 @@ from ode2opt.problems.files import (
     read_part,
     reader_of,
 )
-from ode2opt.problems.files.parquet import row_groups
+from ode2opt.data.files.parquet import row_groups
 from ode2opt.problems.parts.blocks import Block
 
 LARGE = 1 << 26  # bytes: a Parquet file of more is read by row groups
@@ -26,14 +26,7 @@ LARGE = 1 << 26  # bytes: a Parquet file of more is read by row groups
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file, or a row group of one; it is read where it is needed.
-
-    Args:
-        path: the file.
-        asked: how it is read.
-        bytes: about how large it is.
-        group: the number of the row group; None, the default, is the whole file.
-    """
+    """A file, or a row group of one; it is read where it is needed."""
 
     path: Path
     asked: ReadOptions
@@ -65,11 +58,7 @@ class FilePart:
 
 
 def are_parts(where: str | Path) -> bool:
-    """Whether a path names a folder or a pattern, not a file.
-
-    Args:
-        where: the path.
-    """
+    """Whether a path names a folder or a pattern, not a file."""
     return Path(where).is_dir() or (has_magic(str(where)) and not Path(where).exists())
 
 
@@ -80,14 +69,6 @@ def files_in_parts(
 
     Only Parquet files are looked into, for the sizes of their row groups. Files whose names begin
     with a dot or an underscore are left out of a folder.
-
-    Args:
-        where: the folder or the pattern.
-        reading: how files are read; None (the default) takes the keywords alone.
-        **keywords: likewise: the options of :func:`ode2opt.problems.read_table`.
-
-    Raises:
-        InputError: if there is no file, or files are of several kinds.
     """
     folder = Path(where)
     found = folder.iterdir() if folder.is_dir() else map(Path, glob(str(where), recursive=True))

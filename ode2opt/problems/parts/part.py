@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
-from ode2opt.problems._arrays import Array, as_vector
-from ode2opt.problems.categories import Words, one_hot, stays_dense, width
-from ode2opt.problems.encoding import TableEncoding
+from ode2opt.base.arrays import Array, as_vector
+from ode2opt.base.errors import InputError
+from ode2opt.data.categories import Words, one_hot, stays_dense, width
+from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.preparing import scaled
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.blocks import Block, Facts, LoadedRows, RowSource, naming
-from ode2opt.problems.preparing import scaled
 
 NUMBER, INDEX = 8, 4  # bytes
 
@@ -47,11 +47,7 @@ class Terms:
     fills: np.ndarray | None = None
 
     def with_words(self, part: Facts) -> Facts:
-        """Return a part's facts after its words have become columns.
-
-        Args:
-            part: its facts before.
-        """
+        """Return a part's facts after its words have become columns."""
         if not self.words:
             return part
         entries = part.columns + len(self.words)  # of a row
@@ -66,14 +62,7 @@ class Terms:
         )
 
     def model(self, block: Block) -> LinearModel:
-        """Return the problem of a part's rows.
-
-        Args:
-            block: the rows.
-
-        Returns:
-            The loss of ``kind`` on them, with the columns of all parts.
-        """
+        """Return the problem of a part's rows."""
         b = block.b
         if self.values:
             places = np.searchsorted(np.array(self.values), b.astype(type(self.values[0])))
@@ -121,21 +110,13 @@ class Part:
         return Block(self.model.A, self.model.b).bytes() + 2 * NUMBER * self.model.N
 
     def of(self, rows: LoadedRows) -> Part:
-        """Return the part with the problem of its rows or, if they are not held, their source.
-
-        Args:
-            rows: as they were read.
-        """
+        """Return the part with the problem of its rows or, if they are not held, their source."""
         if rows.block is None:
             return replace(self, source=rows.source)
         return replace(self, model=self._model(rows.block))
 
     def read_again(self) -> LinearModel:
-        """Return the problem of rows that are not held.
-
-        Raises:
-            InputError: where the rows cannot be read.
-        """
+        """Return the problem of rows that are not held."""
         assert self.source is not None
         try:
             return self._model(self.source.read())

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.display import Listing, one_line
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, is_sparse, namespace
+from ode2opt.base.display import Listing, one_line
+from ode2opt.base.errors import InputError
+from ode2opt.data.categories import column_names
+from ode2opt.data.frames import encoding_of
 from ode2opt.executor import Executor, LocalExecutor
-from ode2opt.problems._arrays import Array, is_sparse, namespace
-from ode2opt.problems.categories import column_names
 from ode2opt.problems.curvature import largest_eigenvalue
-from ode2opt.problems.frames import encoding_of
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.parts.agreement import agreed, noted

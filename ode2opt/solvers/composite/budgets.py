@@ -27,19 +27,7 @@ def minimise_on_budget(
     tol: float,
     check_time: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
-    """Minimise g.(z - x) + 1/2 (z - x).H(z - x) over the z of a simplex or an l1 ball.
-
-    Args:
-        H: a symmetric positive semidefinite matrix.
-        g: the gradient at x.
-        x: a point.
-        penalty: the set.
-        tol: the residual to reach, about.
-        check_time: called now and then.
-
-    Returns:
-        The minimiser, or the point that was reached after many rounds.
-    """
+    """Minimise g.(z - x) + 1/2 (z - x).H(z - x) over the z of a simplex or an l1 ball."""
     n, radius, ball = len(x), penalty.radius, isinstance(penalty, L1Ball)
     nothing, most = np.zeros(n), np.full(n, radius)
     z = np.clip(x, -radius if ball else 0.0, radius)

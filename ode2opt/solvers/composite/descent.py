@@ -28,19 +28,7 @@ def minimise_model(
     tol: float,
     check_time: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
-    """Minimise g.(z - x) + 1/2 (z - x).H(z - x) + h(z) over z, from z = x.
-
-    Args:
-        H: a symmetric positive semidefinite matrix.
-        g: the gradient at x.
-        x: a point within the limits.
-        pieces: h, with n numbers each.
-        tol: the residual to reach.
-        check_time: called now and then.
-
-    Returns:
-        The minimiser, or the point that was reached after many rounds.
-    """
+    """Minimise g.(z - x) + 1/2 (z - x).H(z - x) + h(z) over z, from z = x."""
     H = np.ascontiguousarray(H, dtype=np.float64)
     x, g = x.copy(), g.copy()
     diagonal = np.diagonal(H)

@@ -22,11 +22,7 @@ SHARES = (1.0, 0.3, 0.1, 0.01)  # of a step
 
 
 def has_faces(session: CompositeSession) -> bool:
-    """Return whether Newton steps on faces can be made: few variables, and both sides know how.
-
-    Args:
-        session: the solve.
-    """
+    """Return whether Newton steps on faces can be made: few variables, and both sides know how."""
     problem = session.problem
     rows = isinstance(problem, RowModel) and problem.width == 1
     if not (rows or isinstance(problem, Quadratic)) or problem.n > LARGEST:
@@ -35,12 +31,7 @@ def has_faces(session: CompositeSession) -> bool:
 
 
 def descended(session: CompositeSession, here: Evaluated) -> Evaluated:
-    """Return a point that Newton steps on faces lead to; the given one where none helps.
-
-    Args:
-        session: the solve, whose problem ``has_faces``.
-        here: where to begin.
-    """
+    """Return a point that Newton steps on faces lead to; the given one where none helps."""
     H = session.hessian(here.x)
     for _ in range(PIVOTS):
         face = session.penalty.curvature_set(here.x)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.problems._arrays import epsilon
-from ode2opt.problems._numbers import norm, usable
+from ode2opt.base.arrays import epsilon
+from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.composite.faces import descended, has_faces
 from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.concavity import concave_between
@@ -43,22 +43,12 @@ class ProxStep(NamedTuple):
 
 
 def for_ever(session: Session) -> Outcome | None:
-    """Let a stage go on: the watch of the one that always converges.
-
-    Args:
-        session: the solve.
-    """
+    """Let a stage go on: the watch of the one that always converges."""
     return None
 
 
 class Fista(Stage):
-    """FISTA; it converges for every convex f and every penalty with a prox.
-
-    Args:
-        watch: ends the stage before the solve is over.
-        L: a curvature to begin with, where one is known; by default it is measured.
-        faces: whether Newton steps on faces are tried between restarts.
-    """
+    """FISTA; it converges for every convex f and every penalty with a prox."""
 
     name = "fista"
 

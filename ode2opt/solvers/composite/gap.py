@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ode2opt.errors import WorkersLostError
+from ode2opt.base.errors import WorkersLostError
+from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty
 from ode2opt.penalties.base import real_number
-from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, SquaredHinge
@@ -30,15 +30,7 @@ INSIDE = 1 - 1e-12  # of the largest scale at which h* is finite
 def duality_gap(
     problem: Problem, penalty: Penalty, x: np.ndarray, g: np.ndarray, value: float
 ) -> float | None:
-    """Return a bound of F(x) - min F, up to rounding; None where none is known.
-
-    Args:
-        problem: f.
-        penalty: h.
-        x: a point where h is finite.
-        g: the gradient of f there.
-        value: F there.
-    """
+    """Return a bound of F(x) - min F, up to rounding; None where none is known."""
     at_x = float(penalty.value(x)) + float(g @ x)
     largest = real_number(penalty.conjugate(-g), penalty, "conjugate")
     if not math.isfinite(largest):
@@ -53,11 +45,8 @@ def duality_gap(
 
 
 def with_residual(session: CompositeSession, result: Result) -> Result:
-    """Return a result with what a penalty adds: residual, support, gap and f's own gradient norm.
-
-    Args:
-        session: the solve.
-        result: its result, whose gradient norm is the residual.
+    """Return a result with what a penalty adds: residual, support, gap and f's own gradient
+    norm.
     """
     x = session.to_numpy(session.best_x)
     support = session.penalty.support(x)

@@ -7,11 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ode2opt.dynamics.proximal import COLUMNS, ProximalTable, gradient_point, proximal_step
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError
 from ode2opt.kernels import table as ends
 from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.composite.fista import Fista, for_ever
@@ -19,6 +18,7 @@ from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable, gradient_point, proximal_step
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.session import PROGRESS, Session, Stop
@@ -39,14 +39,7 @@ VALUE_EVERY = 10  # iterations between two looks at the value, which come with t
 def follow_proximal(
     session: Session, x: Array, method: Method, policy: Guard | Relay | None
 ) -> NoReturn:
-    """Run a learned table with a prox; FISTA goes on where the guard ends it. Leaves by Stop.
-
-    Args:
-        session: the solve, which has a penalty.
-        x: the start point; it is projected.
-        method: a method with a proximal table.
-        policy: the guard; None follows the table to its end and stops there.
-    """
+    """Run a learned table with a prox; FISTA goes on where the guard ends it. Leaves by Stop."""
     assert isinstance(session, CompositeSession)
     assert method.proximal is not None
     if isinstance(policy, Relay) or (policy is not None and policy.fallback != Fista.name):

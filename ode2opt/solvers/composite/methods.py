@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import InputError, shown, unknown_name
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError, shown, unknown_name
 from ode2opt.penalties import L1Ball, Simplex
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.built_in import METHODS, BuiltIn, Policy
@@ -44,11 +44,7 @@ def _in_stages(
 
 
 def plan(session: CompositeSession) -> list[Stage]:
-    """Return the stages before FISTA: proximal Newton where the problem has a cheap model.
-
-    Args:
-        session: the solve.
-    """
+    """Return the stages before FISTA: proximal Newton where the problem has a cheap model."""
     problem = session.problem
     quadratic = isinstance(problem, Quadratic) and problem.n <= LARGEST_MATRIX
     rows = isinstance(problem, RowModel) and problem.width == 1
@@ -68,16 +64,7 @@ PENALISED: dict[str, BuiltIn] = {
 def penalised_method(
     method: Any, memory: object = None, options: object = None
 ) -> BuiltIn | Method:
-    """Return the method of a solve with a penalty.
-
-    Args:
-        method: what the user asked for.
-        memory: that of the solve; there must be none.
-        options: those of the plan; there must be none.
-
-    Raises:
-        InputError: one of these is for smooth functions only.
-    """
+    """Return the method of a solve with a penalty."""
     if memory is not None:
         raise InputError("A memory knows nothing of penalties: leave out one of them.")
     if options is not None:

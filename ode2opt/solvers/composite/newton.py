@@ -18,16 +18,7 @@ REFINED = 0.5  # the factor by which another step on a quadratic must lower the 
 
 
 def newton(session: CompositeSession, here: Evaluated, columns: str | None = None) -> Outcome:
-    """Go on from a point until the solve is over or no step helps.
-
-    Args:
-        session: the solve; its penalty is separable, a simplex or a ball.
-        here: where to begin.
-        columns: "patient" or "hasty" for sparse columns where these can be had; None for a matrix.
-
-    Returns:
-        Why it ended, and its lowest point.
-    """
+    """Go on from a point until the solve is over or no step helps."""
     pieces = session.penalty.pieces()
     model = model_of(session, None if pieces is None else pieces.each(session.problem.n), columns)
     if model is None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, as_count, as_floating, as_number
+from ode2opt.base.errors import InputError
+from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
-from ode2opt.problems._arrays import Array, as_count, as_floating, as_number
-from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
@@ -254,11 +254,8 @@ class _PathRun:
 
 
 def gram_of(problem: Problem, scales: int) -> tuple[Quadratic | None, float]:
-    """Return least squares as a quadratic, and what it cost in calls; None where rows are cheaper.
-
-    Args:
-        problem: of the path.
-        scales: how many solves share it.
+    """Return least squares as a quadratic, and what it cost in calls; None where rows are
+    cheaper.
     """
     if not (isinstance(problem, LinearModel) and problem.quadratic and problem.width == 1):
         return None, 0.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.display import Displayed, Listing, text_table
-from ode2opt.errors import many
+from ode2opt.base.display import Displayed, Listing, text_table
+from ode2opt.base.errors import many
 from ode2opt.solvers.result import Result, Status
 
 WIDE = 1_000  # variables from which on coefficients are kept sparse

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.base.arrays import Array
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.composite.session import CompositeSession
 
@@ -27,14 +27,7 @@ class EvaluatedStart(NamedTuple):
 
 
 class PathSession(CompositeSession):
-    """One solve of a path: it may know its start, and tells the gradient at its best point.
-
-    Args:
-        problem: f.
-        penalty: h times the scale.
-        known: the start, where its value and gradient are known.
-        limits: those of :class:`Session`.
-    """
+    """One solve of a path: it may know its start, and tells the gradient at its best point."""
 
     def __init__(
         self, problem: Problem, penalty: Penalty, known: EvaluatedStart | None = None, **limits: Any
@@ -64,11 +57,7 @@ class PathSession(CompositeSession):
                 self._best_g = self.to_numpy(g)
 
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return f and its gradient; those at the best point are known.
-
-        Args:
-            x: n numbers of NumPy's.
-        """
+        """Return f and its gradient; those at the best point are known."""
         g, value = self._best_g, self.best_value
         if g is None or value is None or not np.array_equal(self.to_numpy(self.best_x), x):
             return super().smooth(x)

@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from ode2opt.base.numbers import norm
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
 from ode2opt.penalties import L1Ball, Penalty, Pieces, Simplex
-from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
@@ -44,10 +44,6 @@ class QuadraticModel(ABC):
         exact: whether the model is f itself, to be minimised at once.
         gave_up: whether another kind of model is better here.
         inexact: of the residual: the model is not minimised further.
-
-    Args:
-        session: the solve.
-        pieces: the penalty, with n numbers each; None of a simplex and a ball.
     """
 
     inexact = 0.02
@@ -58,21 +54,11 @@ class QuadraticModel(ABC):
 
     @abstractmethod
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
-        """Return the point where model and penalty are least.
-
-        Args:
-            here: where the model is made.
-            tol: the residual of the model that is small enough.
-        """
+        """Return the point where model and penalty are least."""
 
     @abstractmethod
     def learn(self, here: Evaluated, new: Evaluated) -> None:
-        """Prepare for the next point after a step.
-
-        Args:
-            here: where the step began.
-            new: where it led.
-        """
+        """Prepare for the next point after a step."""
 
     @abstractmethod
     def renew(self) -> None:
@@ -135,13 +121,7 @@ class HessianModel(QuadraticModel):
 
 
 class ColumnModel(QuadraticModel):
-    """Sparse columns weighted by the rows' bends: no matrix of all pairs is made.
-
-    Args:
-        session: the solve.
-        pieces: the penalty, with n numbers each.
-        patient: whether it goes on where few variables need many sweeps: a matrix is better there.
-    """
+    """Sparse columns weighted by the rows' bends: no matrix of all pairs is made."""
 
     inexact = 0.1
 
@@ -175,11 +155,7 @@ class ColumnModel(QuadraticModel):
 
 
 def sampled_rows(problem: Problem) -> int:
-    """Return of how many rows the first Hessian is made; 0 for all.
-
-    Args:
-        problem: any.
-    """
+    """Return of how many rows the first Hessian is made; 0 for all."""
     if not isinstance(problem, LinearModel) or problem.quadratic or problem.n > LARGEST_MATRIX:
         return 0
     price = Costs(problem).hessian()
@@ -190,13 +166,7 @@ def sampled_rows(problem: Problem) -> int:
 
 
 def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:
-    """Return the variables that are free, and as many again whose residual is largest.
-
-    Args:
-        penalty: a separable one.
-        pieces: the same, with n numbers each.
-        here: a point and its gradient.
-    """
+    """Return the variables that are free, and as many again whose residual is largest."""
     moving = (here.x != 0) | (pieces.l1 == 0)
     residual = np.abs(penalty.residual(here.x, here.g))
     size = max(SMALLEST_SET, 2 * int(np.count_nonzero(moving)))
@@ -208,11 +178,7 @@ def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray
 
 
 def sparse_columns(problem: LinearModel) -> SparseColumns:
-    """Return the columns of a sparse problem, its intercept's included.
-
-    Args:
-        problem: a linear model with a SciPy matrix.
-    """
+    """Return the columns of a sparse problem, its intercept's included."""
     A = problem.A.tocsc()
     data, rows = A.data.astype(np.float64, copy=False), A.indices.astype(np.int32, copy=False)
     starts = A.indptr.astype(np.int64)
@@ -226,23 +192,13 @@ def sparse_columns(problem: LinearModel) -> SparseColumns:
 def model_of(
     session: CompositeSession, pieces: Pieces | None, columns: str | None = None
 ) -> QuadraticModel | None:
-    """Return the model for a problem, None where there is none that is worth it.
-
-    Args:
-        session: the solve.
-        pieces: the penalty, with n numbers each; None of a simplex and a ball.
-        columns: "patient" or "hasty" for sparse columns where these can be had; None for a matrix.
-    """
+    """Return the model for a problem, None where there is none that is worth it."""
     if columns is not None and pieces is not None and is_by_columns(session.problem):
         return ColumnModel(session, pieces, columns == "patient")
     return HessianModel(session, pieces) if session.problem.n <= LARGEST_MATRIX else None
 
 
 def is_by_columns(problem: Problem) -> bool:
-    """Return whether models of a problem are made of its sparse columns.
-
-    Args:
-        problem: any.
-    """
+    """Return whether models of a problem are made of its sparse columns."""
     rows = isinstance(problem, LinearModel) and problem.sparse
     return rows and problem.n > NARROW and has_columns()

@@ -107,16 +107,7 @@ def _solved(
     tol: float,
     share: float,
 ) -> np.ndarray:
-    """Return the solution on some rows or columns, or the nearest that proximal Newton comes.
-
-    Args:
-        session: the solve.
-        part: the problem of these rows or columns.
-        penalty: of its variables.
-        x: where to begin.
-        tol: the residual to reach.
-        share: of the part's evaluations in those of the whole problem.
-    """
+    """Return the solution on some rows or columns, or the nearest that proximal Newton comes."""
     left = session.max_seconds - session.seconds
     inner = CompositeSession(part, penalty, tol=tol, max_iter=STEPS, max_seconds=left)
     with suppress(Stop):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ode2opt.base.arrays import is_sparse
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import is_sparse
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 
@@ -22,46 +22,27 @@ MOST = 0.5  # of the columns that may be left for it
 
 
 class Screen:
-    """Cuts a linear model to some of its columns.
-
-    Args:
-        problem: a linear model on NumPy's or SciPy's matrix.
-    """
+    """Cuts a linear model to some of its columns."""
 
     def __init__(self, problem: LinearModel) -> None:
         self.problem = problem
 
     @classmethod
     def of(cls, problem: Problem) -> Screen | None:
-        """Return a screen where the problem is wide enough to be worth one.
-
-        Args:
-            problem: of the path.
-        """
+        """Return a screen where the problem is wide enough to be worth one."""
         if not isinstance(problem, LinearModel) or problem.columns < FEWEST:
             return None
         return cls(problem) if isinstance(problem.A, np.ndarray) or is_sparse(problem.A) else None
 
     def strong(self, penalty: Penalty, x: np.ndarray, g: np.ndarray) -> np.ndarray | None:
-        """Return the columns that may move; None where these are too many.
-
-        Args:
-            penalty: (2c - c') h.
-            x: the solution for c'.
-            g: the gradient of f there.
-        """
+        """Return the columns that may move; None where these are too many."""
         size = np.abs(g)
         size = size + 1e-12 * float(np.max(size, initial=0.0))
         moved = (penalty.prox(size, 1.0) != 0) | (penalty.prox(-size, 1.0) != 0) | (x != 0)
         return self._columns(moved)
 
     def with_more(self, columns: np.ndarray, moved: np.ndarray) -> np.ndarray | None:
-        """Return columns and those of more variables; None where these are too many.
-
-        Args:
-            columns: truth values by column.
-            moved: truth values by variable.
-        """
+        """Return columns and those of more variables; None where these are too many."""
         more = self._columns(moved)
         if more is None:
             return None
@@ -75,19 +56,11 @@ class Screen:
         return found if found.any() and found.mean() <= MOST else None
 
     def variables(self, columns: np.ndarray) -> np.ndarray:
-        """Return which variables belong to columns; intercepts do.
-
-        Args:
-            columns: truth values by column.
-        """
+        """Return which variables belong to columns; intercepts do."""
         problem = self.problem
         free = np.ones(problem.n - problem.columns * problem.width, dtype=bool)
         return np.append(np.repeat(columns, problem.width), free)
 
     def cut(self, columns: np.ndarray) -> LinearModel:
-        """Return the problem with these columns alone.
-
-        Args:
-            columns: truth values by column.
-        """
+        """Return the problem with these columns alone."""
         return self.problem.with_columns(np.flatnonzero(columns))

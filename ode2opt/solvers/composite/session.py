@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.arrays import Array, epsilon
+from ode2opt.base.errors import InputError
+from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty
 from ode2opt.penalties.base import real_number
-from ode2opt.problems._arrays import Array, epsilon
-from ode2opt.problems._numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.session import Session
 
@@ -19,51 +19,23 @@ NEAR = 16  # units in the last place by which rounding may lead out of the domai
 
 
 class CompositeSession(Session):
-    """The state of a solve with a penalty; norms are residuals, values those of f + h.
-
-    Args:
-        problem: the smooth part f.
-        penalty: h, made for the variables of the problem.
-        limits: those of :class:`Session`.
-    """
+    """The state of a solve with a penalty; norms are residuals, values those of f + h."""
 
     def __init__(self, problem: Problem, penalty: Penalty, **limits: Any) -> None:
         super().__init__(problem, **limits)
         self.penalty = penalty
 
     def prox(self, x: np.ndarray, step: float) -> np.ndarray:
-        """Return the penalty's prox, checked, on NumPy arrays.
-
-        Args:
-            x: n numbers of NumPy's.
-            step: a positive number.
-
-        Raises:
-            InputError: it has another shape, or is not finite where x is.
-        """
+        """Return the penalty's prox, checked, on NumPy arrays."""
         found = self.penalty.prox(x, step)
         return self._checked(found, x, "prox", step)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        """Return a point near x where h is finite, on NumPy arrays.
-
-        Args:
-            x: n numbers of NumPy's.
-
-        Raises:
-            InputError: it has another shape, or is not finite where x is.
-        """
+        """Return a point near x where h is finite, on NumPy arrays."""
         return self._checked(self.penalty.project(x), x, "projection")
 
     def first_point(self, x: Array) -> np.ndarray:
-        """Return a point near a start where h is finite; what the penalty answers is checked.
-
-        Args:
-            x: the start.
-
-        Raises:
-            InputError: value, prox or projection is not what it must be.
-        """
+        """Return a point near a start where h is finite; what the penalty answers is checked."""
         start = np.asarray(x).astype(np.float64)
         real_number(self.penalty.value(start), self.penalty, "value")
         inside = self.project(start)
@@ -86,19 +58,13 @@ class CompositeSession(Session):
         return found
 
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return f and its gradient at a point that need not be in the domain of h; counted.
-
-        Args:
-            x: n numbers of NumPy's.
-        """
+        """Return f and its gradient at a point that need not be in the domain of h; counted."""
         value, g = super()._value_and_gradient(self.to_problem(x))
         return value, self.to_numpy(g)
 
     def next_gradient(self, x: np.ndarray) -> np.ndarray:
-        """Return the gradient at the next iterate, which is observed; its value is not asked for.
-
-        Args:
-            x: n numbers of NumPy's.
+        """Return the gradient at the next iterate, which is observed; its value is not asked
+        for.
         """
         point = self.to_problem(x)
         g = self.gradient(point)
@@ -113,14 +79,7 @@ class CompositeSession(Session):
         return super().value(x) + self.penalty_at(self.to_numpy(x))
 
     def penalty_at(self, x: np.ndarray) -> float:
-        """Return h at a point; outside of its domain by rounding only, h at the nearest inside.
-
-        Args:
-            x: n numbers of NumPy's.
-
-        Raises:
-            InputError: it is not a number.
-        """
+        """Return h at a point; outside of its domain by rounding only, h at the nearest inside."""
         found = real_number(self.penalty.value(x), self.penalty, "value")
         if math.isfinite(found) or not np.isfinite(x).all():
             return found

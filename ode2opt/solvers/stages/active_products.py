@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array, is_sparse
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array, is_sparse
+from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.outcome import Reason
@@ -60,12 +60,7 @@ ACTIVE_ROWS = ActiveRowsRules()
 
 
 class ConjugateSteps:
-    """The direction of each Newton step; the residual asked for falls with the gradient norm.
-
-    Args:
-        session: the solve, which is charged for products.
-        problem: the linear model.
-    """
+    """The direction of each Newton step; the residual asked for falls with the gradient norm."""
 
     def __init__(self, session: Session, problem: LinearModel) -> None:
         self.session, self.problem = session, problem
@@ -88,12 +83,7 @@ class ConjugateSteps:
 
 
 class ActiveRows:
-    """The Hessian of the rows that have curvature; ``share`` is their part of the work.
-
-    Args:
-        problem: the linear model.
-        bends: second derivatives of the rows' losses, zero for rows without curvature.
-    """
+    """The Hessian of the rows that have curvature; ``share`` is their part of the work."""
 
     def __init__(self, problem: LinearModel, bends: np.ndarray) -> None:
         self.problem, self.A, self.bends = problem, problem.A, bends
@@ -103,11 +93,7 @@ class ActiveRows:
         self.share = (self.A.nnz if is_sparse(self.A) else self.A.size) / max(1, problem.entries())
 
     def product(self, v: np.ndarray) -> np.ndarray:
-        """Return H v.
-
-        Args:
-            v: a vector.
-        """
+        """Return H v."""
         penalty = self.problem._penalty(v)
         if not self.problem.intercept:
             return self.A.T @ (self.bends * (self.A @ v)) + penalty

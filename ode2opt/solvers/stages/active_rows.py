@@ -16,8 +16,8 @@ from typing import TypeGuard
 
 import numpy as np
 
-from ode2opt.problems._arrays import Array
-from ode2opt.problems._numbers import norm
+from ode2opt.base.arrays import Array
+from ode2opt.base.numbers import norm
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
 from ode2opt.problems.gram import extent
 from ode2opt.problems.line import Line
@@ -36,23 +36,14 @@ Direction = Callable[[Point, Array], "Array | Reason"]
 
 
 def has_active_rows(problem: Problem) -> TypeGuard[LinearModel]:
-    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here.
-
-    Args:
-        problem: any problem.
-    """
+    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here."""
     if not isinstance(problem, LinearModel):
         return False
     return problem.kinked and isinstance(problem.b, np.ndarray)
 
 
 class ActiveRowsNewton(Stage):
-    """Newton's method with the Hessian of the rows that have curvature.
-
-    Args:
-        costs: what work on the problem costs.
-        skip_subsample: begin with all rows, for a start that is near the solution.
-    """
+    """Newton's method with the Hessian of the rows that have curvature."""
 
     name = "newton"
 
@@ -62,13 +53,7 @@ class ActiveRowsNewton(Stage):
 
     @staticmethod
     def affordable(problem: LinearModel, costs: Costs, options: AutoOptions) -> bool:
-        """Whether the first Hessian is cheap enough to be formed.
-
-        Args:
-            problem: the linear model.
-            costs: what work on it costs.
-            options: what the user has set.
-        """
+        """Whether the first Hessian is cheap enough to be formed."""
         if problem.n > LARGEST_DENSE_HESSIAN:
             return False
         return bool(_sizes(problem)) or costs.hessian() <= options.affordable_hessian

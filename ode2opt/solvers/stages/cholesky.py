@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ode2opt.lapack import dpotrf, dpotri, dpotrs
+from ode2opt.base.lapack import dpotrf, dpotri, dpotrs
 
 DAMPING = 1e-12  # in diagonals of H, always there: what is lost is below rounding of the step
 
@@ -14,10 +14,6 @@ class CholeskyFactor:
 
     Measured in diagonals, it does not depend on how large the columns are. A direction that H does
     not know at all is given the largest curvature.
-
-    Args:
-        H: a symmetric matrix; its lower half is read.
-        damping: the first one that is tried; it grows where the factorisation fails.
     """
 
     def __init__(self, H: np.ndarray, damping: float = DAMPING) -> None:

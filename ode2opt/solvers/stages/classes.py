@@ -25,12 +25,6 @@ class ClassPreconditioner:
     """g -> M g, M the inverse of the classes' own blocks of the Hessian, or of their mean.
 
     At zero all blocks are alike.
-
-    Args:
-        session: the solve that forms it, and pays for it.
-        x: the point at which the Hessian is taken.
-        costs: what work on the problem costs.
-        solves: how many solves share its price.
     """
 
     def __init__(self, session: Session, x: np.ndarray, costs: Costs, solves: int = 1) -> None:
@@ -58,9 +52,6 @@ class ClasswiseLbfgs(Stage):
     """L-BFGS with a preconditioner of the columns' size for the classes.
 
     It ends where what is left costs more than the whole Hessian.
-
-    Args:
-        costs: what work on the problem costs.
     """
 
     name = "metric-lbfgs"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ode2opt.problems._numbers import norm
+from ode2opt.base.numbers import norm
 
 
 def solve_by_cg(
@@ -19,13 +19,6 @@ def solve_by_cg(
     """Return about H^-1 b and how many products it took: a residual of at most ``goal``.
 
     Where a direction without curvature is met, the solution so far is returned.
-
-    Args:
-        product: v -> H v.
-        weights: the diagonal of a preconditioner.
-        b: the right-hand side.
-        goal: the norm of the residual to reach.
-        most: products at most; at least one.
     """
     d, r = np.zeros_like(b), b
     p = weights * r

@@ -20,11 +20,7 @@ STRONG = 1e3  # l2 by the curvature of the loss: below this the other plans do w
 
 
 def is_strongly_penalised(problem: RowModel) -> bool:
-    """Whether l2 dwarfs the curvature of an intercept that it leaves alone.
-
-    Args:
-        problem: the linear model.
-    """
+    """Whether l2 dwarfs the curvature of an intercept that it leaves alone."""
     curvature = (problem.slope_bound or 1.0) + problem.intercept_l2
     return problem.intercept and problem.l2 > STRONG * curvature
 

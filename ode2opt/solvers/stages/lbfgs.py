@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from ode2opt.lapack import dtrtrs
+from ode2opt.base.lapack import dtrtrs
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.session import Session, Watch
 from ode2opt.solvers.stages.line_search import Standstill, Trial, search
@@ -24,11 +24,7 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Lbfgs(Stage):
-    """Plain L-BFGS.
-
-    Args:
-        watch: ends the stage before the solve is over; by default only where it makes no progress.
-    """
+    """Plain L-BFGS."""
 
     name = "lbfgs"
 
@@ -39,14 +35,7 @@ class Lbfgs(Stage):
 
 
 class PreconditionedLbfgs(Stage):
-    """L-BFGS with a given preconditioner.
-
-    Args:
-        description: what the preconditioner is, as in "L-BFGS in the metric of ...".
-        product: g -> M g.
-        watch: ends the stage where another one would be cheaper.
-        first: the first trial along -M g.
-    """
+    """L-BFGS with a given preconditioner."""
 
     name = "metric-lbfgs"
 
@@ -65,18 +54,7 @@ class PreconditionedLbfgs(Stage):
 def lbfgs(
     session: Session, here: Evaluated, metric: Product | None = None, first: float | None = None
 ) -> Outcome:
-    """Minimise from an evaluated point until a watch ends the stage or no step helps.
-
-    Args:
-        session: the solve; every evaluation of value and gradient is one of its iterations.
-        here: where to start.
-        metric: g -> M g; the identity by default.
-        first: the first trial along -M g; by default one with a preconditioner, else of length
-            one in x.
-
-    Returns:
-        The outcome of the stage; a solve that is over leaves by Stop.
-    """
+    """Minimise from an evaluated point until a watch ends the stage or no step helps."""
     corrections, standstill = Corrections(session.problem.n), Standstill()
     scaled = here.g if metric is None else metric(here.g)
     if first is None and metric is not None:
@@ -100,14 +78,7 @@ def lbfgs(
 def step(
     session: Session, here: Evaluated, direction: np.ndarray, first: float
 ) -> Evaluated | None:
-    """Return the evaluated point of an accepted step along a direction, None if there is none.
-
-    Args:
-        session: the solve.
-        here: where the step begins.
-        direction: along which it goes; one that does not descend is refused.
-        first: the length to try first.
-    """
+    """Return the evaluated point of an accepted step along a direction, None if there is none."""
     slope = float(direction @ here.g)
     if not -math.inf < slope < 0:  # rounding has spoilt the direction
         return None
@@ -134,10 +105,6 @@ class Corrections:
     """The last steps s and changes z = M y of the preconditioned gradient, in a ring of rows.
 
     s_i . y_j (of which i <= j counts) and z_i . y_j are kept in order of age.
-
-    Args:
-        n: the number of variables.
-        most: how many steps are kept.
     """
 
     def __init__(self, n: int, most: int = CORRECTIONS) -> None:
@@ -165,13 +132,7 @@ class Corrections:
         return self._orders[self._first] if full else self._young[self._filled]
 
     def add(self, s: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
-        """Take note of a step; one without positive curvature is left out.
-
-        Args:
-            s: the step.
-            y: the change of the gradient.
-            z: M y.
-        """
+        """Take note of a step; one without positive curvature is left out."""
         sy, zy = float(s @ y), float(z @ y)
         if not (0 < sy < math.inf and 0 < zy < math.inf):
             return
@@ -190,12 +151,7 @@ class Corrections:
         self._scale = sy / zy
 
     def direction(self, g: np.ndarray, scaled: np.ndarray) -> np.ndarray:
-        """Return -H g for the gradient g and M g.
-
-        Args:
-            g: the gradient.
-            scaled: M g.
-        """
+        """Return -H g for the gradient g and M g."""
         if self.empty:
             return -scaled
         m, order, gamma = self._filled, self._order, self._scale

@@ -85,14 +85,7 @@ class Standstill:
 def search(
     start: Trial, first: float, at: Callable[[float], Trial], rounding: float
 ) -> Trial | None:
-    """Return a step that can be taken from ``start`` (step 0, a negative slope), or None.
-
-    Args:
-        start: value and slope at the step 0.
-        first: the step to try first.
-        at: evaluates a step; the last step asked for is the one returned.
-        rounding: differences of values below this share of the value are rounding.
-    """
+    """Return a step that can be taken from ``start`` (step 0, a negative slope), or None."""
     slack = rounding * abs(start.value)
     low, high = start, None  # the lowest point so far; the other end of the bracket
     wall = math.inf  # the shortest step at which there is no number

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.problems._arrays import epsilon
-from ode2opt.problems._numbers import norm, usable
+from ode2opt.base.arrays import epsilon
+from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
@@ -65,11 +65,7 @@ class MomentumStep(NamedTuple):
 
 
 class Nesterov(Stage):
-    """Nesterov's method with backtracking; it converges for every convex function.
-
-    Args:
-        watch: ends the stage where another one would be cheaper.
-    """
+    """Nesterov's method with backtracking; it converges for every convex function."""
 
     name = "nesterov"
 
@@ -90,17 +86,7 @@ class Nesterov(Stage):
 def until_restart(
     session: Session, x: Evaluated, L: float
 ) -> tuple[Evaluated, float, Outcome | None]:
-    """Go on from ``x`` until the momentum points uphill.
-
-    Args:
-        session: the solve.
-        x: where to begin.
-        L: the curvature to begin with.
-
-    Returns:
-        The lowest point, L, and the outcome where the stage should end. Where values differ by
-        rounding only, the later point is the lower one.
-    """
+    """Go on from ``x`` until the momentum points uphill."""
     previous, t = x, 0.0  # so that the first t is 1, and the first step one of gradient descent
     lowest, least = x, x.value
     while True:
@@ -155,12 +141,7 @@ def _curvature(y: Evaluated, new: Evaluated) -> float:
 
 
 def next_t(t: float, ratio: float) -> float:
-    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L.
-
-    Args:
-        t: the last t.
-        ratio: L'/L.
-    """
+    """Return the t' with t'^2 - t' = ratio t^2, where ratio = L'/L."""
     return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
 
 

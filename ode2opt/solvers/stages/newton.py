@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
@@ -59,10 +59,6 @@ class Newton(Stage):
 
     It takes the whole Hessian and Cholesky where that is cheaper than products, else conjugate
     gradients.
-
-    Args:
-        costs: what work on the problem costs.
-        watch: ends the stage where another one would be cheaper.
     """
 
     name = "newton"
@@ -73,11 +69,7 @@ class Newton(Stage):
 
     @classmethod
     def within_budget(cls, costs: Costs) -> Newton:
-        """Return the stage with a budget: a step may cost many calls.
-
-        Args:
-            costs: what work on the problem costs.
-        """
+        """Return the stage with a budget: a step may cost many calls."""
         if not costs.newton_by_cholesky():
             return cls(costs, within(NEWTON.calls, NEWTON.steps + 1))
         hessians = NEWTON.hessians * costs.problem.hessian_flops() / costs.problem.gradient_flops()
@@ -104,13 +96,7 @@ def _by_cholesky(session: Session, here: Evaluated) -> np.ndarray:
 def newton_steps(
     session: Session, here: Evaluated, direction: Callable[[Evaluated], np.ndarray]
 ) -> Outcome:
-    """Take steps with a line search along directions until no step helps.
-
-    Args:
-        session: the solve.
-        here: where to begin.
-        direction: the step at a point.
-    """
+    """Take steps with a line search along directions until no step helps."""
     standstill = Standstill()
     while True:
         session.check_time()
@@ -127,9 +113,6 @@ class ConjugateDirections:
 
     Where the Hessian's diagonal is cheap, its root at the first point scales the variables:
     half-way to Jacobi's scaling, which does too much for columns that are rarely seen.
-
-    Args:
-        session: the solve, which is charged for products.
     """
 
     def __init__(self, session: Session) -> None:

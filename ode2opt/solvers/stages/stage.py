@@ -27,13 +27,4 @@ class Stage(ABC):
 
     @abstractmethod
     def run(self, session: Session, point: Evaluated) -> Outcome:
-        """Go on from an evaluated point.
-
-        Args:
-            session: the solve; evaluations go through it, and it raises Stop when the solve is
-                over.
-            point: where to begin.
-
-        Returns:
-            Why the stage ended, and its lowest point.
-        """
+        """Go on from an evaluated point."""

@@ -45,16 +45,7 @@ RULES = SubsampleRules()
 
 
 class SubsampledLbfgs(Stage):
-    """L-BFGS with the Hessian of a subsample as preconditioner.
-
-    Args:
-        problem: the linear model.
-        costs: what work on it costs.
-        sizes: rows of the subsamples that are solved one after the other; the last one's Hessian
-            is the preconditioner.
-        options: how rows are drawn and damped.
-        skip_subsample: take the Hessian at the start point instead of solving subsamples first.
-    """
+    """L-BFGS with the Hessian of a subsample as preconditioner."""
 
     name = "metric-lbfgs"
 
@@ -101,9 +92,6 @@ class FullHessianLbfgs(Stage):
     """L-BFGS with the Hessian of all rows as preconditioner.
 
     It is taken at the point reached, and anew where L-BFGS becomes slow.
-
-    Args:
-        costs: what work on the problem costs.
     """
 
     name = "metric-lbfgs"
@@ -127,13 +115,7 @@ class FullHessianLbfgs(Stage):
 
 
 class Subsamples:
-    """Problems on some rows of another one, drawn at random from a fixed seed.
-
-    Args:
-        session: the solve; work on m of N rows is charged to it as m/N.
-        problem: the problem of all rows.
-        options: how rows are drawn and damped.
-    """
+    """Problems on some rows of another one, drawn at random from a fixed seed."""
 
     def __init__(
         self, session: Session, problem: RowModel, options: AutoOptions = DEFAULTS
@@ -145,9 +127,6 @@ class Subsamples:
         """Return problems of so many rows, each with those of the one before.
 
         A smaller one is taken from the next larger, so that the problem is asked once.
-
-        Args:
-            sizes: numbers of rows, in growing order.
         """
         index, last = self._draw(sizes[-1])
         found: list[RowModel] = [last]
@@ -157,23 +136,13 @@ class Subsamples:
         return found[::-1]
 
     def hessian(self, m: int, x: np.ndarray) -> CholeskyFactor:
-        """Return the Hessian of m rows at a point, factorised.
-
-        Args:
-            m: the number of rows; all of them are not drawn.
-            x: the point.
-        """
+        """Return the Hessian of m rows at a point, factorised."""
         if m == self.problem.N:
             return CholeskyFactor(self.session.hessian(x))
         return self.factor(self.of([m])[0], x)
 
     def factor(self, part: RowModel, x: np.ndarray) -> CholeskyFactor:
-        """Return the Hessian of a subsample with what a row more could add to it, factorised.
-
-        Args:
-            part: the problem of these rows.
-            x: the point.
-        """
+        """Return the Hessian of a subsample with what a row more could add to it, factorised."""
         share = part.N / self.problem.N
         self.session.charge(part.hessian_flops() / part.gradient_flops() * share)
         point = _as(part, x)
@@ -185,13 +154,7 @@ class Subsamples:
     def solved(
         self, part: RowModel, x: np.ndarray, factor: CholeskyFactor | None = None
     ) -> np.ndarray:
-        """Return the solution on some rows, as exact as they are worth.
-
-        Args:
-            part: the problem of these rows.
-            x: where to begin.
-            factor: a preconditioner.
-        """
+        """Return the solution on some rows, as exact as they are worth."""
         session, share = self.session, part.N / self.problem.N
         session.charge(share)
         error = RULES.noise * part.gradient_error(_as(part, x))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import DataUnavailableError, Ode2OptError
+from ode2opt.base.arrays import as_count
+from ode2opt.base.errors import DataUnavailableError, Ode2OptError
+from ode2opt.base.locking import FolderLock
+from ode2opt.base.storage import sweep
 from ode2opt.executor import Executor, LocalExecutor
-from ode2opt.locking import FolderLock
-from ode2opt.problems._arrays import as_count
-from ode2opt.storage import sweep
 from ode2opt.study.reproduction import plan
 from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_json, write_json
 from ode2opt.study.reproduction.cells import family_of
@@ -27,11 +27,6 @@ __all__ = ["Reproduction"]
 
 class Reproduction:
     """A study in a folder: what there is to do, the work, and what is written.
-
-    Args:
-        folder: where everything goes; one of another study is refused.
-        only: names of tables and figures, separated by commas; None makes all.
-        quick: the small version.
 
     Attributes:
         outputs: the tables and figures asked for.
@@ -95,13 +90,7 @@ class Reproduction:
         advance: Callable[[], None] = lambda: None,
         executor: Executor | None = None,
     ) -> None:
-        """Do the work that is left; the folder is locked until it is done.
-
-        Args:
-            jobs: how many processes work where no executor is given.
-            advance: called ``cost`` times on the way.
-            executor: who does the work; its workers must see the folder.
-        """
+        """Do the work that is left; the folder is locked until it is done."""
         executor = executor or LocalExecutor(as_count(jobs, "jobs"))
         with FolderLock(self.folder):
             sweep(self.store.folder)

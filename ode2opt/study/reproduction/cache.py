@@ -11,27 +11,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ode2opt.errors import InputError
-from ode2opt.storage import write_atomically
+from ode2opt.base.errors import InputError
+from ode2opt.base.storage import write_atomically
 from ode2opt.study.reproduction.plan import Effort, Item
 
 PACKAGES = ("numpy", "scipy", "jax", "equinox", "diffrax", "optax")
 PACKAGE = Path(__file__).parents[2]
 NUMERICS = (
+    "base",
+    "data",
     "problems",
-    "dynamics",
+    "penalties",
+    "paper",
+    "proofs",
     "solvers",
     "learning",
-    "confidence.py",
     "executor",
-    "penalties",
     "kernels",
-    "lapack.py",
-    "machine.py",
-    "measured_times.json",
-    "measured_times.py",
-    "precision.py",
-    "blas_threads.py",
     "study/benchmark.py",
     "study/reproduction/cells.py",
     "study/reproduction/contraction.py",
@@ -46,11 +42,7 @@ Identity = dict[str, Any]
 
 
 def identity_of(effort: Effort) -> Identity:
-    """Return what decides every number of a study, beside the data.
-
-    Args:
-        effort: how much is done for each number.
-    """
+    """Return what decides every number of a study, beside the data."""
     return {
         "ode2opt": version("ode2opt"),
         "code": code_hash(),
@@ -61,11 +53,7 @@ def identity_of(effort: Effort) -> Identity:
 
 @cache
 def code_hash(package: Path = PACKAGE) -> str:
-    """Return a hash of the source that decides results; how they are shown is no part of it.
-
-    Args:
-        package: the folder of the package; by default this one's.
-    """
+    """Return a hash of the source that decides results; how they are shown is no part of it."""
     digest = hashlib.sha256()
     for path in sorted(path for name in NUMERICS for path in _sources(package / name)):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
@@ -78,15 +66,7 @@ def _sources(path: Path) -> list[Path]:
 
 
 def claim(folder: Path, identity: Identity) -> None:
-    """Make the folder this study's own.
-
-    Args:
-        folder: the folder; it is made if need be.
-        identity: of the study.
-
-    Raises:
-        InputError: if another study was begun there, or it holds something else.
-    """
+    """Make the folder this study's own."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder.")
     file = folder / "study.json"
@@ -139,63 +119,34 @@ class Store:
     fingerprints: Mapping[tuple[str, str], str]
 
     def key(self, item: Item) -> str:
-        """Return the hash of all that decides an item's result.
-
-        Args:
-            item: the piece of work.
-        """
+        """Return the hash of all that decides an item's result."""
         parts = [self.identity, list(item), self.fingerprints[item.problem, item.dataset]]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def file(self, item: Item) -> Path:
-        """Return the file of an item's result.
-
-        Args:
-            item: the piece of work.
-        """
+        """Return the file of an item's result."""
         return self.folder / f"{self.key(item)}.json"
 
     def run(self, item: Item) -> Path:
-        """Return the folder of a training run.
-
-        Args:
-            item: the training.
-        """
+        """Return the folder of a training run."""
         return self.folder / f"{self.key(item)}.run"
 
     def knows(self, item: Item) -> bool:
-        """Whether an item is done.
-
-        Args:
-            item: the piece of work.
-        """
+        """Whether an item is done."""
         return (item.problem, item.dataset) in self.fingerprints and self.file(item).is_file()
 
     def load(self, item: Item) -> dict[str, Any] | None:
-        """Return an item's result; None where it is not done.
-
-        Args:
-            item: the piece of work.
-        """
+        """Return an item's result; None where it is not done."""
         return read_json(self.file(item)) if self.knows(item) else None
 
     def save(self, item: Item, result: dict[str, Any]) -> None:
-        """Write an item's result.
-
-        Args:
-            item: the piece of work.
-            result: plain values for JSON.
-        """
+        """Write an item's result."""
         self.folder.mkdir(exist_ok=True)
         write_json(self.file(item), {"item": list(item)} | result)
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds; None where it cannot be read.
-
-    Args:
-        path: the file.
-    """
+    """Return what a JSON file holds; None where it cannot be read."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
@@ -203,12 +154,6 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, document: Any, *, strict: bool = False) -> None:
-    """Write a JSON file.
-
-    Args:
-        path: the file.
-        document: plain values.
-        strict: whether infinities are refused, which only Python can read; False by default.
-    """
+    """Write a JSON file."""
     text = json.dumps(document, indent=1 if strict else None, allow_nan=not strict) + "\n"
     write_atomically(path, lambda stream: stream.write(text.encode()))

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.coefficients import restored
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.data.datasets import describe
 from ode2opt.learning import learn
 from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.paper.coefficients import restored
 from ode2opt.problems import Family, Logistic, load_dataset
-from ode2opt.problems.datasets import describe
 from ode2opt.problems.minimiser import has_minimiser, separable
 from ode2opt.solvers import Method
 from ode2opt.study.benchmark import Settings, run_benchmark
@@ -32,23 +32,12 @@ Made = dict[str, Any]
 
 @lru_cache(maxsize=2)
 def family_of(problem: str, dataset: str) -> Family:
-    """Return the family of a cell, with the paper's split.
-
-    Args:
-        problem: "logistic" or "lpp".
-        dataset: the dataset's name.
-    """
+    """Return the family of a cell, with the paper's split."""
     return Family.from_dataset(problem, dataset, split="paper")
 
 
 def data(store: Store, effort: Effort, item: Item) -> Made:
-    """Describe a dataset as it is loaded, and say whether planes separate its classes.
-
-    Args:
-        store: not used.
-        effort: for the number of test problems.
-        item: the piece of work.
-    """
+    """Describe a dataset as it is loaded, and say whether planes separate its classes."""
     loaded = load_dataset(item.dataset, split="paper")
     family = family_of(item.problem, item.dataset)
     problems = (family.sample([SEED, i], part="test") for i in range(effort.instances))
@@ -64,24 +53,12 @@ def data(store: Store, effort: Effort, item: Item) -> Made:
 
 
 def classics(store: Store, effort: Effort, item: Item) -> Made:
-    """Measure the methods that learn nothing, without a guard as in the paper.
-
-    Args:
-        store: not used.
-        effort: how much is done for each number.
-        item: the piece of work.
-    """
+    """Measure the methods that learn nothing, without a guard as in the paper."""
     return _measured(effort, item, "none", methods=tuple(row.key for row in CLASSICS))
 
 
 def learned(store: Store, effort: Effort, item: Item) -> Made:
-    """Measure the learned method under the paper's relay, and under the guard.
-
-    Args:
-        store: holds the learned method.
-        effort: how much is done for each number.
-        item: the piece of work.
-    """
+    """Measure the learned method under the paper's relay, and under the guard."""
     method = learned_method(store, item)
     relayed = _measured(effort, item, "relay", learned={LEARNED.key: method})
     guarded = _measured(effort, item, "guard", learned={GUARDED.key: method})
@@ -105,13 +82,7 @@ def _measured(
 
 
 def training(store: Store, effort: Effort, item: Item) -> Made:
-    """Learn the cell's method; an interrupted training goes on.
-
-    Args:
-        store: where the run directory lies.
-        effort: for the options of training.
-        item: the piece of work.
-    """
+    """Learn the cell's method; an interrupted training goes on."""
     return _trained(store, item, {"seed": SEED} | dict(effort.training))
 
 
@@ -119,11 +90,6 @@ def protocol(store: Store, effort: Effort, item: Item) -> Made:
     """Learn the cell's method by the paper's protocol; an interrupted training goes on.
 
     Coefficients may leave what has a meaning (alpha h > t0): the steps until then are the result.
-
-    Args:
-        store: where the run directory lies.
-        effort: for the options of training.
-        item: the piece of work.
     """
     run = RunDirectory(store.run(item))
     try:
@@ -153,13 +119,7 @@ def _trained(store: Store, item: Item, options: dict[str, Any]) -> Made:
 
 
 def learned_method(store: Store, item: Item, kind: str = "training") -> Method:
-    """Return the method that a training of an item's cell has learned.
-
-    Args:
-        store: holds the training run.
-        item: the piece of work.
-        kind: of training: "training" (ours, the default) or "protocol" (the paper's).
-    """
+    """Return the method that a training of an item's cell has learned."""
     return Method.load(RunDirectory(store.run(item._replace(kind=kind))).method)
 
 
@@ -183,9 +143,5 @@ def _curves(method: Method) -> dict[str, list[float]]:
 
 
 def six_digits(values: Any) -> list[float]:
-    """Return values rounded to six digits, which is what can be drawn.
-
-    Args:
-        values: numbers.
-    """
+    """Return values rounded to six digits, which is what can be drawn."""
     return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float).tolist()]

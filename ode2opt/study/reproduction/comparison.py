@@ -40,15 +40,7 @@ class Comparison:
     def of(
         cls, findings: Findings, problem: str, quantity: str, row: Row, dataset: str
     ) -> Comparison:
-        """Return the cell of a row and a column.
-
-        Args:
-            findings: what the study has found.
-            problem: "logistic" or "lpp".
-            quantity: "measure" or "complexity".
-            row: the method.
-            dataset: the column.
-        """
+        """Return the cell of a row and a column."""
         return cls(
             quantity,
             findings.effort.instances,
@@ -109,11 +101,8 @@ class Comparison:
         return f"{difference:+.1f}{' (capped)' if self.censored or self._cap_printed() else ''}"
 
     def price(self, name: str, factor: float = 1.0) -> str:
-        """Return what it took to reach the tolerance, as text; ">" where some problems missed it.
-
-        Args:
-            name: of the benchmark's number, such as "oracle_calls_mean".
-            factor: the unit, such as 1,000 for milliseconds; 1 by default.
+        """Return what it took to reach the tolerance, as text; ">" where some problems missed
+        it.
         """
         if self.found is None:
             return MISSING

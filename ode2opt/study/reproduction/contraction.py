@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ode2opt.dynamics.coefficients import Coefficients, Default, restored
-from ode2opt.dynamics.conditions import contraction as contraction_of
-from ode2opt.dynamics.default import T0, H
-from ode2opt.dynamics.diffrax_flow import flow
-from ode2opt.dynamics.schedule import Schedule
 from ode2opt.learning import learn
 from ode2opt.learning.flow.paper import PROBLEMS_AN_EPOCH, STABLE_C
+from ode2opt.paper.check_flow import flow
+from ode2opt.paper.coefficients import Coefficients, Default, restored
+from ode2opt.paper.conditions import contraction as contraction_of
+from ode2opt.paper.default import T0, H
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.solvers import Method, Progress, Relay, Result
@@ -55,12 +55,7 @@ class Subject(NamedTuple):
         return self.coefficients.schedule(self.h, self.t0, ITERATIONS, self.scale)
 
     def flow(self, problem: Problem, start: Start) -> np.ndarray:
-        """Return the flow's points at the times of all iterations; infinite where it was lost.
-
-        Args:
-            problem: what is minimised.
-            start: where the flow starts, at rest.
-        """
+        """Return the flow's points at the times of all iterations; infinite where it was lost."""
         times = self.t0 + self.h * np.arange(ITERATIONS + 1)
         x0 = np.asarray(start.x0)
         ends = {"t0": times[0], "t1": times[-1]}
@@ -69,17 +64,7 @@ class Subject(NamedTuple):
 
 
 def contraction(store: Store, effort: Effort, item: Item) -> Made:
-    """Follow the coefficients of both protocols on one test problem.
-
-    Args:
-        store: holds the trainings.
-        effort: how much is done.
-        item: the cell.
-
-    Returns:
-        By protocol and line: gradient norms, and rho, C and |1 - B| of the top mode of G_k, with
-        what they come to.
-    """
+    """Follow the coefficients of both protocols on one test problem."""
     problem, start = instance_of(item)
     asked = {
         "paper": ("protocol", effort.paper_options(item), EARLY * PROBLEMS_AN_EPOCH),
@@ -181,13 +166,7 @@ def _traced(
 
 
 def mean_curvature(problem: Problem, here: np.ndarray, there: np.ndarray) -> float:
-    """Return the largest eigenvalue of the Hessian averaged over a segment; NaN if it is lost.
-
-    Args:
-        problem: with Hessian-vector products.
-        here: one end.
-        there: the other end.
-    """
+    """Return the largest eigenvalue of the Hessian averaged over a segment; NaN if it is lost."""
     if not (np.all(np.isfinite(here)) and np.all(np.isfinite(there))):
         return float("nan")
     ends = problem.at(here), problem.at(there)
@@ -199,12 +178,6 @@ def extremes(norms: np.ndarray, k: np.ndarray, rho: np.ndarray, C: np.ndarray) -
 
     A run has left when its gradient norm is above five times the first one: what follows says
     how large numbers get, not why.
-
-    Args:
-        norms: the gradient norm of each iteration.
-        k: the iterations at which rho and C are known.
-        rho: the contraction factor there.
-        C: the discriminant there.
     """
     gone = np.flatnonzero(~(norms <= GONE * norms[0]))
     end = int(gone[0]) if len(gone) else len(norms)

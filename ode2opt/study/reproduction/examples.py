@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ode2opt.dynamics.schedule import Schedule
 from ode2opt.learning.flow.smoothness import scatter
+from ode2opt.paper.schedule import Schedule
 from ode2opt.problems import Problem, Start
 from ode2opt.solvers import Method, Progress, Relay, Result, solve
 from ode2opt.study.reproduction.cache import Store
@@ -17,23 +17,15 @@ EXACT = 1e-10  # the gradient norm behind the least value of an example
 
 
 def instance_of(item: Item) -> tuple[Problem, Start]:
-    """Return the one test problem that figures show, the first of the benchmark's, and its start.
-
-    Args:
-        item: the piece of work, for its cell.
+    """Return the one test problem that figures show, the first of the benchmark's, and its
+    start.
     """
     problem = family_of(item.problem, item.dataset).sample([SEED, 0], part="test")
     return problem, problem.start()
 
 
 def example(store: Store, effort: Effort, item: Item) -> Made:
-    """Follow every method on one test problem, well past the horizon, with function values.
-
-    Args:
-        store: holds the learned method.
-        effort: not used.
-        item: the piece of work.
-    """
+    """Follow every method on one test problem, well past the horizon, with function values."""
     problem, start = instance_of(item)
     methods: dict[str, str | Method] = {row.key: row.key for row in CLASSICS}
     methods[LEARNED.key] = learned_method(store, item)
@@ -62,16 +54,7 @@ def followed(
     problem: Problem, start: Start, method: str | Method | Schedule, handover: str | Relay,
     iterations: int, look: Callable[[Progress], None],
 ) -> Result:  # fmt: skip
-    """Run a method to the last iteration, whatever it does.
-
-    Args:
-        problem: what is minimised.
-        start: where to start, with the paper's L.
-        method: a built-in name, a learned method or a schedule.
-        handover: what happens where the method gives up, as in :func:`ode2opt.solve`.
-        iterations: how many are made.
-        look: called at every point.
-    """
+    """Run a method to the last iteration, whatever it does."""
     return solve(
         problem, start, method=method, tol=TOL, max_iter=iterations, handover=handover,
         stop_at_tol=False, history=True, callback=look,
@@ -79,13 +62,7 @@ def followed(
 
 
 def smoothness(store: Store, effort: Effort, item: Item) -> Made:
-    """Return gradient norms and curvatures along four methods on one test problem.
-
-    Args:
-        store: not used.
-        effort: for the iterations between two points.
-        item: the piece of work.
-    """
+    """Return gradient norms and curvatures along four methods on one test problem."""
     problem, _ = instance_of(item)
     found = scatter(problem, every=effort.scatter_every)
     return {"points": {method: points.tolist() for method, points in found.items()}}

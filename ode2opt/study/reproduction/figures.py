@@ -36,11 +36,7 @@ ROOM = 0.02  # and how far below the others L-BFGS is followed
 
 
 def make_figures(findings: Findings) -> dict[str, Any]:
-    """Return the figures that are asked for, by the names of their files.
-
-    Args:
-        findings: what the study has found.
-    """
+    """Return the figures that are asked for, by the names of their files."""
     return {
         file: draw(findings)
         for output, (file, draw) in FIGURES.items()
@@ -105,10 +101,8 @@ def _draw_lines(axes: Any, lines: dict[str, Any]) -> None:
 
 
 def view_of(lines: dict[str, Any]) -> tuple[float, float]:
-    """Return the heights to show; L-BFGS, which may go to 1e-150, leaves the panel at the bottom.
-
-    Args:
-        lines: the values of each method, by key.
+    """Return the heights to show; L-BFGS, which may go to 1e-150, leaves the panel at the
+    bottom.
     """
     low, high = window_of([values for key, values in lines.items() if key != "lbfgs"])
     least, _ = window_of(list(lines.values()))
@@ -116,22 +110,14 @@ def view_of(lines: dict[str, Any]) -> tuple[float, float]:
 
 
 def excess_values(found: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Return f(x_k) minus the least value known, by method.
-
-    Args:
-        found: the result of an example.
-    """
+    """Return f(x_k) minus the least value known, by method."""
     values = {key: np.array(line["value"], float) for key, line in _drawn(found)}
     least = min(found["least_value"], *(np.nanmin(line) for line in values.values()))
     return {key: np.maximum(line - least, LEAST) for key, line in values.items()}
 
 
 def value_cells(findings: Findings) -> list[tuple[str, str]]:
-    """Return the four problems of figure 7.
-
-    Args:
-        findings: what the study has found, for its datasets.
-    """
+    """Return the four problems of figure 7."""
     covtype = covtype_of(findings.datasets)
     return [(problem, data) for problem in PROBLEMS for data in ("phishing", covtype)]
 

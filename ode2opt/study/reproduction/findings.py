@@ -35,36 +35,19 @@ class Findings:
     _seen: dict[Item, Made | None] = field(default_factory=dict)
 
     def get(self, kind: str, problem: str, dataset: str) -> Made | None:
-        """Return a result; None where it is missing.
-
-        Args:
-            kind: of the work, such as "training" or "classics".
-            problem: "logistic" or "lpp".
-            dataset: the dataset's name.
-        """
+        """Return a result; None where it is missing."""
         item = Item(kind, problem, dataset)
         if item not in self._seen:
             self._seen[item] = self.store.load(item)
         return self._seen[item]
 
     def measured(self, problem: str, dataset: str, part: str) -> dict[str, Any]:
-        """Return statistics or outcomes of a cell, for the methods that have them.
-
-        Args:
-            problem: "logistic" or "lpp".
-            dataset: the dataset's name.
-            part: "statistics" or "outcomes".
-        """
+        """Return statistics or outcomes of a cell, for the methods that have them."""
         parts = (self.get(kind, problem, dataset) for kind in ("classics", "learned"))
         return {key: value for made in parts if made for key, value in made[part].items()}
 
     def statistics(self, problem: str, dataset: str) -> dict[str, dict[str, Any]]:
-        """Return the benchmark's numbers of a cell by method, in the order of the tables.
-
-        Args:
-            problem: "logistic" or "lpp".
-            dataset: the dataset's name.
-        """
+        """Return the benchmark's numbers of a cell by method, in the order of the tables."""
         found = self.measured(problem, dataset, "statistics")
         return {row.key: found[row.key] for row in ROWS if row.key in found}
 
@@ -74,15 +57,6 @@ class Findings:
         """Return the share of test problems on which the learned method beats all others.
 
         It wins where its number is the smallest, ties excluded.
-
-        Args:
-            problem: "logistic" or "lpp".
-            dataset: the dataset's name.
-            quantity: "measure" or "complexity".
-            rivals: the keys of the other methods; by default those of the paper.
-
-        Returns:
-            The share; None where a method was not measured.
         """
         found = self.measured(problem, dataset, "outcomes")
         if LEARNED.key not in found or not set(rivals) <= set(found):

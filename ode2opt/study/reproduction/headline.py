@@ -17,11 +17,7 @@ NAMES = {row.key: row.name for row in ROWS} | {LEARNED.key: "EIGAC, learned"}
 
 
 def headline(findings: Findings) -> str:
-    """Say how often the learned method comes first, and in how many cells L-BFGS is quicker.
-
-    Args:
-        findings: what the study has found.
-    """
+    """Say how often the learned method comes first, and in how many cells L-BFGS is quicker."""
     cells = [cell for cell in product(PROBLEMS, findings.datasets) if _whole(findings, *cell)]
     if not cells:
         return findings.effort.mark or "the whole study"
@@ -35,12 +31,7 @@ def headline(findings: Findings) -> str:
 
 
 def add_bars(page: Page, findings: Findings) -> None:
-    """Add, for each problem, the iterations of each method: means over the datasets.
-
-    Args:
-        page: the report.
-        findings: what the study has found.
-    """
+    """Add, for each problem, the iterations of each method: means over the datasets."""
     for problem in PROBLEMS:
         datasets = [name for name in findings.datasets if _whole(findings, problem, name)]
         if not datasets:

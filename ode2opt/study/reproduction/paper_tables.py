@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ode2opt.storage import write_atomically
+from ode2opt.base.storage import write_atomically
 from ode2opt.study.reproduction.comparison import MISSING, NOTHING, Comparison
 from ode2opt.study.reproduction.findings import QUANTITIES, Findings
 from ode2opt.study.reproduction.plan import ITERATIONS
@@ -50,14 +50,7 @@ class PaperTable:
         return f"Table {self.name.removeprefix('table')}. {self.caption}"
 
     def save(self, folder: Path) -> list[Path]:
-        """Write name.csv, name.md and name.tex.
-
-        Args:
-            folder: where they go.
-
-        Returns:
-            Their paths.
-        """
+        """Write name.csv, name.md and name.tex."""
         texts = {"csv": self._csv(), "md": self._markdown(), "tex": self._latex()}
         return [_written(folder / f"{self.name}.{end}", text) for end, text in texts.items()]
 
@@ -97,11 +90,7 @@ def _tex(text: str) -> str:
 
 
 def make_tables(findings: Findings) -> dict[str, PaperTable]:
-    """Return the tables that are asked for, by name.
-
-    Args:
-        findings: what the study has found.
-    """
+    """Return the tables that are asked for, by name."""
     made = {}
     for name in findings.outputs:
         if name == "table1":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from ode2opt.errors import InputError
+from ode2opt.base.errors import InputError
 from ode2opt.learning.flow.paper import EPOCHS, PROBLEMS_AN_EPOCH
 from ode2opt.problems import DATASETS as KNOWN_DATASETS
 
@@ -66,19 +66,11 @@ class Effort:
         return asdict(self)
 
     def marked(self, text: str) -> str:
-        """Return a caption or title with the mark of a quick study behind it.
-
-        Args:
-            text: the caption or title.
-        """
+        """Return a caption or title with the mark of a quick study behind it."""
         return f"{text} [{self.mark}]" if self.mark else text
 
     def paper_options(self, item: Item) -> dict[str, Any]:
-        """Return the options of the paper's protocol for a cell: 60 epochs, or 80 for figure 4.
-
-        Args:
-            item: the cell.
-        """
+        """Return the options of the paper's protocol for a cell: 60 epochs, or 80 for figure 4."""
         epochs, epoch = EPOCHS, self.epoch
         if (item.problem, item.dataset) == FOLLOWED_CELL:
             epochs, epoch = LATE, PROBLEMS_AN_EPOCH
@@ -99,11 +91,7 @@ QUICK = Effort(
 
 
 def covtype_of(datasets: Iterable[str]) -> str:
-    """Return which of the two covtypes a study shows where the paper shows one.
-
-    Args:
-        datasets: of the study.
-    """
+    """Return which of the two covtypes a study shows where the paper shows one."""
     return IF_AT_HAND if IF_AT_HAND in datasets else "covtype20k"
 
 
@@ -147,23 +135,12 @@ NEEDS: dict[str, Sequence[str]] = {
 
 
 def needs_of(item: Item) -> list[Item]:
-    """Return the trainings of an item's cell that it needs.
-
-    Args:
-        item: the piece of work.
-    """
+    """Return the trainings of an item's cell that it needs."""
     return [item._replace(kind=kind) for kind in NEEDS.get(item.kind, ())]
 
 
 def chosen_outputs(only: str | None) -> tuple[str, ...]:
-    """Return the tables and figures to make, in the paper's order.
-
-    Args:
-        only: names separated by commas; None is all.
-
-    Raises:
-        InputError: for an unknown name, or none.
-    """
+    """Return the tables and figures to make, in the paper's order."""
     if only is None:
         return tuple(OUTPUTS)
     names = [name.strip() for name in only.split(",") if name.strip()]
@@ -186,12 +163,7 @@ def datasets_of_study() -> tuple[str, ...]:
 
 
 def work_behind(outputs: Iterable[str], datasets: Sequence[str]) -> list[Item]:
-    """Return all items that outputs need, each once and after what it needs itself.
-
-    Args:
-        outputs: names of tables and figures.
-        datasets: of the study.
-    """
+    """Return all items that outputs need, each once and after what it needs itself."""
     shown = [item for output in outputs for item in OUTPUTS[output](datasets)]
     first = [needed for item in shown for needed in needs_of(item)]
     return list(dict.fromkeys(first + shown))

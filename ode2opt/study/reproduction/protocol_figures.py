@@ -60,14 +60,7 @@ SMALL = 1e-4  # of the penalty: below, its axis is linear
 
 
 def draw_training(findings: Findings) -> Any:
-    """Draw figure 3: stopping time and penalty at every step of both trainings.
-
-    Args:
-        findings: the results.
-
-    Returns:
-        The figure.
-    """
+    """Draw figure 3: stopping time and penalty at every step of both trainings."""
     title = (
         "Figure 3. Training: stopping time of the flow and penalty, each step on fresh problems. "
         "A cross is a step whose flow did not get there, a filled one the end of a training"
@@ -133,11 +126,7 @@ def _same_heights(pair: Sequence[Any]) -> None:
 
 
 def training_curves(found: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return step, stopping time beyond t0, and P + Q of a training; NaN where none was seen.
-
-    Args:
-        found: the result of a training.
-    """
+    """Return step, stopping time beyond t0, and P + Q of a training; NaN where none was seen."""
     columns = (
         np.array(found["steps"][name], float) for name in ("step", "stopping_time", "P", "Q")
     )
@@ -146,14 +135,7 @@ def training_curves(found: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def draw_contraction(findings: Findings) -> Any:
-    """Draw figure 4: what both protocols' coefficients do, and what the contraction factor says.
-
-    Args:
-        findings: the results.
-
-    Returns:
-        The figure.
-    """
+    """Draw figure 4: what both protocols' coefficients do, and what the contraction factor says."""
     cell = " ".join(FOLLOWED_CELL)
     title = f"Figure 4. {cell}, one test problem, unwatched: default, learned and relayed"
     figure, panels = new_figure(title, findings.effort.mark, len(QUANTITIES), 2)
@@ -177,12 +159,7 @@ def draw_contraction(findings: Findings) -> Any:
 
 
 def line_of(line: dict[str, Any], name: str) -> tuple[Any, Any]:
-    """Return the iterations and the values of one quantity of a line of figure 4.
-
-    Args:
-        line: the line.
-        name: the quantity, as in ``QUANTITIES``.
-    """
+    """Return the iterations and the values of one quantity of a line of figure 4."""
     k = np.arange(len(line["grad_norm"])) if name == "grad_norm" else np.array(line["k"])
     return k, np.array(line[name], float)
 
@@ -200,10 +177,6 @@ def heights_of(name: str, found: dict[str, Any]) -> tuple[float, float]:
     """Return heights that show what matters of a quantity, alike for both protocols.
 
     A line that leaves for infinity is cut off.
-
-    Args:
-        name: the quantity, as in ``QUANTITIES``.
-        found: the result behind figure 4.
     """
     lines = [line for lines in found["protocols"].values() for line in lines.values()]
     every = [line_of(line, name)[1] for line in lines]

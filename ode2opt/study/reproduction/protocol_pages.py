@@ -40,12 +40,7 @@ the iterate. Numbers of a run end where its gradient norm is five times the firs
 
 
 def add_training(page: Page, findings: Findings) -> None:
-    """Add figure 3: stopping time and penalty of both trainings.
-
-    Args:
-        page: the page.
-        findings: the results.
-    """
+    """Add figure 3: stopping time and penalty of both trainings."""
     page.add_heading(findings.effort.marked("Figure 3: training"))
     page.add_text(TRAINING_WORDS)
     for problem in PROBLEMS:
@@ -72,11 +67,7 @@ def _add_steps(page: Page, findings: Findings, problem: str, kind: str, words: s
 
 
 def lost_words(found: dict[str, Any]) -> str:
-    """Say on how many steps no flow got there, and which trainings had to end, by dataset.
-
-    Args:
-        found: the results of trainings by dataset.
-    """
+    """Say on how many steps no flow got there, and which trainings had to end, by dataset."""
     lost = {name: one["steps"]["reached"].count(0) for name, one in found.items()}
     listed = ", ".join(f"{count} of {name}" for name, count in lost.items() if count)
     said = f"Steps whose flow did not reach the tolerance: {listed}." if listed else ""
@@ -89,12 +80,7 @@ def lost_words(found: dict[str, Any]) -> str:
 
 
 def add_contraction(page: Page, findings: Findings) -> None:
-    """Add figure 4, with what the paper's shows and what is seen here.
-
-    Args:
-        page: the page.
-        findings: the results.
-    """
+    """Add figure 4, with what the paper's shows and what is seen here."""
     found = findings.get("contraction", *FOLLOWED_CELL)
     if found is None:
         return

@@ -76,13 +76,7 @@ L-BFGS is not in the paper. It is what a user would run otherwise, so it is in e
 def write_report(
     findings: Findings, tables: dict[str, PaperTable], missing: list[dict[str, str]]
 ) -> Page:
-    """Return the study's page.
-
-    Args:
-        findings: what the study has found.
-        tables: by name.
-        missing: what could not be made, and why.
-    """
+    """Return the study's page."""
     page = Page("ODE-based learning to optimise: the study", headline(findings))
     add_bars(page, findings)
     page.add_text(ABOUT)

@@ -32,14 +32,7 @@ def results(
     files: Iterable[Path],
     missing: Sequence[dict[str, str]],
 ) -> dict[str, Any]:
-    """Return the document of results.json.
-
-    Args:
-        findings: what the study has found.
-        tables: by name.
-        files: that were written, relative to the study's folder.
-        missing: what could not be made, and why.
-    """
+    """Return the document of results.json."""
     return {
         "quick": bool(findings.effort.mark),
         "outputs": list(findings.outputs),

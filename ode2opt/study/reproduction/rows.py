@@ -48,16 +48,6 @@ def printed() -> dict[str, Any]:
 
 
 def printed_cell(quantity: str, problem: str, row: Row, dataset: str) -> tuple[float, float] | None:
-    """Return mean and standard deviation as the paper prints them.
-
-    Args:
-        quantity: "measure" or "complexity".
-        problem: "logistic" or "lpp".
-        row: the method.
-        dataset: the column.
-
-    Returns:
-        Both numbers; None where the paper has no such cell.
-    """
+    """Return mean and standard deviation as the paper prints them."""
     cell = printed()[quantity].get(problem, {}).get(row.paper, {}).get(dataset)
     return None if cell is None else (cell[0], cell[1])

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ode2opt.blas_threads import one_thread
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.study.reproduction import cells, contraction, examples
@@ -59,12 +59,7 @@ class Failure(NamedTuple):
 
 
 def cost_of(items: Iterable[Item], effort: Effort) -> int:
-    """Return how much work items are, in training steps.
-
-    Args:
-        items: the pieces of work.
-        effort: for the steps of a training.
-    """
+    """Return how much work items are, in training steps."""
     return sum(_cost(item, effort) for item in items)
 
 
@@ -82,18 +77,7 @@ def run_items(
     executor: Executor = THIS_PROCESS,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Failure]:
-    """Do all items: those that others need first, and the longest first.
-
-    Args:
-        store: where results are kept, each as soon as it is there. Ctrl-C leaves them.
-        effort: how large the study is.
-        items: what to do.
-        executor: who does it; by default this process.
-        advance: called once for each unit of :func:`cost_of`.
-
-    Returns:
-        What failed.
-    """
+    """Do all items: those that others need first, and the longest first."""
     failures: list[Failure] = []
     with _watching(store, effort, items, advance):
         for late in (False, True):

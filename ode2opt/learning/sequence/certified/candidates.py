@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.dynamics.proofs.chain import worst_case
-from ode2opt.dynamics.proofs.exact import ProvedBound, check, document_of, exact_proof, rounded
-from ode2opt.dynamics.proofs.goals import Goal
-from ode2opt.dynamics.proofs.theorem import classical_rows
-from ode2opt.dynamics.proofs.two_step import exact_rows
-from ode2opt.dynamics.schedule import Schedule
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.handing_over import mean_calls
 from ode2opt.learning.sequence.held_out import Folded, HeldOut
 from ode2opt.learning.sequence.target import GUARD
+from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.exact import ProvedBound, check, document_of, exact_proof, rounded
+from ode2opt.proofs.goals import Goal
+from ode2opt.proofs.theorem import classical_rows
+from ode2opt.proofs.two_step import exact_rows
 from ode2opt.solvers import Method, Result
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.monitored_table import MonitoredSettings
@@ -54,20 +54,11 @@ class CandidateMaker:
     starts: Sequence[np.ndarray] | None = None
 
     def schedule(self, learned: np.ndarray) -> Schedule:
-        """Return the table of learned rows.
-
-        Args:
-            learned: the rows, shape (K, 3).
-        """
+        """Return the table of learned rows."""
         return self.rows.schedule(learned, self.horizon)
 
     def unchecked(self, learned: np.ndarray, rho: float) -> Folded:
-        """Return methods to try: with multipliers in floating point, which nobody has checked.
-
-        Args:
-            learned: the rows.
-            rho: the share of L that a run begins with; 1 where it is not monitored.
-        """
+        """Return methods to try: with multipliers in floating point, which nobody has checked."""
         rows, exact = self.rows, self._exact(learned)
         found = worst_case(
             np.array(exact, dtype=np.float64), tail=rows.tail, star=rows.star, theta=rows.theta
@@ -76,15 +67,7 @@ class CandidateMaker:
         return self._methods(learned, document, max(found.tau, 1e-9), rho)
 
     def proved(self, learned: np.ndarray, cap: float) -> ProvedBound:
-        """Return the exact proof of learned rows.
-
-        Args:
-            learned: the rows.
-            cap: what the bound may be at most, in multiples of Nesterov's own.
-
-        Raises:
-            Ode2OptError: there is no proof in exact arithmetic, or its bound exceeds the cap.
-        """
+        """Return the exact proof of learned rows."""
         rows = self.rows
         found = _nesterovs_own(rows, learned) or exact_proof(
             self._exact(learned), tail=rows.tail, star=rows.star, theta=rows.theta
@@ -98,13 +81,7 @@ class CandidateMaker:
         return found
 
     def with_proof(self, learned: np.ndarray, proof: ProvedBound, rho: float) -> Folded:
-        """Return methods that carry their exact proof.
-
-        Args:
-            learned: the rows.
-            proof: what :meth:`proved` returned.
-            rho: the share of L that a run begins with.
-        """
+        """Return methods that carry their exact proof."""
         return self._methods(learned, dict(proof.document), _above(proof.tau), rho)
 
     def _exact(self, learned: np.ndarray) -> list[tuple[Fraction, Fraction, Fraction]]:
@@ -146,12 +123,7 @@ def _nesterovs_own(rows: LearnedRows, learned: np.ndarray) -> ProvedBound | None
 
 
 def with_rho(methods: Folded, rho: float) -> Folded:
-    """Return monitored methods that begin with another share of L; others as they are.
-
-    Args:
-        methods: one for each fold, and last for all rows.
-        rho: the share.
-    """
+    """Return monitored methods that begin with another share of L; others as they are."""
     return [
         one
         if one.monitored is None
@@ -167,11 +139,6 @@ def best_rho(
 
     Restarts and the guard are part of the solves. From the largest on, the search ends at the
     third share in a row that is no better.
-
-    Args:
-        methods: one for each fold, and last for all rows.
-        held_out: the problems to choose on.
-        tried: the shares, the largest first.
     """
     if methods[-1].monitored is None:
         return 1.0, held_out.solved(methods)

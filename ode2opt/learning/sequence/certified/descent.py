@@ -21,14 +21,6 @@ def descend(objective: Objective, z: np.ndarray, steps: int) -> Iterator[tuple[n
 
     A trial point counts only where the value is finite and has fallen enough (Armijo), so that no
     point is yielded at which the function is infinite.
-
-    Args:
-        objective: returns value and gradient; the value may be infinite, not at ``z``.
-        z: where to start.
-        steps: how many at most.
-
-    Yields:
-        The accepted points with their values; fewer than ``steps`` where no trial is accepted.
     """
     value, g = objective(z)
     pairs: list[tuple[np.ndarray, np.ndarray]] = []

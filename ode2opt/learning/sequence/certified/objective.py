@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double
-from ode2opt.dynamics.proofs.chain import worst_case
-from ode2opt.errors import Ode2OptError
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.objective import TINY
-from ode2opt.problems._arrays import Array
+from ode2opt.paper.jaxed import double
 from ode2opt.problems.base import Problem
+from ode2opt.proofs.chain import worst_case
 from ode2opt.solvers.metric import Metric, product
 
 WIDTH = 0.25  # of the soft step, in units of log |g|
@@ -48,27 +48,14 @@ class CertifiedInstance(NamedTuple):
 
 
 def parts_of(metric: Metric | None) -> tuple[Any, ...]:
-    """Return a preconditioner as arrays of JAX; nothing for None.
-
-    Args:
-        metric: the preconditioner.
-    """
+    """Return a preconditioner as arrays of JAX; nothing for None."""
     if metric is None:
         return ()
     return tuple(None if part is None else jnp.asarray(part) for part in metric.parts())
 
 
 def log_norms(rows: Array, instance: CertifiedInstance, L: Array) -> Array:
-    """Return log |g_k| at the points of rows (m, p, q), divided by L, from k = 0 on.
-
-    Args:
-        rows: the rows, shape (H, 3).
-        instance: the problem with start and preconditioner.
-        L: the curvature that the rows are divided by.
-
-    Returns:
-        H numbers.
-    """
+    """Return log |g_k| at the points of rows (m, p, q), divided by L, from k = 0 on."""
     problem, x0, parts = instance
 
     def step(state: tuple[Array, Array, Array], row: Array) -> tuple[Any, Array]:
@@ -89,13 +76,6 @@ def soft_count(
     It is the mean of two counts: of the iterations before the tolerance is met first, and of all
     that are above it. The first one alone learns dips that another problem does not have. What is
     left of log |g| at the end is charged at the pace so far.
-
-    Args:
-        learned: the learned rows.
-        after: the tail's rows.
-        instance: the problem with start and preconditioner.
-        L: the curvature that the rows are divided by.
-        log_tol: the log of the tolerance.
     """
     above = log_norms(jnp.concatenate([learned, after]), instance, L) - log_tol
     soft = above / WIDTH
@@ -123,14 +103,6 @@ class Certified(NamedTuple):
 class BarrierObjective:
     """The mean soft count with a barrier, and its derivative by the learned rows.
 
-    Args:
-        rows: which rows are learned.
-        cap: what the exact ratio has to stay below; the barrier stands a thousandth before it.
-        instances: the problems.
-        L: the curvature that rows are divided by.
-        tol: the gradient norm to reach.
-        horizon: how many rows are followed, the tail's included.
-
     Attributes:
         cap: where the barrier stands.
         ratio: that of the last rows with a finite value; not a number before the first call.
@@ -151,12 +123,7 @@ class BarrierObjective:
         self._given = (np.float64(L), np.log(np.float64(tol)))
 
     def __call__(self, learned: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
-        """Return F and its derivative; infinity where the rows are not certified.
-
-        Args:
-            learned: the rows, shape (K, 3).
-            mu: the weight of the barrier, positive.
-        """
+        """Return F and its derivative; infinity where the rows are not certified."""
         found = self.certified(learned)
         if found is None:
             return math.inf, np.zeros_like(learned)
@@ -169,11 +136,7 @@ class BarrierObjective:
         return value, slope + mu / room * found.slope
 
     def certified(self, learned: np.ndarray) -> Certified | None:
-        """Return the ratio of rows where it was computed and is below the cap, else None.
-
-        Args:
-            learned: the rows, shape (K, 3).
-        """
+        """Return the ratio of rows where it was computed and is below the cap, else None."""
         if not np.all(np.isfinite(learned)):
             return None
         rows = self.rows
@@ -187,11 +150,7 @@ class BarrierObjective:
 
     @double
     def count(self, learned: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the mean soft count over the problems, and its derivative.
-
-        Args:
-            learned: the rows, shape (K, 3).
-        """
+        """Return the mean soft count over the problems, and its derivative."""
         found = [
             _count_and_slope(jnp.asarray(learned), self._after, one, *self._given)
             for one in self.instances

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ode2opt.dynamics.proofs.theorem import classical_rows, tail_rows
-from ode2opt.dynamics.proofs.two_step import schedule_of
-from ode2opt.dynamics.schedule import Schedule
+from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.theorem import classical_rows, tail_rows
+from ode2opt.proofs.two_step import schedule_of
 
 STARS = {"nag": "convex", "ogm": "smooth"}
 """By which inequalities at the minimiser a table with each tail is proved; a run can check those
@@ -43,33 +43,17 @@ class LearnedRows:
         return np.array(classical_rows(self.tail, self.count), dtype=np.float64)
 
     def after(self, count: int) -> np.ndarray:
-        """Return the rows that follow the learned ones.
-
-        Args:
-            count: how many, 0 or more.
-        """
+        """Return the rows that follow the learned ones."""
         if not count:
             return np.zeros((0, 3))
         return np.array(tail_rows(self.tail, self.theta, count), dtype=np.float64)
 
     def schedule(self, rows: np.ndarray, horizon: int) -> Schedule:
-        """Return the table of a method: the learned rows, then the tail's up to the horizon.
-
-        Args:
-            rows: the learned rows, shape (K, 3).
-            horizon: how many iterations the table has, K + 1 or more.
-        """
+        """Return the table of a method: the learned rows, then the tail's up to the horizon."""
         return schedule_of(np.concatenate([rows, self.after(horizon - 1 - self.count)]))
 
     def by_knots(self, knots: int) -> np.ndarray:
-        """Return the matrix from parameters to moves of the rows, linear in log k between knots.
-
-        Args:
-            knots: how many for each of m, p and q; 2 or more.
-
-        Returns:
-            A matrix of 3 K rows and 3 ``knots`` columns; m and q of the first row do not move.
-        """
+        """Return the matrix from parameters to moves of the rows, linear in log k between knots."""
         at = np.log1p(np.arange(self.count))
         places = np.linspace(0.0, at[-1], knots)
         hats = np.column_stack([np.interp(at, places, unit) for unit in np.eye(knots)])

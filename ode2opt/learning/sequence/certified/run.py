@@ -10,11 +10,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.certificate import Certificate, uncertified
-from ode2opt.dynamics.following import certificate_of
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.proofs.exact import ProvedBound
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST, TRAINING
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
@@ -38,7 +34,11 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.restarts import background_of
 from ode2opt.learning.training import CERTIFIED_PROBLEMS
 from ode2opt.learning.validation import Validation, counts_of, statistics
+from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.problems.base import Problem
+from ode2opt.proofs.certificate import Certificate, uncertified
+from ode2opt.proofs.exact import ProvedBound
+from ode2opt.proofs.following import certificate_of
 from ode2opt.solvers import Memory, Method, Result
 
 FEWEST_ROWS, MOST_ROWS = 10, 80  # that are learned

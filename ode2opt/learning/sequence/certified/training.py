@@ -37,11 +37,7 @@ class CertifiedStep(NamedTuple):
 
 
 def has_room(objective: BarrierObjective) -> bool:
-    """Whether the first rows are far enough below the cap for others to be learned.
-
-    Args:
-        objective: the count with its barrier.
-    """
+    """Whether the first rows are far enough below the cap for others to be learned."""
     found = objective.certified(objective.rows.first())
     return found is not None and found.ratio < objective.cap
 
@@ -54,16 +50,7 @@ def train_rows(
     learned: np.ndarray | None = None,
     stage: int = 0,
 ) -> Iterator[CertifiedStep]:
-    """Yield the accepted points of training; each is certified.
-
-    Args:
-        objective: the count with its barrier, finite at its first rows.
-        knots: of the first phase.
-        steps: how many there are at most, over all phases.
-        log: told which phase begins.
-        learned: the rows to go on from; by default the first ones.
-        stage: how many weights of the barrier are over, 0 by default.
-    """
+    """Yield the accepted points of training; each is certified."""
     rows = objective.rows
     phases = {"knots": rows.by_knots(knots), "rows": rows.each_alone()}
     plan = [(phase, mu) for phase, weights in BARRIERS.items() for mu in weights]

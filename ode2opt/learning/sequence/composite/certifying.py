@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ode2opt.dynamics.certificate import Certificate, uncertified
+from ode2opt.proofs.certificate import Certificate, uncertified
 from ode2opt.solvers import Method
 
 GUARDED = (
@@ -13,15 +13,7 @@ GUARDED = (
 
 
 def proximal_certificate(method: Method, instances: int = 0) -> Certificate:
-    """Return the certificate of a method whose table has a prox; its proof is checked.
-
-    Args:
-        method: the method.
-        instances: how many problems the certificate was asked for, 0 by default.
-
-    Raises:
-        InputError: the ages in its proof prove nothing of its table.
-    """
+    """Return the certificate of a method whose table has a prox; its proof is checked."""
     said = GUARDED
     if method.proof is not None:
         assert method.proximal is not None

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from ode2opt.base.arrays import Array
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
 from ode2opt.learning.sequence.composite.rows import Rows
 from ode2opt.learning.sequence.options import SequenceOptions
-from ode2opt.problems._arrays import Array
 
 RATE = 0.02  # tuned on training draws of the three families of ode2opt.penalties.families
 WORSE = 1.02  # times the best count on held-out problems: beyond it the descent goes back
@@ -45,12 +45,7 @@ class DescentState(NamedTuple):
 
 
 class RowDescent:
-    """The steps of training.
-
-    Args:
-        objective: what is minimised.
-        options: of training: step size and clipping.
-    """
+    """The steps of training."""
 
     def __init__(self, objective: ResidualObjective, options: SequenceOptions) -> None:
         self.objective = objective
@@ -59,12 +54,7 @@ class RowDescent:
         self._adam = optax.chain(optax.clip_by_global_norm(clip), optax.scale_by_adam())
 
     def begin(self, rows: Rows, count: float) -> DescentState:
-        """Return the state before the first step.
-
-        Args:
-            rows: where to begin.
-            count: their iterations on held-out problems.
-        """
+        """Return the state before the first step."""
         rate, count_, stale = (jnp.asarray(x, dtype=float) for x in (self.rate, count, 0))
         return DescentState(rows, self._adam.init(rows), rate, rows, count_, count_, stale)
 
@@ -72,10 +62,6 @@ class RowDescent:
         """Return the state after one step, and the mean soft count before it.
 
         A gradient that is not finite moves nothing.
-
-        Args:
-            state: before the step.
-            batch: the problems.
         """
         count, slope = self.objective.count(state.rows, batch)
         if not all(bool(jnp.all(jnp.isfinite(part))) for part in jax.tree.leaves(slope)):
@@ -85,12 +71,7 @@ class RowDescent:
         return state._replace(rows=rows, moments=moments), count
 
     def judged(self, state: DescentState, count: float) -> DescentState:
-        """Return the state after a validation.
-
-        Args:
-            state: before it.
-            count: the iterations on held-out problems.
-        """
+        """Return the state after a validation."""
         last = jnp.asarray(count, dtype=float)
         if count < state.best_count:
             return state._replace(best=state.rows, best_count=last, last=last, stale=0 * last)

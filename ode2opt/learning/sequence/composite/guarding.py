@@ -15,16 +15,7 @@ BLOWUP = 100.0  # times the first residual: a learned table may overshoot at the
 
 
 def guards(residuals: np.ndarray, tol: float) -> list[Guard]:
-    """Return the guards to choose from, the strictest first.
-
-    Args:
-        residuals: log residuals of held-out problems by a table, K + 1 each; those of problems that
-            the table does not bring to the tolerance are left out.
-        tol: the tolerance.
-
-    Returns:
-        A guard for each factor; one without an envelope where no problem is left.
-    """
+    """Return the guards to choose from, the strictest first."""
     solved = residuals[np.nanmin(residuals, axis=1) <= np.log(tol)]
     if not len(solved):
         return [Guard(blowup=BLOWUP, fallback="fista")]
@@ -40,12 +31,7 @@ def guards(residuals: np.ndarray, tol: float) -> list[Guard]:
 def best_guard(
     tried: Sequence[Guard], solved: Callable[[Guard], list[Result]]
 ) -> tuple[Guard, list[Result]]:
-    """Return the guard whose solves need the fewest iterations, and these.
-
-    Args:
-        tried: the guards; the first of equal ones is taken.
-        solved: solves held-out problems under a guard.
-    """
+    """Return the guard whose solves need the fewest iterations, and these."""
     found = [solved(guard) for guard in tried]
     means = [float(np.mean([result.iterations for result in results])) for results in found]
     best = int(np.argmin(means))
@@ -53,12 +39,7 @@ def best_guard(
 
 
 def shortened(method: Method, iterations: Sequence[int]) -> Method:
-    """Return the method with as many rows as held-out problems need, and half as many again.
-
-    Args:
-        method: a method with a proximal table.
-        iterations: what held-out problems needed that were not handed over.
-    """
+    """Return the method with as many rows as held-out problems need, and half as many again."""
     assert method.proximal is not None
     K = min(len(method.proximal), max(1, horizon_for(max(iterations, default=1))))
     proof = method.proof

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double, to_jax
-from ode2opt.dynamics.proximal import ProximalRow, gradient_point, proximal_step
+from ode2opt.base.arrays import Array
 from ode2opt.learning.sequence.certified.objective import FIRST_HIT, WIDTH
 from ode2opt.learning.sequence.composite.rows import ProximalColumns, Rows
 from ode2opt.learning.sequence.objective import TINY
+from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.penalties import Penalty
-from ode2opt.problems._arrays import Array
 from ode2opt.problems.base import Problem
+from ode2opt.solvers.proximal_table import ProximalRow, gradient_point, proximal_step
 
 LEAST_FALL = 1.0  # of the log residual to the tolerance, for a start that is almost there
 
@@ -41,11 +41,7 @@ class ProblemBatch(NamedTuple):
     @classmethod
     @double
     def of(cls, problems: Sequence[Problem]) -> ProblemBatch:
-        """Return a batch.
-
-        Args:
-            problems: at least one; all of one kind and shape.
-        """
+        """Return a batch."""
         flat = [jax.tree.flatten(to_jax(problem)) for problem in problems]
         arrays, axes = [], []
         for leaves in zip(*(leaves for leaves, _ in flat), strict=True):
@@ -58,16 +54,7 @@ class ProblemBatch(NamedTuple):
 
 
 class ResidualObjective:
-    """The soft count of a table on problems with a penalty, and its gradient.
-
-    Args:
-        penalty: h, made for the variables of the problems.
-        x0: where solves start.
-        scale: the curvature that tables are divided by.
-        tols: the residuals to reach; their counts are averaged.
-        prices: for each of them the iterations of the fallback from the start: a table that ends
-            above the tolerance is charged the share of these that is left of the log residual.
-    """
+    """The soft count of a table on problems with a penalty, and its gradient."""
 
     def __init__(
         self,
@@ -82,12 +69,7 @@ class ResidualObjective:
         self._compiled: dict[Any, Any] = {}
 
     def count(self, rows: Rows, batch: ProblemBatch) -> tuple[float, Any]:
-        """Return the mean soft count on a batch, and its gradient by the rows.
-
-        Args:
-            rows: what is learned.
-            batch: the problems.
-        """
+        """Return the mean soft count on a batch, and its gradient by the rows."""
 
         def mean(rows: Rows, arrays: list[Array]) -> Array:
             return jnp.mean(self._soft_counts(self._followed(rows, arrays, batch)))
@@ -96,12 +78,7 @@ class ResidualObjective:
         return float(value), slope
 
     def log_residuals(self, rows: Rows, batch: ProblemBatch) -> np.ndarray:
-        """Return the log residuals of each problem from the start on, K + 1 a problem.
-
-        Args:
-            rows: what was learned.
-            batch: the problems.
-        """
+        """Return the log residuals of each problem from the start on, K + 1 a problem."""
 
         def residuals(rows: Rows, arrays: list[Array]) -> Array:
             return self._followed(rows, arrays, batch)
@@ -163,12 +140,7 @@ class ResidualObjective:
         return total / len(self.log_tols)
 
     def guarded_count(self, residuals: np.ndarray, blowup: float) -> float:
-        """Return the mean iterations of solves by a table, the fallback's included.
-
-        Args:
-            residuals: of :meth:`log_residuals`.
-            blowup: the guard's: at this many times the first residual the fallback goes on.
-        """
+        """Return the mean iterations of solves by a table, the fallback's included."""
         K = residuals.shape[1] - 1
         bad = ~(residuals <= residuals[:, :1] + np.log(blowup))
         dead = np.where(bad.any(axis=1), bad.argmax(axis=1), K + 1)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double
-from ode2opt.dynamics.proximal import ProximalTable, proved_ages
-from ode2opt.problems._arrays import Array
+from ode2opt.base.arrays import Array
+from ode2opt.paper.jaxed import double
+from ode2opt.solvers.proximal_table import ProximalTable, proved_ages
 
 NEAR_ONE = 4.0  # the logit of shares and steps that a proved table begins with: 0.982
 KEEP = 0.999  # of the step: how near to 1 a proved one comes, so that rounding keeps it below
@@ -45,9 +45,6 @@ class FreeRows(eqx.Module):
     The gradient is taken at the iterate (w = 0), so that its residual is known without another
     one. On a quadratic m = c is FISTA: there the gradient at x + m (x - x_before) is
     (1 + m) g - m g_before.
-
-    Args:
-        K: the number of rows. They begin as FISTA's.
     """
 
     at_iterate: ClassVar[bool] = True
@@ -67,11 +64,7 @@ class FreeRows(eqx.Module):
 
 
 class ProvedRows(eqx.Module):
-    """Two free numbers a row: the step in (0, 1), and the share of the largest proved age.
-
-    Args:
-        K: the number of rows. They begin near FISTA's.
-    """
+    """Two free numbers a row: the step in (0, 1), and the share of the largest proved age."""
 
     at_iterate: ClassVar[bool] = False
 
@@ -102,22 +95,14 @@ class ProvedRows(eqx.Module):
 
     @double
     def proof(self, K: int) -> tuple[ProximalTable, list[float]]:
-        """Return the first rows as a table in plain numbers, and the ages that prove it.
-
-        Args:
-            K: how many rows.
-        """
+        """Return the first rows as a table in plain numbers, and the ages that prove it."""
         steps, ages = (np.asarray(one)[:K] for one in eqx.filter_jit(self.steps_and_ages)())
         return ProximalTable.proved(steps, ages), ages.tolist()
 
 
 @double
 def table_of(rows: Rows) -> ProximalTable:
-    """Return rows as a table in plain numbers.
-
-    Args:
-        rows: what was learned.
-    """
+    """Return rows as a table in plain numbers."""
     return ProximalTable(*(np.asarray(column) for column in rows()))
 
 

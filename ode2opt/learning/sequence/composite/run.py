@@ -9,8 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ode2opt.dynamics.jaxed import double
-from ode2opt.errors import InputError, Ode2OptError
+from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
@@ -22,6 +21,7 @@ from ode2opt.learning.sequence.composite.objective import ProblemBatch, Residual
 from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, Rows, table_of
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.validation import Validation, solve_one, statistics
+from ode2opt.paper.jaxed import double
 from ode2opt.penalties import as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
@@ -64,12 +64,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
         self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return a problem of a stream; only the test stream sees test data.
-
-        Args:
-            stream: of seeds: ``TRAINING``, ``VALIDATION`` or ``TEST``.
-            i: the problem's number in the stream.
-        """
+        """Return a problem of a stream; only the test stream sees test data."""
         part = "test" if stream == TEST else "train"
         return self.family.sample([self.options.seed, stream, i], part=part)
 

@@ -1,0 +1,1 @@
+"""What every room stands on: errors, arrays, files, locks, the terminal, the machine."""

@@ -1,0 +1,127 @@
+"""What the commands show and write: consoles, sentences, tables of facts, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ode2opt.base.errors import Ode2OptError, printable
+from ode2opt.base.errors import sentence as short
+from ode2opt.base.storage import write_atomically
+
+PIPE_WIDTH = 110  # a pipe has no width of its own
+
+
+@contextmanager
+def _to_stdout() -> Iterator[None]:
+    """Say of an error of the system that it was standard output."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads any more, and nobody needs to be told
+        raise
+    except OSError as error:
+        raise Ode2OptError(f"Standard output cannot be written: {error.strerror}.") from None
+
+
+class _Output(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        with _to_stdout():
+            super().print(*objects, **options)
+
+
+out = _Output(width=None if sys.stdout is not None and sys.stdout.isatty() else PIPE_WIDTH)
+err = Console(stderr=True)
+
+
+def open_streams() -> None:
+    """Give closed streams the null device, before another file gets their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def close_streams(code: int) -> int:
+    """Flush the standard streams.
+
+    A stream that cannot be written is given up: Python would try again, and complain, at exit.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
+            code = code or 1
+    return code
+
+
+def plain(text: str) -> str:
+    """Return text that is shown as it is: neither the terminal nor rich takes it for a command."""
+    return escape(printable(text))
+
+
+def say(sentence: str) -> None:
+    """Print a sentence on standard output."""
+    out.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+
+
+def mention(sentence: str) -> None:
+    """Print a sentence on standard error, apart from the results."""
+    err.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+
+
+def facts_table(facts: dict[str, Any], title: str) -> Table:
+    """Return a table of names and values for the terminal."""
+    table = Table(title=plain(title), show_header=False)
+    for name, value in facts.items():
+        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        table.add_row(plain(name.replace("_", " ")), plain(shown))
+    return table
+
+
+def write_json(document: Any, file: str | None) -> None:
+    """Write a document as JSON, atomically."""
+    if file is None:
+        return
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    if file == "-":
+        with _to_stdout():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    else:
+        write_atomically(Path(file), lambda stream: stream.write(text.encode()))
+
+
+def command_again(*more: str) -> str:
+    """Return the command line of this process with more options, as a shell takes it."""
+    program, *arguments = sys.argv
+    name = "python -m ode2opt" if Path(program).name == "__main__.py" else "ode2opt"
+    added = [option for option in more if option not in arguments]
+    return f"{name} {shlex.join([*arguments, *added])}"
+
+
+def fail(sentence: str, code: int, go_on: str | None = None) -> NoReturn:
+    """Print what went wrong and end the command."""
+    told = escape(short(sentence))
+    if go_on is not None:
+        told += escape(printable(f" Go on with: {go_on}"))
+    err.print(f"[bold red]Error:[/bold red] {told}", highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+    """Print a warning as a sentence; takes the place of ``warnings.showwarning``."""
+    text = plain(str(message))
+    err.print(f"[bold yellow]Warning:[/bold yellow] {text}", highlight=False, soft_wrap=True)

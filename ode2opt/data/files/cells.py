@@ -1,0 +1,160 @@
+"""The cells of a text table: which are missing, numbers, truth values or words.
+
+Each column of a text table is read by a parser: an object whose ``number`` returns a float for a
+cell, NaN (a number) or -1 (a word) for a missing one, and raises ValueError for one that does not
+belong into the column.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+MISSING_CELLS = frozenset(
+    {"", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "null", "<NA>", "#N/A"}
+)
+TRUTHS = {"false": 0.0, "true": 1.0}
+MISSING_WORD = -1
+_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d*|(,\d{3})+\.\d*)", re.ASCII)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number with a decimal point."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def is_missing(text: str) -> bool:
+    """Whether a cell has no value: it is empty, or says so."""
+    return text.strip() in MISSING_CELLS
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether a cell is a number with a decimal comma."""
+    return _COMMA.fullmatch(text.strip()) is not None
+
+
+def has_thousands(text: str) -> bool:
+    """Whether a cell is a number with a sign for thousands, such as 1.234,5 or 1,234.5."""
+    return _GROUPED.fullmatch(text.strip()) is not None
+
+
+def truth_values(words: Iterable[str]) -> np.ndarray | None:
+    """Return 1 for each word that says true and 0 for false; None where there are other words."""
+    values = [TRUTHS.get(word.lower()) for word in words]
+    return None if None in values else np.array(values, dtype=np.float64)
+
+
+class CellParser(Protocol):
+    """Reads the cells of a column."""
+
+    def number(self, cell: str) -> float:
+        """Return the number that a cell stands for."""
+
+    def fault(self, cell: str) -> str:
+        """Return what is wrong with a cell, as the end of "column x is ..."."""
+
+
+class NumberParser:
+    """Reads a column of numbers; missing cells are NaN."""
+
+    def __init__(self, decimal: str = ".", truths: bool = False) -> None:
+        self._comma, self._truths = decimal == ",", truths
+
+    def number(self, cell: str) -> float:
+        """Return the number of a cell."""
+        text = cell.strip()
+        if text in MISSING_CELLS:
+            return math.nan
+        if self._truths and text.lower() in TRUTHS:
+            return TRUTHS[text.lower()]
+        if self._comma:
+            if "." in text:
+                raise ValueError(cell)
+            text = text.replace(",", ".", 1)
+        if not is_number(text):
+            raise ValueError(cell)
+        return float(text)
+
+    def fault(self, cell: str) -> str:
+        """Return what is wrong with a cell."""
+        if self._comma and is_number(cell):
+            return f"{short(cell)}, but numbers here have decimal commas"
+        if not self._comma and has_decimal_comma(cell):
+            return f"{short(cell)}, but numbers here have decimal points"
+        return f"{short(cell)}, not a number"
+
+
+class WeightParser(NumberParser):
+    """Reads the rows' weights."""
+
+    def fault(self, cell: str) -> str:
+        return f"{super().fault(cell)}: weights are numbers"
+
+
+class WordParser:
+    """Reads a column of words, numbered as they come; a number among them is refused."""
+
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self.words: list[str] = []
+        self._codes: dict[str, float] = {}
+        self._known = frozenset(known)
+        self._any = any(map(is_number, known))
+
+    def number(self, cell: str) -> float:
+        """Return the code of a word: its number from 0, or -1 where it is missing."""
+        code = self._codes.get(cell)
+        return self._new(cell) if code is None else code
+
+    def fault(self, cell: str) -> str:
+        """Return what is wrong with a cell."""
+        return f"{short(cell)}, a number among words"
+
+    def _new(self, cell: str) -> float:
+        word = cell.strip()
+        if word != cell:
+            code = self.number(word)
+        elif word in MISSING_CELLS and word not in self._known:
+            code = float(MISSING_WORD)
+        else:
+            self._check(word)
+            code = float(len(self.words))
+            self.words.append(word)
+        self._codes[cell] = code
+        return code
+
+    def _check(self, word: str) -> None:
+        if word not in self._known and not self._any and is_number(word):
+            raise ValueError(word)
+
+
+class LabelParser(WordParser):
+    """Reads labels: numbers, words or both."""
+
+    def _check(self, word: str) -> None:
+        pass
+
+
+class IgnoredParser:
+    """Reads a column that is not used: any cell is 0."""
+
+    def number(self, cell: str) -> float:
+        """Return 0."""
+        return 0.0
+
+    def fault(self, cell: str) -> str:
+        """Never called: no cell is wrong."""
+        raise AssertionError("any cell is right")
+
+
+def short(text: str) -> str:
+    """Return a cell in quotes, cut to a readable length."""
+    return repr(text if len(text) <= 20 else text[:20] + "...")

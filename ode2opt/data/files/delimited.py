@@ -1,0 +1,221 @@
+"""CSV: comma, semicolon or tab separated numbers and words with one label column."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from ode2opt.base.errors import InputError
+from ode2opt.data.categories import Category
+from ode2opt.data.files.cells import (
+    CellParser,
+    IgnoredParser,
+    LabelParser,
+    NumberParser,
+    WeightParser,
+    WordParser,
+    has_decimal_comma,
+    has_thousands,
+    is_missing,
+    is_number,
+    truth_values,
+)
+from ode2opt.data.files.columns import Columns, ReadRequest
+from ode2opt.data.files.labels import are_truths, as_labels
+from ode2opt.data.files.layout import TextLayout, layout_of
+from ode2opt.data.files.raw import RawTable
+from ode2opt.data.files.scanning import ColumnKinds, first_fault, scanned
+from ode2opt.data.files.unpacking import is_packed, open_text
+
+CellParsers = Mapping[int, CellParser]
+"""What reads the cells of a column, by its number; other columns are plain numbers."""
+
+
+def read_csv(path: Path, wanted: ReadRequest) -> RawTable:
+    """Read a CSV file.
+
+    A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
+    Plain numbers are read by NumPy. Only where a cell is none the whole file is looked through
+    cell by cell, to find out which columns have missing cells, decimal commas or words.
+    """
+    layout = layout_of(path, wanted)
+    layout, columns = _chosen(layout, wanted)
+    cells, parsers, decimal = _read(layout, columns, wanted)
+    return _table(layout, columns, cells, parsers, decimal)
+
+
+def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Columns]:
+    """Return which columns are what; empty columns at the end are left out.
+
+    To predict, columns without names are matched by position. There an empty one may be a label or
+    a feature that is missing in all rows: it is left out only if the file has too many columns.
+    """
+    if layout.empty and wanted.to_predict and not layout.named:
+        with suppress(InputError):
+            return replace(layout, empty=0), wanted.columns(layout.names, False, layout.path)
+    return layout, wanted.columns(layout.columns, layout.named, layout.path)
+
+
+def _read(
+    layout: TextLayout, columns: Columns, wanted: ReadRequest
+) -> tuple[np.ndarray, CellParsers, str]:
+    """Return all cells as numbers, the parsers that read them, and the decimal sign."""
+    if columns.encoded:
+        return _read_encoded(layout, columns, wanted.decimal or ".")
+    guesses = _guessed(layout, columns, wanted.decimal)
+    if guesses is not None:
+        parsers = guesses | _others(layout, columns)
+        cells = _loaded(layout, parsers)
+        if cells is not None:
+            return cells, parsers, wanted.decimal or "."
+    kinds = scanned(layout, _numeric(columns), wanted.decimal)
+    parsers = _found(kinds) | _others(layout, columns)
+    if columns.weights is not None:
+        parsers[columns.weights] = WeightParser(kinds.decimal)
+    cells = _loaded(layout, parsers)
+    if cells is None:
+        raise first_fault(layout, parsers)
+    return cells, parsers, kinds.decimal
+
+
+def _read_encoded(
+    layout: TextLayout, columns: Columns, decimal: str
+) -> tuple[np.ndarray, CellParsers, str]:
+    """Return all cells as numbers; the encoding says what each column holds."""
+    for plain in (True, False):
+        parsers = _forced(columns, decimal, plain) | _others(layout, columns)
+        cells = _loaded(layout, parsers)
+        if cells is not None:
+            return cells, parsers, decimal
+    raise first_fault(layout, parsers)
+
+
+def _numeric(columns: Columns) -> list[int]:
+    """Return the columns that hold numbers if they do not hold words: features and weights."""
+    return [*columns.features, *([] if columns.weights is None else [columns.weights])]
+
+
+def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
+    """Return the parsers of labels and of columns that are not used."""
+    used = {*_numeric(columns), columns.label}
+    found: dict[int, CellParser] = {
+        j: IgnoredParser() for j in range(len(layout.names)) if j not in used
+    }
+    return found if columns.label is None else found | {columns.label: LabelParser()}
+
+
+def _guessed(
+    layout: TextLayout, columns: Columns, decimal: str | None
+) -> dict[int, CellParser] | None:
+    """Return parsers guessed from the first cells of columns; None where these do not tell."""
+    first = {j: layout.first[j].strip() for j in columns.features}
+    if decimal == "," or any(map(_is_odd, first.values())):
+        return None
+    return {
+        j: WordParser() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)
+    }
+
+
+def _is_odd(cell: str) -> bool:
+    return has_decimal_comma(cell) or has_thousands(cell)
+
+
+def _found(kinds: ColumnKinds) -> dict[int, CellParser]:
+    """Return the parsers of columns of which every cell has been looked at."""
+    numbers: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
+    return numbers | {j: WordParser() for j in kinds.words}
+
+
+def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser]:
+    """Return the parsers of columns as an encoding has them; with ``plain``, numbers need none."""
+    found: dict[int, CellParser] = {}
+    for j, column in zip(columns.features, columns.encoded, strict=True):
+        if column.kind == "words":
+            found[j] = WordParser(column.words)
+        elif not plain or decimal == ",":
+            found[j] = NumberParser(decimal, truths=True)
+    return found
+
+
+def _loaded(layout: TextLayout, parsers: CellParsers) -> np.ndarray | None:
+    """Return all cells as numbers; None where one does not parse or lines differ in length."""
+    try:
+        with warnings.catch_warnings(), _source(layout.path) as source:
+            warnings.simplefilter("ignore", UserWarning)  # blank lines at the end
+            cells = np.loadtxt(
+                source,
+                delimiter=layout.delimiter,
+                skiprows=layout.skip,
+                converters={j: parser.number for j, parser in parsers.items()},
+                quotechar='"',
+                comments=None,
+                encoding="utf-8-sig",
+                ndmin=2,
+            )
+    except InputError:
+        raise
+    except (ValueError, OverflowError, OSError):
+        return None
+    if not cells.size:
+        raise InputError(f"{layout.path} has no rows of data.")
+    return cells if cells.shape[1] == len(layout.names) else None
+
+
+@contextmanager
+def _source(path: Path) -> Iterator[Path | IO[str]]:
+    """Yield what NumPy reads from: a plain file's name, which is quickest, or unpacked text."""
+    if not is_packed(path):
+        yield path
+        return
+    with open_text(path) as lines:
+        yield lines
+
+
+def _table(
+    layout: TextLayout, columns: Columns, cells: np.ndarray, parsers: CellParsers, decimal: str
+) -> RawTable:
+    """Return the table of cells that have been read."""
+    names = layout.names
+    categories = {}
+    for j in columns.features:
+        parser = parsers.get(j)
+        if not isinstance(parser, WordParser):
+            continue
+        known = parser.words
+        codes, truths = cells[:, j].astype(np.int32), truth_values(known)
+        if truths is not None and known and not columns.encoded:
+            cells[:, j] = np.append(truths, np.nan)[codes]  # the code of a missing word is -1
+        else:
+            categories[names[j]] = Category(codes, tuple(known))
+    numbers = [j for j in columns.features if names[j] not in categories]
+    notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
+    labels = None if columns.label is None else parsers[columns.label]
+    return RawTable(
+        cells[:, numbers],
+        [names[j] for j in numbers],
+        categories,
+        None if columns.label is None else _labels(cells[:, columns.label], parsers[columns.label]),
+        None if columns.weights is None else cells[:, columns.weights].copy(),
+        place=layout.place,
+        header=layout.columns,
+        named=layout.named,
+        label=None if columns.label is None else names[columns.label],
+        weighed=None if columns.weights is None else names[columns.weights],
+        truths=isinstance(labels, LabelParser) and are_truths(labels.words),
+        decimal=decimal,
+        encoded=columns.encoded,
+        notes=(*layout.notes, *layout.about_empty(), *columns.notes, *notes),
+    )
+
+
+def _labels(codes: np.ndarray, parser: CellParser) -> np.ndarray:
+    assert isinstance(parser, LabelParser)
+    values = as_labels(np.array(parser.words, dtype=object))
+    hole = np.array([np.nan if values.dtype.kind == "f" else None], dtype=values.dtype)
+    return np.append(values, hole)[codes.astype(int)]

@@ -1,0 +1,199 @@
+"""Rows of a pandas DataFrame: numbers, columns of words, labels that may be words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ode2opt.base.arrays import Array
+from ode2opt.base.errors import InputError, shown
+from ode2opt.data.categories import Category, Words, all_words, column_names, one_hot
+from ode2opt.data.encoding import ColumnEncoding, TableEncoding
+from ode2opt.data.files.cells import truth_values
+from ode2opt.data.files.columns import check_names
+from ode2opt.data.preparing import binary_labels, class_labels
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """The columns of a DataFrame: those of numbers as a matrix, those of words beside it.
+
+    Attributes:
+        A: the columns of numbers.
+        names: of these columns.
+        categories: the columns of words by name.
+    """
+
+    A: np.ndarray
+    names: list[str]
+    categories: Mapping[str, Category] = field(default_factory=dict)
+
+    def words(self) -> Words:
+        """Return the words of each column of words, in order."""
+        own = {name: category.words for name, category in self.categories.items()}
+        return all_words([own], len(self.A))
+
+    def in_numbers(self, words: Words) -> tuple[Array, tuple[str, ...]]:
+        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns."""
+        A = one_hot(self.A, self.categories, words) if words else self.A
+        return A, tuple(column_names(self.names, words))
+
+
+def is_frame(values: Any) -> bool:
+    """Whether this is a pandas DataFrame (asked without importing pandas)."""
+    return type(values).__module__.split(".")[0] == "pandas" and hasattr(values, "columns")
+
+
+def taken_out(frame: Any, **columns: Any) -> tuple[Any, list[Any]]:
+    """Return a frame without the columns that are named, and these; other values as they are."""
+    named = [name for name in columns.values() if isinstance(name, str)]
+    names = list(getattr(frame, "columns", []))
+    for name in named:
+        if name not in names:
+            raise InputError(f"There is no column '{name}': the columns are {names!s:.100}.")
+    found = [frame[one] if isinstance(one, str) else one for one in columns.values()]
+    return (frame.drop(columns=named) if named else frame), found
+
+
+def frame_rows(frame: Any) -> FrameRows:
+    """Return the columns of a DataFrame.
+
+    Words become columns of 0 and 1 later, as those of files do; true and false are 1 and 0.
+    """
+    names = list(map(str, frame.columns))
+    check_names(names, "The frame")
+    found = {name: _column(frame.iloc[:, j], name) for j, name in enumerate(names)}
+    categories = {name: one for name, one in found.items() if isinstance(one, Category)}
+    numbers = {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
+    A = np.column_stack(list(numbers.values())) if numbers else np.empty((len(frame), 0))
+    return FrameRows(A, list(numbers), categories)
+
+
+def encoding_of(
+    numbers: Sequence[str], words: Words, header: Sequence[str] = (), **named: str | None
+) -> TableEncoding:
+    """Return how the columns of a frame became those of a matrix."""
+    columns = (
+        *map(ColumnEncoding, numbers),
+        *(ColumnEncoding(name, "words", tuple(known)) for name, known in words.items()),
+    )
+    width = len(numbers) + sum(map(len, words.values()))
+    all_names = tuple(header) or (*numbers, *words)
+    return TableEncoding(width, columns, header=all_names, named=True, **named)  # type: ignore[arg-type]
+
+
+def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:
+    """Return the rows of a pandas DataFrame in the columns of an encoding, found by name."""
+    places = {str(name): j for j, name in enumerate(frame.columns)}
+    for column in encoding.columns:
+        if column.name not in places:
+            raise InputError(
+                f"The rows have no column {shown(column.name)}, which the model needs."
+            )
+    numbers = [_number_column(frame.iloc[:, places[c.name]], c) for c in encoding.numbers]
+    A = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
+    if not encoding.worded:
+        return A
+    words = {column.name: column.words for column in encoding.worded}
+    found = {c.name: _word_column(frame.iloc[:, places[c.name]], c) for c in encoding.worded}
+    return one_hot(A, found, words)
+
+
+def _number_column(column: Any, encoded: ColumnEncoding) -> np.ndarray:
+    if encoded.fill is not None:
+        column = column.fillna(encoded.fill)
+    found = _column(column, encoded.name)
+    if isinstance(found, Category):
+        raise InputError(
+            f"Column {shown(encoded.name)} has the word {shown(found.words[0])}, but the model "
+            f"has numbers there."
+        )
+    return found
+
+
+def _word_column(column: Any, encoded: ColumnEncoding) -> Category:
+    _check_missing(column, encoded.name)
+    codes, words = column.factorize()
+    for word in words:
+        if word not in encoded.words:
+            raise InputError(
+                f"Column {shown(encoded.name)} has {shown(word)}, which the model has not seen."
+            )
+    return Category(codes.astype(np.int32), tuple(words))
+
+
+def _column(column: Any, name: str) -> np.ndarray | Category:
+    """Return a column of numbers, or of words."""
+    kind = getattr(column.dtype, "kind", "O")
+    _check_missing(column, name)
+    if kind in "fiub":
+        return column.to_numpy(dtype=np.float64)
+    if not is_worded(column):
+        return _numbers(column, name)
+    codes, words = column.factorize()
+    if not any(isinstance(word, str) for word in words):
+        return _numbers(column, name)
+    if not all(isinstance(word, str) for word in words):
+        raise InputError(f"Column '{name}' has numbers among its words, or other things.")
+    truths = truth_values(words)
+    return Category(codes.astype(np.int32), tuple(words)) if truths is None else truths[codes]
+
+
+def _numbers(column: Any, name: str) -> np.ndarray:
+    """Return a column of Python objects, or of a category, as numbers."""
+    try:
+        values = column.to_numpy()
+        if values.dtype.kind in "fiubO":
+            return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"Column '{name}' is {column.dtype}: neither numbers nor words.")
+
+
+def _check_missing(column: Any, name: str) -> None:
+    missing = np.asarray(column.isna())
+    if missing.any():
+        raise InputError(
+            f"{int(missing.sum()):,} cells of column '{name}' are missing, the first in row "
+            f"{int(np.argmax(missing)) + 1}: fill them or drop the rows (fillna, dropna)."
+        )
+
+
+def is_worded(column: Any) -> bool:
+    """Whether a column is of strings, of a category of strings, or of Python objects."""
+    from pandas.api import types
+
+    kind = column.dtype
+    inside = column.cat.categories if isinstance(kind, types.CategoricalDtype) else column
+    return bool(types.is_string_dtype(inside.dtype))
+
+
+def has_words(labels: Any) -> bool:
+    """Whether labels are words: strings, or Python objects of which the first is one."""
+    if isinstance(labels, list | tuple):
+        return len(labels) > 0 and isinstance(labels[0], str)
+    dtype = getattr(labels, "dtype", None)
+    if dtype is None or getattr(dtype, "kind", "") in "fiubc":
+        return False
+    if type(labels).__module__.split(".")[0] == "pandas":
+        return is_worded(labels) and len(labels) > 0 and isinstance(labels.iloc[0], str)
+    if not isinstance(labels, np.ndarray) or labels.ndim != 1:
+        return False
+    return labels.dtype.kind in "US" or (
+        labels.dtype.kind == "O" and len(labels) > 0 and isinstance(labels[0], str)
+    )
+
+
+def counted_labels(labels: Any, kind: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return labels that are words counted from 0, and the words in order."""
+    words = np.asarray(labels, dtype=object)
+    odd = next((i for i, word in enumerate(words) if not isinstance(word, str)), None)
+    if odd is not None:
+        raise InputError(f"b[{odd}] is {shown(words[odd])}, but other labels are words.")
+    if not (kind.binary or kind.counted):
+        raise InputError(f"{kind.__name__} needs numbers as targets, not {shown(words[0])}.")
+    values: Sequence[str] = np.unique(words.astype(str)).tolist()
+    return (binary_labels if kind.binary else class_labels)(words.astype(str)), tuple(values)

@@ -1,0 +1,196 @@
+"""The named datasets: where each comes from, and how its files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ode2opt.data import synthetic
+from ode2opt.data.files import DataTable, ReadOptions, read_csv, read_libsvm, table_of
+from ode2opt.data.files.columns import DEFAULT_OPTIONS
+from ode2opt.data.preparing import (
+    DataRows,
+    TrainAndTest,
+    binary_labels,
+    check_finite,
+    check_weights,
+    class_labels,
+    label_words,
+    numeric_targets,
+)
+from ode2opt.data.sources import (
+    COVTYPE_TEXT,
+    DownloadBar,
+    cache_folder,
+    check_hash,
+    find_file,
+    local_folder,
+    obtain_file,
+)
+
+COVTYPE_CLASS = 2  # LIBSVM's binary covtype: this class against the other six
+Reader = Callable[[DownloadBar | None], TrainAndTest]
+"""Reads a dataset; a download moves the bar, if there is one."""
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What is known of a named dataset before it is loaded.
+
+    Attributes:
+        n: the number of columns.
+        n_train: the number of training rows.
+        n_test: the number of test rows.
+        size: how many rows a problem has by default.
+        origin: "LIBSVM", "scikit-learn" or "synthetic".
+        read: reads train and test rows.
+        files: the files it is made of; empty where it comes with a package or is made here.
+        need_all: whether all files are needed; False where each of them is enough.
+        read_classes: reads it with all its classes, where it has more than two.
+    """
+
+    n: int
+    n_train: int
+    n_test: int
+    size: int
+    origin: str
+    read: Reader
+    files: tuple[str, ...] = ()
+    need_all: bool = True
+    read_classes: Reader | None = None
+
+    def place(self) -> str:
+        """Say where the data would come from now."""
+        if not self.files:
+            return "made here" if self.origin == "synthetic" else "bundled"
+        found = [find_file(name) for name in self.files]
+        places = {str(path.parent) for path in found if path is not None}
+        at_hand = all(found) if self.need_all else any(found)
+        if not at_hand:
+            return "to be fetched"
+        cached = {str(cache_folder()): "cache", str(local_folder()): "ODE2OPT_DATA"}
+        return ", ".join(sorted(cached.get(place, "cache") for place in places))
+
+
+def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> DataRows:
+    """Return a table's rows with checked features, labels and weights."""
+    check_finite(table.A, where, table.columns, table.place)
+    if table.weights is not None:
+        check_weights(table.weights, where, table.place)
+    if binary is None:
+        binary = len(np.unique(table.labels)) == 2
+    mapped = class_labels if classes else binary_labels if binary else numeric_targets
+    b = mapped(table.labels, where, table.place)
+    return DataRows(table.A, b, table.weights, label_words(table.labels))
+
+
+def split_at(rows: DataRows, first: int) -> TrainAndTest:
+    """Return the first rows and the others."""
+    return rows.take(slice(0, first)), rows.take(slice(first, None))
+
+
+def _libsvm(name: str, n: int, progress: DownloadBar | None) -> DataRows:
+    path = obtain_file(name, progress)
+    return rows_of(_libsvm_table(path, n), str(path), binary=True)
+
+
+def _libsvm_table(path: Path, n: int) -> DataTable:
+    return table_of(read_libsvm(path, DEFAULT_OPTIONS, n), DEFAULT_OPTIONS.missing)
+
+
+def _two_files(name: str, n: int) -> Reader:
+    return lambda progress: (_libsvm(name, n, progress), _libsvm(name + ".t", n, progress))
+
+
+def _one_file(name: str, n: int, first: int) -> Reader:
+    return lambda progress: split_at(_libsvm(name, n, progress), first)
+
+
+def _bundled(name: str, first: int, classes: int) -> Reader:
+    """Return what reads a dataset of scikit-learn; labels are taken modulo ``classes``."""
+
+    def read(progress: DownloadBar | None) -> TrainAndTest:
+        from sklearn import datasets
+
+        data = getattr(datasets, f"load_{name}")()
+        return split_at(DataRows(data.data, (data.target % classes).astype(np.float64)), first)
+
+    return read
+
+
+COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2")
+
+
+def _covtype(rows: int | None, first: int, files: tuple[str, ...]) -> Reader:
+    """The first ``rows`` of covtype (all if None): from a LIBSVM file, or the original text."""
+
+    def read(progress: DownloadBar | None) -> TrainAndTest:
+        path = next(filter(None, map(find_file, files)), None)
+        if path is not None:
+            whole = rows_of(_libsvm_table(check_hash(path), 54), str(path), binary=True)
+        else:
+            whole = _covtype_text(obtain_file(COVTYPE_TEXT, progress))
+        return split_at(whole.take(slice(0, rows)), first)
+
+    return read
+
+
+def _covtype_text(path: Path) -> DataRows:
+    """Read the original text: seven classes, of which one is set against the others."""
+    table = table_of(read_csv(path, ReadOptions(label="-1")), DEFAULT_OPTIONS.missing)
+    whole = rows_of(table, str(path), binary=False)
+    return DataRows(whole.A, (whole.b != COVTYPE_CLASS).astype(np.float64))
+
+
+DATASETS: dict[str, DatasetSpec] = {
+    "mushrooms": DatasetSpec(
+        112, 3_200, 4_924, 1_024, "LIBSVM", _one_file("mushrooms", 112, 3_200), ("mushrooms",)
+    ),
+    "a5a": DatasetSpec(
+        123, 6_414, 26_147, 1_024, "LIBSVM", _two_files("a5a", 123), ("a5a", "a5a.t")
+    ),
+    "w3a": DatasetSpec(
+        300, 4_912, 44_837, 1_024, "LIBSVM", _two_files("w3a", 300), ("w3a", "w3a.t")
+    ),
+    "phishing": DatasetSpec(
+        68, 8_192, 2_863, 1_024, "LIBSVM", _one_file("phishing", 68, 8_192), ("phishing",)
+    ),
+    "covtype": DatasetSpec(
+        n=54,
+        n_train=102_400,
+        n_test=478_612,
+        size=10_240,
+        origin="LIBSVM",
+        read=_covtype(None, 102_400, COVTYPE_FILES),
+        files=(*COVTYPE_FILES, COVTYPE_TEXT),
+        need_all=False,
+    ),
+    "covtype20k": DatasetSpec(
+        n=54,
+        n_train=12_000,
+        n_test=8_000,
+        size=2_048,
+        origin="LIBSVM",
+        read=_covtype(20_000, 12_000, ("covtype20k", *COVTYPE_FILES)),
+        files=("covtype20k", *COVTYPE_FILES, COVTYPE_TEXT),
+        need_all=False,
+    ),
+    "separable": DatasetSpec(
+        101, 20_480, 20_480, 1_024, "synthetic", lambda progress: synthetic.separable(20_480)
+    ),
+    "digits": DatasetSpec(
+        n=64,
+        n_train=1_078,
+        n_test=719,
+        size=512,
+        origin="scikit-learn",
+        read=_bundled("digits", 1_078, 2),
+        read_classes=_bundled("digits", 1_078, 10),
+    ),
+    "breast_cancer": DatasetSpec(
+        30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341, 2)
+    ),
+}

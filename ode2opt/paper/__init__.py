@@ -1,0 +1,56 @@
+"""The paper's system, in reading order; the sections are those of docs/mathematics.md.
+
+1. ``ishd``: the inertial system with Hessian-driven damping and its discretisation EIGAC
+   (sections 1 and 2); ``schedule``: EIGAC's three numbers, iteration by iteration.
+2. ``coefficients``: alpha, beta(t), gamma(t): a network, a spline, feasible by construction
+   (section 8); ``default``: the paper's default, in NumPy.
+3. ``conditions``: convergence, stability, contraction (sections 3 and 4); ``curvature``: the three
+   estimators of Lambda (section 5); ``lyapunov``: the function E of Theorem 1.
+4. ``stopping_time``: T, P and Q, and what is differentiated (section 6).
+5. ``stopm``: one step of Algorithm 2 (section 7).
+6. ``check_flow``: the flow by diffrax, the independent check.
+
+Schedules and default coefficients need NumPy only. The rest needs JAX (the extra ``learn``) and is
+loaded when it is asked for. It works in double precision: ``flow`` sees to that itself; code of
+your own that calls coefficients or estimators, or ``flow`` under JAX's transformations, is wrapped
+in ``double``.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from ode2opt.base.errors import needing
+from ode2opt.paper.default import DefaultCoefficients
+from ode2opt.paper.schedule import Schedule
+
+_LAZY = {
+    "coefficients": (
+        "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Proved", "Spline", "Table",
+        "restored",
+    ),
+    "check_flow": ("Flow", "State", "flow"),
+    "jaxed": ("double", "stack", "to_jax"),
+    "curvature": ("Estimator", "Global", "L0L1", "PowerIteration"),
+    "conditions": (
+        "Growth", "best_convergence", "best_pair", "contraction", "convergence", "growth",
+        "largest_stable_C", "linear_margin", "stability_margin",
+    ),
+    "lyapunov": (
+        "IntegralEstimates", "Pair", "ReferencePoint", "delta", "energy", "energy_rate",
+        "integral_estimates", "starting_energy",
+    ),
+}  # fmt: skip
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ode2opt.paper' has no attribute '{name}'")
+    with needing("learn"):
+        return getattr(import_module(f"ode2opt.paper.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

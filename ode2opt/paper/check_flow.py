@@ -1,0 +1,224 @@
+"""The inertial system as a flow, solved by diffrax (docs/mathematics.md, section 1).
+
+Training has a loop of its own, which is faster (docs/learning.md, "Who solves the flow"); this one
+is for trajectories, and the independent check of that one in the tests.
+
+    x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
+
+All functions work under jit, vmap and grad in double precision (:func:`ode2opt.paper.double`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix
+from array_api_compat import is_jax_namespace
+
+from ode2opt.base.arrays import Array, as_positive
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.precision import jax_precision
+from ode2opt.paper.coefficients import Coefficients
+from ode2opt.paper.default import T0
+from ode2opt.paper.ishd import ishd
+from ode2opt.paper.jaxed import double, refuse_single_precision, to_jax
+from ode2opt.problems.base import Problem
+
+SOLVERS: dict[str, Any] = {
+    "tsit5": diffrax.Tsit5,
+    "dopri5": diffrax.Dopri5,
+    "dopri8": diffrax.Dopri8,
+    "heun": diffrax.Heun,
+    "euler": diffrax.Euler,
+}
+
+
+class State(NamedTuple):
+    """A state of the first-order form of the inertial system.
+
+    Attributes:
+        x: the point.
+        v: the velocity v = x' + beta g.
+    """
+
+    x: Array
+    v: Array
+
+
+class Flow(eqx.Module):
+    """A solved trajectory.
+
+    Attributes:
+        t: the times asked for; without such times, the end of the flow.
+        x: the points there.
+        v: the velocities there, of the first-order form.
+        reached: whether ``until`` was met before t1 (always False without it).
+        succeeded: whether the solver got there at all.
+        dense: the interpolant of the trajectory; None unless ``dense=True`` was asked for.
+    """
+
+    t: Array
+    x: Array
+    v: Array
+    reached: Array
+    succeeded: Array
+    dense: Any = None
+
+    @double
+    def __call__(self, t: Array) -> State:
+        """Return the state at any time of the trajectory (needs ``dense=True``)."""
+        if self.dense is None:
+            raise InputError("This flow was solved without dense=True.")
+        return State(*self.dense(t))
+
+
+def velocity(
+    coefficients: Coefficients, problem: Problem, scale: Array, t: Array, s: State
+) -> State:
+    """Return (x', v') of the flow (docs/mathematics.md, section 1)."""
+    g, damping = problem.gradient(s.x) / scale, coefficients.alpha / t
+    curves = (coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t))
+    return State(*ishd(s.v, g, damping, *curves))
+
+
+def initial_state(
+    coefficients: Coefficients, problem: Problem, scale: Array, t0: Array, x0: Array
+) -> State:
+    """Return the state in which x' = 0: v = beta(t0) g(x0)."""
+    return State(x0, coefficients.beta(t0) / scale * problem.gradient(x0))
+
+
+def flow(
+    coefficients: Coefficients,
+    problem: Problem,
+    x0: Array,
+    *,
+    t1: float,
+    t0: float = T0,
+    scale: float = 1.0,
+    ts: Array | None = None,
+    until: float | None = None,
+    dense: bool = False,
+    solver: str = "tsit5",
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    h: float | None = None,
+    max_steps: int = 16_384,
+) -> Flow:
+    """Follow the inertial system from ``x0`` at rest, x'(t0) = 0 (docs/mathematics.md, section 1).
+
+    Args:
+        coefficients: for curvature 1; divided by ``scale``.
+        problem: the problem; converted by ``to_jax`` if it is on other arrays.
+        x0: the start, n numbers.
+        t1: the end, above ``t0``.
+        t0: the beginning, positive; 1 by default.
+        scale: the instance's curvature scale, positive; 1 by default.
+        ts: rising times at which the state is wanted, by default the end only; with ``until``,
+            states after that are infinite.
+        until: stop where the gradient norm first is at most this; the flow then ends at that time.
+        dense: keep an interpolant, so that the flow can be called at any time.
+        solver: tsit5 (the default), dopri5, dopri8, heun or euler.
+        rtol: relative tolerance of the adaptive step size.
+        atol: absolute tolerance of it.
+        h: a constant step instead; needed by euler, which has no error estimate.
+        max_steps: the solve has failed if it takes more steps than this.
+
+    Returns:
+        The trajectory. A solve that failed is returned too, with ``succeeded`` False.
+
+    Raises:
+        InputError: the solver is unknown, x0 has the wrong shape, or times are out of order.
+
+    Examples:
+        >>> from ode2opt.paper import Default, flow
+        >>> found = flow(Default(C=1.0), problem, np.ones(3), t1=5.0)
+        >>> found.x.shape, bool(found.succeeded)
+        ((3,), True)
+    """
+    if solver not in SOLVERS:
+        raise unknown_name("solver", solver, SOLVERS)
+    if solver == "euler" and h is None:
+        raise InputError("Euler's method has no error estimate: give it a step h.")
+    if not t1 > t0 > 0:
+        raise InputError(f"A flow needs t1 > t0 > 0, not t0 = {t0:g} and t1 = {t1:g}.")
+    if until is not None:
+        as_positive(until, "until")
+    if h is not None:
+        as_positive(h, "h")
+    if np.shape(x0) != (problem.n,):
+        raise InputError(f"x0 has shape {np.shape(x0)}; it must be ({problem.n},).")
+    if ts is not None and not isinstance(ts, jax.core.Tracer):
+        inside = np.concatenate([[t0], np.asarray(ts), [t1]])
+        if np.any(np.diff(inside) < 0):
+            raise InputError(f"The times wanted must rise from {t0:g} to {t1:g}.")
+    refuse_single_precision(coefficients, problem, x0, scale, ts)
+    with jax_precision():
+        if not is_jax_namespace(problem.xp):
+            problem = to_jax(problem)
+        return _solve(
+            coefficients, problem, jnp.asarray(x0, dtype=jnp.float64), jnp.asarray(float(t0)),
+            jnp.asarray(float(t1)), jnp.asarray(scale, dtype=jnp.float64),
+            None if ts is None else jnp.asarray(ts, dtype=jnp.float64),
+            None if until is None else jnp.asarray(float(until)),
+            jnp.asarray(float(rtol)), jnp.asarray(float(atol)),
+            None if h is None else jnp.asarray(float(h)),
+            dense, solver, max_steps,
+        )  # fmt: skip
+
+
+@eqx.filter_jit
+def _solve(
+    coefficients: Coefficients, problem: Problem, x0: Array, t0: Array, t1: Array, scale: Array,
+    ts: Array | None, until: Array | None, rtol: Array, atol: Array, h: Array | None,
+    dense: bool, solver: str, max_steps: int,
+) -> Flow:  # fmt: skip
+    event = None
+    if until is not None:
+        event = diffrax.Event(
+            lambda t, y, args, **kwargs: log_norm(problem, y.x) - jnp.log(until),
+            optimistix.Newton(rtol=1e-10, atol=1e-12),
+            direction=False,  # a fall, not a rise
+        )
+    controller: Any = diffrax.ConstantStepSize()
+    if h is None:
+        controller = diffrax.PIDController(rtol=rtol, atol=atol)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s)),
+        SOLVERS[solver](),
+        t0,
+        t1,
+        h,
+        initial_state(coefficients, problem, scale, t0, x0),
+        saveat=diffrax.SaveAt(ts=ts, t1=ts is None, dense=dense),
+        stepsize_controller=controller,
+        event=event,
+        max_steps=max_steps,
+        throw=False,
+    )
+    x, v, t = solution.ys.x, solution.ys.v, solution.ts
+    result = solution.result
+    succeeded, reached = result == diffrax.RESULTS.successful, jnp.asarray(False)
+    if until is not None:
+        reached = solution.event_mask
+        succeeded = succeeded | (result == diffrax.RESULTS.event_occurred)
+    if ts is None:
+        x, v, t = x[-1], v[-1], t[-1]
+        succeeded = succeeded & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(v))
+        if until is not None:  # x0 may meet it already
+            already = log_norm(problem, x0) <= jnp.log(until)
+            start = initial_state(coefficients, problem, scale, t0, x0)
+            x, v, t = (jnp.where(already, a, b) for a, b in ((start.x, x), (start.v, v), (t0, t)))
+            reached, succeeded = reached | already, succeeded | already
+    return Flow(t, x, v, reached, succeeded, solution.evaluate if dense else None)
+
+
+def log_norm(problem: Problem, x: Array) -> Array:
+    """Return log |g(x)|, with a finite derivative also where g = 0."""
+    square = jnp.sum(problem.gradient(x) ** 2)
+    return 0.5 * jnp.log(jnp.maximum(square, jnp.finfo(square.dtype).tiny))

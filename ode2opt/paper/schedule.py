@@ -1,0 +1,206 @@
+"""The three numbers of an EIGAC iteration (docs/mathematics.md, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ode2opt.base.arrays import Array, as_count, as_positive, refuse_complex
+from ode2opt.base.errors import InputError, many
+
+CHUNK = 1024  # rows turned into plain numbers at a time
+TimeFunction = Callable[[Array], Array]
+"""A coefficient as a function of time: an array of times gives an array of values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The coefficients of K iterations of EIGAC: one number each of a, c and d per iteration.
+
+    Iteration k = 0..K-1 at the gradient g = g(x) is (docs/mathematics.md, section 2)
+
+        e = u - a_k g;   x <- x + e;   u <- u - d_k e - c_k g,   u_0 = a_0 g(x_0).
+
+    K is the horizon: the number of iterations the schedule is made for. ``a`` and ``c`` have the
+    dimension of a step; a schedule learned for curvature 1 is divided by the instance's scale
+    with :meth:`scaled`.
+
+    Args:
+        a: K finite numbers, the step along the gradient; kept as a read-only float64 copy.
+        c: K finite numbers, the gradient's weight in the next velocity.
+        d: K finite numbers, the damping; alpha h / t where the schedule discretises an ODE.
+
+    Raises:
+        InputError: a table is not a row of finite real numbers, or their lengths differ.
+
+    Examples:
+        >>> from ode2opt import Schedule
+        >>> Schedule.heavy_ball(s=0.5, mu=0.9, K=100)
+        Schedule(100 iterations, a 0.5, c 0.5, d 0.1)
+    """
+
+    a: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in "acd":
+            refuse_complex(getattr(self, name), f"The schedule's {name}")
+            try:
+                values = np.array(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"The schedule's {name} must be numbers: {error}.") from None
+            if values.ndim != 1 or not len(values):
+                raise InputError(f"The schedule's {name} has shape {values.shape}; one row is due.")
+            if not np.all(np.isfinite(values)):
+                k = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise InputError(f"The schedule's {name} is {values[k]} at iteration {k}.")
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        if not len(self.a) == len(self.c) == len(self.d):
+            lengths = f"{len(self.a)}, {len(self.c)} and {len(self.d)}"
+            raise InputError(f"The schedule's a, c and d must be of one length, not {lengths}.")
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __repr__(self) -> str:
+        spans = (f"{name} {_span(getattr(self, name))}" for name in "acd")
+        return f"Schedule({many(len(self), 'iteration')}, {', '.join(spans)})"
+
+    def rows(self, first: int = 0) -> Iterator[tuple[float, float, float]]:
+        """Yield (a_k, c_k, d_k) as plain numbers.
+
+        Args:
+            first: the iteration to begin with, 0 by default.
+
+        Yields:
+            The three numbers of each iteration from ``first`` on.
+        """
+        for low in range(first, len(self), CHUNK):
+            part = slice(low, low + CHUNK)
+            yield from zip(
+                self.a[part].tolist(), self.c[part].tolist(), self.d[part].tolist(), strict=True
+            )
+
+    def scaled(self, L: float) -> Schedule:
+        """Return the schedule for problems whose curvature is ``L`` times larger: a/L, c/L, d.
+
+        Args:
+            L: the ratio of curvatures, a positive number.
+
+        Raises:
+            InputError: ``L`` is not a positive finite number.
+        """
+        L = as_positive(L, "The scale")
+        return Schedule(self.a / L, self.c / L, self.d)
+
+    def first(self, K: int) -> Schedule:
+        """Return the first iterations, or all where there are fewer.
+
+        Args:
+            K: how many, at least 1.
+
+        Raises:
+            InputError: ``K`` is no positive whole number.
+        """
+        return Schedule(*(row[: _horizon(K)] for row in (self.a, self.c, self.d)))
+
+    @classmethod
+    def from_coefficients(
+        cls,
+        alpha: float,
+        beta: TimeFunction,
+        gamma: TimeFunction,
+        dbeta: TimeFunction,
+        *,
+        h: float,
+        t0: float,
+        K: int,
+    ) -> Schedule:
+        """Discretise the inertial system by Euler's method with step h at times t_k = t0 + k h.
+
+            a_k = h beta(t_k),   c_k = h^2 (gamma(t_k) - beta'(t_k)),   d_k = alpha h / t_k
+
+        Args:
+            alpha: the viscous damping, positive.
+            beta: the Hessian damping as a function of an array of times.
+            gamma: the weight of the gradient, likewise.
+            dbeta: the derivative of ``beta``, likewise.
+            h: the step, positive.
+            t0: the first time, above alpha h.
+            K: the number of iterations, at least 1.
+
+        Raises:
+            InputError: not t0 > alpha h > 0, ``K`` is no positive whole number, or a number is not
+                finite.
+
+        Examples:
+            >>> def constant(t):
+            ...     return 0 * t + 1
+            >>> Schedule.from_coefficients(3, constant, constant, np.zeros_like, h=0.1, t0=1, K=5)
+            Schedule(5 iterations, a 0.1, c 0.01, d 0.214 to 0.3)
+        """
+        if not t0 > alpha * h > 0:
+            raise InputError(
+                f"t0 = {t0} must exceed alpha h = {alpha * h:g}, and both be positive."
+            )
+        t = t0 + h * np.arange(_horizon(K))
+        return cls(h * beta(t), h**2 * (gamma(t) - dbeta(t)), alpha * h / t)
+
+    @classmethod
+    def gradient_descent(cls, s: float, K: int) -> Schedule:
+        """Return gradient descent x <- x - s g as a schedule: a = c = s, d = 1.
+
+        The first iteration does not move: u_0 = a_0 g makes its e zero.
+
+        Args:
+            s: the step, usually 1/L.
+            K: the number of iterations, at least 1.
+        """
+        ones = np.ones(_horizon(K))
+        return cls(s * ones, s * ones, ones)
+
+    @classmethod
+    def heavy_ball(cls, s: float, mu: float, K: int) -> Schedule:
+        """Return Polyak's heavy ball as a schedule: a = c = s, d = 1 - mu.
+
+        Its iteration is x <- x - s g + mu (x - x_old).
+
+        Args:
+            s: the step.
+            mu: the momentum, usually in [0, 1).
+            K: the number of iterations, at least 1.
+        """
+        ones = np.ones(_horizon(K))
+        return cls(s * ones, s * ones, (1 - mu) * ones)
+
+    @classmethod
+    def nesterov(cls, s: float, mu: np.ndarray) -> Schedule:
+        """Return Nesterov's method as a schedule; the iterates are its extrapolated points.
+
+        a_k = s (1 + mu_k), c_k = s (1 + mu_k - mu_{k+1}), d_k = 1 - mu_{k+1}. The first iteration
+        does not move and the second is a plain gradient step: no iterate depends on mu_0 and mu_1.
+
+        Args:
+            s: the step, usually 1/L.
+            mu: the momenta mu_0..mu_K, for K iterations.
+
+        Raises:
+            InputError: ``mu`` is not a row of at least two numbers.
+        """
+        mu = np.asarray(mu, dtype=np.float64)
+        if mu.ndim != 1 or len(mu) < 2:
+            raise InputError(f"Nesterov's schedule of K steps needs K + 1 momenta, not {mu.shape}.")
+        return cls(s * (1 + mu[:-1]), s * (1 + mu[:-1] - mu[1:]), 1 - mu[1:])
+
+
+def _horizon(K: int) -> int:
+    return as_count(K, "K")
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,166 @@
+"""The number that Theorem 1 gives for an instance: E(t0)/delta(T).
+
+With a minimiser x* it bounds f(x(T)) - f*. Without one, every point z with f(z) <= f(x0) serves:
+some t <= T has f(x(t)) <= f(z) + E_z(t0)/delta(T). See docs/mathematics.md, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from ode2opt.base.arrays import Array
+from ode2opt.paper.coefficients import Coefficients
+from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.lyapunov import Pair, ReferencePoint, delta, starting_energy
+from ode2opt.problems.base import Problem
+from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
+
+NEAR = 1e-5  # of the gradient norm at the start: a point with less is taken for a minimiser
+
+
+@dataclass(frozen=True)
+class FlowBound:
+    """What Theorem 1 says of the values along the flow of one instance.
+
+    Attributes:
+        value: E_z(t0)/delta(T), in the units of f.
+        reference: f(z), the value that the flow is compared with.
+        minimiser: whether z is a minimiser. Then f(x(T)) - f* <= value; else some t <= T has
+            f(x(t)) <= reference + value, and nothing more is known.
+        why: such as "no minimiser: column 3 ..." or "no known minimiser: ..."; goes on after "has".
+    """
+
+    value: float
+    reference: float
+    minimiser: bool
+    why: str
+
+
+@double
+def flow_bound(
+    coefficients: Coefficients,
+    problem: Problem,
+    x0: Array,
+    *,
+    pair: tuple[float, float],
+    t0: float,
+    t1: float,
+    scale: float = 1.0,
+    check: MinimiserCheck | None = None,
+) -> FlowBound:
+    """Compute E_z(t0)/delta(t1) for an instance whose coefficients meet Theorem 1 on [t0, t1].
+
+    z is a minimiser where the problem has one and it is found. Else z is the point that makes the
+    promise f(z) + E_z(t0)/delta(t1) as low as it can be.
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        problem: f.
+        x0: where the flow begins, at rest.
+        pair: (kappa, lam) for which Theorem 1 was checked.
+        t0: the first time.
+        t1: the last time, above t0.
+        scale: the curvature that the coefficients are divided by; 1 by default.
+        check: whether f has a minimiser, if that was looked into already.
+
+    Returns:
+        The bound.
+
+    Example:
+        >>> from ode2opt.paper import Default
+        >>> found = flow_bound(Default(1.0), problem, x0, pair=(1.0, 5.0), t0=1.0, t1=21.0)
+        >>> 0 < found.value < 0.1
+        True
+    """
+    twin, x0 = to_jax(problem), np.asarray(x0, dtype=np.float64)
+    check = check_minimiser(problem) if check is None else check
+    if check.exists:
+        f = _function(twin)
+        z = _lowest(f, x0)
+        if np.linalg.norm(f(z)[1]) <= NEAR * np.linalg.norm(f(x0)[1]):
+            return _bound(coefficients, twin, x0, z, Pair(*pair), (t0, t1), scale, check)
+    promise = _promise(coefficients, twin, x0, Pair(*pair), (t0, t1), scale)
+    z = _lowest(promise, x0)
+    if float(twin.value(z)) > float(twin.value(x0)):
+        z = x0
+    reason = "it was not reached" if check.exists else check.reason
+    unreached = MinimiserCheck(False if check.exists is False else None, reason)
+    return _bound(coefficients, twin, x0, z, Pair(*pair), (t0, t1), scale, unreached)
+
+
+def _bound(
+    coefficients: Coefficients,
+    problem: Problem,
+    x0: np.ndarray,
+    z: np.ndarray,
+    pair: Pair,
+    times: tuple[float, float],
+    scale: float,
+    check: MinimiserCheck,
+) -> FlowBound:
+    t0, t1 = times
+    value = float(problem.value(z))
+    first = starting_energy(coefficients, problem, pair, ReferencePoint(z, value), x0, t0, scale)
+    share = scale * float(first) / float(delta(coefficients, pair, t1))
+    found = {True: "a minimiser", False: "no minimiser", None: "no known minimiser"}[check.exists]
+    return FlowBound(share, value, check.exists is True, f"{found}: {check.reason}")
+
+
+Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+def _function(problem: Problem) -> Function:
+    """Return f and its gradient as NumPy sees them."""
+
+    def both(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _value_and_gradient(problem, x)
+        return float(value), np.asarray(gradient)
+
+    return both
+
+
+def _promise(
+    coefficients: Coefficients,
+    problem: Problem,
+    x0: np.ndarray,
+    pair: Pair,
+    times: tuple[float, float],
+    scale: float,
+) -> Function:
+    """Return z -> f(z) + E_z(t0)/delta(t1) up to a constant, a strongly convex function."""
+    f, (t0, t1) = _function(problem), times
+    late = float(delta(coefficients, pair, t1))
+    share = max(1 - float(delta(coefficients, pair, t0)) / late, 0.0)
+    push = scale * pair.lam / late
+    pull = t0 * float(coefficients.beta(t0)) * f(x0)[1] / scale
+    spring = float(coefficients.alpha) - 1
+
+    def both(z: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = f(z)
+        away = x0 - z
+        quadratic = push * (spring / 2 * away @ away + pull @ away)
+        return share * value + quadratic, share * gradient - push * (spring * away + pull)
+
+    return both
+
+
+def _lowest(function: Function, x0: np.ndarray) -> np.ndarray:
+    """Return about the minimiser of a smooth convex function."""
+    from scipy.optimize import minimize
+
+    size = float(np.linalg.norm(function(x0)[1])) or 1.0
+    found: Any = minimize(
+        lambda x: tuple(part / size for part in function(x)), x0, jac=True, method="L-BFGS-B",
+        options={"maxiter": 2_000, "maxfun": 4_000, "ftol": 0.0, "gtol": 1e-9, "maxcor": 30},
+    )  # fmt: skip
+    return np.asarray(found.x, dtype=np.float64)
+
+
+@eqx.filter_jit
+def _value_and_gradient(problem: Problem, x: Array) -> tuple[Array, Array]:
+    return problem.value_and_gradient(x)

@@ -1,0 +1,246 @@
+"""The certificate: which promises hold for a method, with what margin, and where it is smallest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ode2opt.base.display import Displayed, Listing, brief
+from ode2opt.base.errors import many, printable
+from ode2opt.paper.conditions import Growth
+from ode2opt.proofs import words as verdict
+from ode2opt.proofs.bounds import FlowBound
+from ode2opt.proofs.worst_cases import IterationsBound
+
+STRICT = 1e-6  # a margin below this is no margin
+DRIVEN_AWAY = 0.5  # f(x0) - f* is at most L |x0 - x*|^2 / 2
+LEVELS = ("flow", "linear", "proved", "guarded")
+CONDITIONS = ("convergence", "stability", "linear")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition over all instances: its smallest margin and where that is met.
+
+    Attributes:
+        margin: the smallest margin; what it is a share of is said in docs/certificates.md.
+        t: the time of the iteration where it is met.
+        instance: the problem where it is met; None for a condition on the coefficients alone.
+        held: how many instances meet the condition at every iteration.
+        total: how many instances there are.
+    """
+
+    margin: float
+    t: float
+    instance: int | None
+    held: int
+    total: int
+
+
+class Trace(NamedTuple):
+    """Along one instance, iteration by iteration: what the paper's figure 4 shows.
+
+    Attributes:
+        curvature: the largest curvature.
+        rho: the contraction factor on the mode of that curvature.
+        C: B^2 - A of that mode, see :class:`ode2opt.paper.conditions.Contraction`.
+        B: (a l + d)/2 of that mode.
+    """
+
+    curvature: np.ndarray
+    rho: np.ndarray
+    C: np.ndarray
+    B: np.ndarray
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proved of a table for every L-smooth convex function, L being the method's scale.
+
+    Attributes:
+        kind: "theorem" (docs/mathematics.md, section 15) or "lmi" (a chain of matrix inequalities).
+        words: what is proved, in a sentence.
+        uncovered: why the proof says nothing of some instance; "" where all are L-smooth.
+    """
+
+    kind: str
+    words: str
+    uncovered: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Displayed):
+    """What can be said of a method; see :meth:`words` and docs/certificates.md.
+
+    Attributes:
+        method: its name.
+        instances: how many problems it was followed on.
+        conditions: "convergence" (of the flow, Theorem 1), "stability" (the paper's condition),
+            "linear" (exact linear stability). Convergence is missing for a bare schedule, and all
+            are where there is nothing to follow.
+        pair: the (kappa, lam) for which convergence was checked.
+        growth: the growth constants of the coefficients.
+        estimator: how curvature was found, and the error it may have.
+        traces: one for each instance.
+        times: first and last time for which the conditions were checked.
+        smooth: whether beta is smooth enough for Theorem 1.
+        flow_bounds: E(t0)/delta(T) for each instance, where Theorem 1 holds.
+        proof: what is proved of the table, if anything.
+        worst_case: a bound on the first iterations over all L-smooth convex functions.
+        instances_case: the same over functions no more curved than the instances, where these are
+            smoother than the method's L; else None.
+        statistical: what fresh problems of the family have shown, where they were solved.
+        notes: what else there is to say.
+    """
+
+    method: str
+    instances: int
+    conditions: dict[str, Condition]
+    pair: tuple[float, float] | None
+    growth: Growth | None
+    estimator: str
+    traces: tuple[Trace, ...]
+    times: tuple[float, float]
+    smooth: bool = True
+    flow_bounds: tuple[FlowBound, ...] = ()
+    proof: Proof | None = None
+    worst_case: IterationsBound | None = None
+    instances_case: IterationsBound | None = None
+    statistical: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        along = many(self.instances, "instance")
+        return printable(f"Certificate({self.method}, {along}: {brief(self.levels)})")
+
+    def _listing(self) -> Listing:
+        rows = [(level, brief(held)) for level, held in self.levels.items()]
+        for name, one in self.conditions.items():
+            where = f"at t = {one.t:.4g}, held on {one.held} of {one.total}"
+            rows.append((f"{name} margin", f"{one.margin:.3g} {where}"))
+        rows += [("verdict", words) for words in self.words()]
+        title = f"Certificate of {self.method} along {many(self.instances, 'instance')}"
+        return Listing(title, rows)
+
+    @property
+    def levels(self) -> dict[str, bool]:
+        """Which levels hold.
+
+        flow: Theorem 1 holds on the whole horizon. linear: the exact condition of linear stability
+        holds with a margin at every iterate. proved: a theorem or matrix inequalities bound the
+        sequence, and cover all instances. guarded: always.
+        """
+        flow, linear = (self.conditions.get(name) for name in ("convergence", "linear"))
+        return {
+            "flow": flow is not None and flow.margin > 0 and self.smooth,
+            "linear": linear is not None and linear.margin > STRICT,
+            "proved": self.proof is not None and not self.proof.uncovered,
+            "guarded": True,
+        }
+
+    @property
+    def margins(self) -> dict[str, float | None]:
+        """The smallest margin of each condition."""
+        return {n: self.conditions[n].margin if n in self.conditions else None for n in CONDITIONS}
+
+    @property
+    def driven_away(self) -> bool:
+        """Whether it is not excluded that some convex function drives values upwards.
+
+        Functions that are no more curved than the instances are meant, or L-smooth ones where that
+        is not known. False where the table has a proof, or where the bound on the first iterations
+        is at most L |x0 - x*|^2 / 2, which bounds every start.
+        """
+        if self.proof is not None:
+            return False
+        bound = self.instances_case or self.worst_case
+        return bound is None or bound.value > DRIVEN_AWAY
+
+    @property
+    def refused(self) -> bool:
+        """Whether the certificate is refused; :attr:`refusal` says why."""
+        return self.refusal is not None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the certificate is refused, in a sentence; None where it is granted.
+
+        A proved method is never refused. Else the sequence has to be linearly stable, the flow, if
+        there is one, to meet Theorem 1, and the first iterations not to be driven away.
+        """
+        levels = self.levels
+        if levels["proved"]:
+            return None
+        if not self.conditions:
+            return "only the guard's promise holds."
+        if not levels["linear"]:
+            return "the sequence is not linearly stable along the instances."
+        if self.pair is not None and not levels["flow"]:
+            return "the flow is not shown to meet Theorem 1."
+        if self.driven_away:
+            return "it is not proved, and some convex function may drive it away from the start."
+        return None
+
+    @property
+    def bound(self) -> str | None:
+        """The strongest statement about values, in a sentence; None where there is none."""
+        if self.proof is not None and self.levels["proved"]:
+            return self.proof.words
+        return verdict.flow_bound_words(self) if self.levels["flow"] else None
+
+    def words(self) -> list[str]:
+        """Return the verdict, a sentence or two a level."""
+        if not self.conditions:
+            return list(self.notes)
+        return [*verdict.sentences(self), *self.notes]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields of ``ode2opt certify --json`` that the certificate knows."""
+        worst, kappa_lam = self.worst_case, self.pair or (None, None)
+        return {
+            "method": self.method,
+            "instances": self.instances,
+            "levels": self.levels,
+            "margins": {k: _bounded(margin) for k, margin in self.margins.items()},
+            "worst_case": None if worst is None else {"N": worst.N, "value": worst.value},
+            "bound": self.bound,
+            "proof": self.proof.kind if self.proof is not None and self.levels["proved"] else None,
+            "kappa": kappa_lam[0],
+            "lam": kappa_lam[1],
+            "growth": self._growth(),
+            "flow_bound": self._flow_bound(),
+            "statistical": None if self.statistical is None else dict(self.statistical),
+        }
+
+    def _growth(self) -> dict[str, Any] | None:
+        if self.growth is None:
+            return None
+        constants = {k: _bounded(v) for k, v in self.growth._asdict().items()}
+        return constants | {"holds": self.growth.holds}
+
+    def _flow_bound(self) -> dict[str, Any] | None:
+        """The largest E(t0)/delta(T), and how many instances have a minimiser."""
+        if not self.flow_bounds:
+            return None
+        return {
+            "T": self.times[1],
+            "value": _bounded(max(one.value for one in self.flow_bounds)),
+            "minimisers": sum(one.minimiser for one in self.flow_bounds),
+        }
+
+
+def uncertified(method: str, instances: int, why: str) -> Certificate:
+    """Return the certificate of a method of which nothing can be followed: the guard alone."""
+    return Certificate(method, instances, {}, None, None, "none", (), (0.0, 0.0), notes=(why,))
+
+
+def _bounded(number: float | None) -> float | None:
+    """JSON has no infinity: what cannot be computed is the largest number there is, signed."""
+    if number is None:
+        return None
+    most = sys.float_info.max
+    return float(np.clip(np.nan_to_num(number, nan=-most), -most, most))

@@ -1,0 +1,227 @@
+"""Follow a method along instances and certify it (docs/certificates.md says what that means)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ode2opt.base.arrays import Array, as_count, as_positive
+from ode2opt.base.errors import InputError
+from ode2opt.paper.coefficients import Coefficients
+from ode2opt.paper.conditions import (
+    Convergence,
+    best_convergence,
+    contraction,
+    growth,
+    linear_margin,
+    stability_margin,
+)
+from ode2opt.paper.curvature import Estimator, PowerIteration, check_hvp
+from ode2opt.paper.default import T0, H
+from ode2opt.paper.iterates import ScheduleArrays, iterates
+from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.schedule import Schedule
+from ode2opt.problems.base import Problem
+from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
+from ode2opt.proofs.bounds import FlowBound, flow_bound
+from ode2opt.proofs.certificate import STRICT, Certificate, Condition, Trace
+from ode2opt.proofs.sequence_proof import (
+    covered_proof,
+    curvature_share,
+    first_iterations,
+    sequence_proof,
+)
+
+COLD_STEPS, CERTAIN_STEPS = 200, 50
+FINER = 4  # times the flow is checked at, an iteration
+
+
+@double
+def certificate_of(
+    method: Coefficients | Schedule,
+    problems: Sequence[Problem],
+    *,
+    name: str = "method",
+    scales: Sequence[float] | None = None,
+    starts: Sequence[Array] | None = None,
+    K: int = 500,
+    h: float = H,
+    t0: float = T0,
+    estimator: Estimator | None = None,
+    worst_case: int | None = None,
+    proved: str | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Certificate:
+    """Return the certificate of coefficients, or of a bare schedule, along problems.
+
+    Example:
+        >>> from ode2opt.paper import Default
+        >>> certificate_of(Default(1.0), [problem], K=50).levels["flow"]
+        True
+    """
+    K = as_count(K, "K")
+    if not isinstance(method, Coefficients | Schedule):
+        raise InputError(f"{method!r} is neither coefficients nor a schedule.")
+    _check_instances(problems, scales, starts)
+    estimator = PowerIteration(CERTAIN_STEPS, safety=1.01) if estimator is None else estimator
+    schedule = method.schedule(h, t0, K) if isinstance(method, Coefficients) else method
+    if len(schedule) < K:
+        raise InputError(f"The schedule has {len(schedule)} iterations, fewer than K = {K}.")
+    schedule = schedule.first(K)
+    followed = [_followed(problem, i, scales, starts) for i, problem in enumerate(problems)]
+    traces, margins = [], []
+    for one in followed:
+        if isinstance(estimator, PowerIteration):
+            check_hvp(one.problem, "PowerIteration")
+        trace, stability, linear = _follow(one, schedule, estimator)
+        traces.append(trace)
+        margins.append((stability, linear))
+        advance()
+    t = t0 + h * np.arange(K)
+    conditions = {
+        key: _condition(np.stack([pair[i] for pair in margins]), t)
+        for i, key in enumerate(("stability", "linear"))
+    }
+    found = Certificate(
+        name, len(problems), conditions, None, None, estimator.stated_error(),
+        tuple(traces), (t0, t0 + K * h),
+    )  # fmt: skip
+    found = _with_proof(found, schedule, followed, worst_case, proved)
+    return _with_flow(found, method, followed, h, K) if isinstance(method, Coefficients) else found
+
+
+class _Followed(NamedTuple):
+    """An instance with the scale and the start of a solve."""
+
+    problem: Problem
+    scale: float
+    x0: np.ndarray
+    minimiser: MinimiserCheck
+
+
+def _followed(
+    problem: Problem,
+    i: int,
+    scales: Sequence[float] | None,
+    starts: Sequence[Array] | None,
+) -> _Followed:
+    scale = problem.start().L if scales is None else float(scales[i])
+    x0 = problem.start().x0 if starts is None else starts[i]
+    x0 = np.asarray(x0, dtype=np.float64)
+    return _Followed(problem, scale, x0, check_minimiser(problem))
+
+
+def _with_proof(
+    found: Certificate,
+    schedule: Schedule,
+    followed: Sequence[_Followed],
+    N: int | None,
+    proved: str | None,
+) -> Certificate:
+    """Add what is proved of the sequence, and bounds on its first iterations."""
+    minimisers = [one.minimiser for one in followed]
+    share = curvature_share([one.problem for one in followed], [one.scale for one in followed])
+    worst, notes = first_iterations(schedule, N)
+    own = None
+    if share is not None and share < 1:
+        own = first_iterations(schedule, N, share)[0]
+    if proved is None:
+        proof = sequence_proof(schedule, share, minimisers)
+    else:
+        proof = covered_proof("lmi", proved, share, minimisers)
+    return replace(found, worst_case=worst, instances_case=own, proof=proof, notes=notes)
+
+
+def _with_flow(
+    found: Certificate, method: Coefficients, followed: Sequence[_Followed], h: float, K: int
+) -> Certificate:
+    """Add what Theorem 1 says of the flow."""
+    t0, t1 = found.times
+    fine = np.linspace(t0, t1, FINER * K + 1)
+    flow, smooth = best_convergence(method, fine), method.smooth
+    pair = (flow.kappa, flow.lam)
+    condition = _flow_condition(flow, smooth, len(followed))
+    bounds: tuple[FlowBound, ...] = ()
+    if condition.margin > 0 and smooth:
+        bounds = tuple(
+            flow_bound(
+                method,
+                one.problem,
+                one.x0,
+                pair=pair,
+                t0=t0,
+                t1=t1,
+                scale=one.scale,
+                check=one.minimiser,
+            )
+            for one in followed
+        )
+    return replace(
+        found, conditions=found.conditions | {"convergence": condition}, pair=pair,
+        growth=growth(method, fine, h), smooth=smooth, flow_bounds=bounds,
+    )  # fmt: skip
+
+
+def _check_instances(
+    problems: Sequence[Problem], scales: Sequence[float] | None, starts: Sequence[Array] | None
+) -> None:
+    if not problems:
+        raise InputError("A certificate needs at least one problem.")
+    for name, given in (("scales", scales), ("starts", starts)):
+        if given is not None and len(given) != len(problems):
+            raise InputError(f"There are {len(problems)} problems but {len(given)} {name}.")
+    for scale in () if scales is None else scales:
+        as_positive(scale, "A scale")
+    for problem, start in zip(problems, () if starts is None else starts, strict=False):
+        if np.shape(start) != (problem.n,):
+            raise InputError(f"A start has shape {np.shape(start)}; it must be ({problem.n},).")
+
+
+def _flow_condition(flow: Convergence, smooth: bool, total: int) -> Condition:
+    k = int(flow.at_each_time.argmin())
+    held = total * (flow.margin > 0 and smooth)
+    return Condition(flow.margin, float(flow.t[k]), None, held, total)
+
+
+def _follow(
+    one: _Followed, schedule: Schedule, estimator: Estimator
+) -> tuple[Trace, np.ndarray, np.ndarray]:
+    """Return the trace and both margins along an instance."""
+    scaled = (schedule.a / one.scale, schedule.c / one.scale, schedule.d)
+    twin = to_jax(one.problem)
+    curvature = np.asarray(_curvatures(twin, scaled, jnp.asarray(one.x0), estimator))
+    found = contraction(*scaled, curvature)
+    trace = Trace(curvature, found.rho, found.C, found.B)
+    return trace, stability_margin(*scaled, curvature), linear_margin(*scaled, curvature)
+
+
+@eqx.filter_jit
+def _curvatures(
+    problem: Problem, numbers: ScheduleArrays, x0: Array, estimator: Estimator
+) -> Array:
+    """Return Lam(x_0)..Lam(x_{K-1}) along the sequence, each warm-started from the one before."""
+    points = iterates(numbers, problem, x0)[:-1]
+    z = estimator.start(problem)
+    if isinstance(estimator, PowerIteration):
+        z = PowerIteration(COLD_STEPS, estimator.tol)(problem, x0, z).z
+
+    def step(z: Array, x: Array) -> tuple[Array, Array]:
+        estimate = estimator(problem, x, z)
+        here = jnp.all(jnp.isfinite(problem.gradient(x)))  # whatever the estimator makes of it
+        return estimate.z, jnp.where(here, estimate.curvature, jnp.nan)
+
+    return jax.lax.scan(step, z, points)[1]
+
+
+def _condition(margins: np.ndarray, t: np.ndarray) -> Condition:
+    """Summarise margins of shape (instances, iterations); a NaN counts as a failure."""
+    margins = np.where(np.isnan(margins), -np.inf, margins)
+    instance, k = np.unravel_index(int(margins.argmin()), margins.shape)
+    held = int(np.sum(margins.min(axis=1) > STRICT))
+    return Condition(float(margins.min()), float(t[k]), int(instance), held, len(margins))

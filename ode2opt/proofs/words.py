@@ -1,0 +1,113 @@
+"""A certificate in sentences, one or two for each level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ode2opt.base.errors import many
+
+if TYPE_CHECKING:
+    from ode2opt.proofs.certificate import Certificate
+
+GUARDED = (
+    "Guarded: whatever holds above, a solve under the guard hands over to a method that converges "
+    "for every convex function with a minimiser, and for every L-smooth one that is bounded below "
+    "(within iteration limit and rounding)."
+)
+
+
+def sentences(certificate: Certificate) -> Iterator[str]:
+    """Yield the verdict on a certificate that has conditions."""
+    yield from _flow(certificate)
+    yield _linear(certificate)
+    yield from _proved(certificate)
+    yield GUARDED
+
+
+def flow_bound_words(certificate: Certificate) -> str | None:
+    """Return what Theorem 1 bounds, in numbers; None where that was not computed."""
+    bounds, T = certificate.flow_bounds, certificate.times[1]
+    if not bounds:
+        return None
+    said = []
+    known = [one.value for one in bounds if one.minimiser]
+    if known:
+        where = "" if len(known) == len(bounds) else f" on {_of(len(known), len(bounds))}"
+        said.append(f"f(x({T:g})) - f* <= E(t0)/delta({T:g}) = {max(known):.3g}{where}.")
+    others = [one for one in bounds if not one.minimiser]
+    if others:
+        worst = max(others, key=lambda one: one.value)
+        said.append(
+            f"{_of(len(others), len(bounds))} {_have(len(others))} {worst.why}. There, for some "
+            f"t <= {T:g}, f(x(t)) <= f(z) + E_z(t0)/delta({T:g}) = {worst.reference:.4g} + "
+            f"{worst.value:.3g}, where z is the point that makes this sum least."
+        )
+    return " ".join(said)
+
+
+def _of(some: int, total: int) -> str:
+    return f"{some} of {many(total, 'instance')}"
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _flow(certificate: Certificate) -> Iterator[str]:
+    flow = certificate.conditions.get("convergence")
+    if flow is None or certificate.pair is None:
+        yield "The schedule is not that of an inertial system: nothing is said of a flow."
+        return
+    kappa, lam = certificate.pair
+    checked = (
+        f"for t in [{certificate.times[0]:g}, {certificate.times[1]:g}] "
+        f"(kappa = {kappa:.3g}, lam = {lam:.3g})"
+    )
+    if not certificate.levels["flow"]:
+        why = f"margin {flow.margin:.3g} at t = {flow.t:.4g}"
+        why = why if certificate.smooth else "beta has kinks"
+        yield f"Flow: Theorem 1 is not shown to hold {checked}: {why}."
+        return
+    yield f"Flow: Theorem 1 holds {checked}; its conditions have the margin {flow.margin:.3g}."
+    words = flow_bound_words(certificate)
+    if words is not None:
+        yield words
+
+
+def _linear(certificate: Certificate) -> str:
+    linear = certificate.conditions["linear"]
+    along = f"along {many(certificate.instances, 'instance')}"
+    if certificate.levels["linear"]:
+        return (
+            f"Linear: the sequence is linearly stable {along}, with the margin {linear.margin:.3g} "
+            f"of the exact condition on every mode; this is no proof beyond quadratics."
+        )
+    return (
+        f"Linear: the sequence is not linearly stable: the margin is {linear.margin:.3g} at t = "
+        f"{linear.t:.4g} on instance {linear.instance}; it is positive on {linear.held} of "
+        f"{linear.total}."
+    )
+
+
+def _proved(certificate: Certificate) -> Iterator[str]:
+    proof, worst = certificate.proof, certificate.worst_case
+    if proof is not None and not proof.uncovered:
+        yield f"Proved: {proof.words} L is the method's, and covers the instances."
+        return
+    if proof is not None:
+        yield f"The table is proved, but not for these instances: {proof.uncovered} {proof.words}"
+        return
+    yield "Not proved: no theorem and no matrix inequalities bound this table."
+    if worst is not None:
+        yield (
+            f"Over all L-smooth convex functions, f(x_N) - f* after N = {worst.N} iterations is at "
+            f"most {worst.value:.4g} L |x0 - x*|^2 by matrix inequalities (at the start: 0.5)."
+        )
+    if (own := certificate.instances_case) is not None:
+        yield (
+            f"Over convex functions that are no more curved than the instances it is at most "
+            f"{own.value:.4g} L |x0 - x*|^2 after N = {own.N} iterations."
+        )
+    if certificate.driven_away:
+        yield "So it is not excluded that some convex function drives it away from the start."

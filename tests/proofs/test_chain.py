@@ -1,0 +1,144 @@
+"""The chain of small matrix inequalities against closed forms, PEPit and finite differences."""
+
+import numpy as np
+import pytest
+from pep import pep_worst_case
+
+from ode2opt import InputError, Schedule
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.paper import DefaultCoefficients
+from ode2opt.proofs import chain, program
+from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.theorem import classical_rows
+
+
+def rows_of(name, N):
+    """Rows of a method in float64."""
+    if name == "gd":
+        return np.array([[0.0, 1.0, 0.0]] * N)
+    return np.array(classical_rows(name, N), dtype=float)
+
+
+def some_rows(N, seed=0, size=0.05):
+    """Rows near those of the theorem with eta = 1.5."""
+    t = (np.arange(N + 1) + 2) / 2
+    m = (t[:-1] - 1) / t[1:]
+    rows = np.column_stack([m, 1 + (1.5 * t[:-1] - 1) / t[1:], m])
+    rows *= 1 + size * np.random.default_rng(seed).standard_normal(rows.shape)
+    rows[0, [0, 2]] = 0
+    return rows
+
+
+@pytest.mark.parametrize("N", [1, 2, 5, 20, 80, 160])
+def test_gradient_descent_has_its_known_worst_case(N):
+    """1/(4N + 2) (Drori and Teboulle)."""
+    assert worst_case(rows_of("gd", N)).tau == pytest.approx(1 / (4 * N + 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("N", [1, 2, 10, 80, 160])
+@pytest.mark.parametrize(("name", "ratio"), [("nag", 1.0), ("ogm", 0.5)])
+def test_the_classics_with_their_own_tails_have_their_theorems_bound(name, ratio, N):
+    found = worst_case(rows_of(name, N), tail=name)
+    assert found.tau == pytest.approx(0.5, rel=1e-6)
+    assert found.ratio == pytest.approx(ratio, rel=1e-6)
+    assert found.solved
+
+
+def test_nesterov_is_certified_by_plain_convexity_and_ogm_is_not():
+    """A run can check Nesterov's certificate by itself (docs/mathematics.md, section 15)."""
+    found = worst_case(rows_of("nag", 30), tail="nag", star="convex")
+    assert found.tau == pytest.approx(0.5, rel=1e-6)
+    assert worst_case(rows_of("ogm", 30), star="convex").ratio > 3
+    with pytest.raises(InputError, match="use the tail nag"):
+        worst_case(rows_of("ogm", 30), tail="ogm", star="convex")
+
+
+@pytest.mark.parametrize(
+    "N", [2, 4, *(pytest.param(N, marks=pytest.mark.exhaustive) for N in (3, *range(5, 16)))]
+)
+@pytest.mark.parametrize("name", ["nag", "ogm", "gd"])
+def test_the_chain_equals_the_full_program_for_the_classics(name, N):
+    """PEPit uses the inequalities between all points, the chain those between neighbours."""
+    rows = rows_of(name, N)
+    assert worst_case(rows).tau == pytest.approx(pep_worst_case(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_the_chain_is_never_below_the_full_program(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-0.5, 1.5, (4, 3))
+    rows[0, [0, 2]] = 0
+    assert worst_case(rows).tau >= pep_worst_case(rows) * (1 - 1e-6)
+
+
+def test_the_default_coefficients_can_be_driven_away():
+    """0.27 for C = 1 and 0.80 for C = 2 at N = 5 (docs/mathematics.md, section 3; idle first)."""
+    for C, expected in ((1.0, 0.27), (2.0, 0.80)):
+        found = worst_case(DefaultCoefficients(C).schedule(5))
+        assert found.tau == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "goal", [{}, {"tail": "ogm"}, {"tail": "nag", "theta": 3}, {"tail": "nag", "star": "convex"}]
+)
+def test_the_derivative_is_that_of_finite_differences(goal):
+    rows, h = some_rows(5), 1e-4
+    found = worst_case(rows, **goal)
+    for place in [(0, 1), *((k, j) for k in range(1, 5) for j in range(3))]:
+        step = np.zeros_like(rows)
+        step[place] = h
+        ends = [worst_case(rows + side * step, **goal).tau for side in (1, -1)]
+        expected = (ends[0] - ends[1]) / (2 * h)
+        assert found.gradient[place] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    assert not found.gradient[0, [0, 2]].any()
+
+
+def test_a_schedule_is_taken_as_its_two_step_form():
+    schedule = Schedule.gradient_descent(1.0, 6)  # the first iteration is idle
+    assert worst_case(schedule).tau == pytest.approx(1 / 22, rel=1e-6)
+    assert worst_case(schedule, N=2).tau == pytest.approx(1 / 10, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        ([[0, 1, 0]], {"N": 2}, "N is 2: the table has 1 to 1 steps"),
+        ([[0, 1, 0]], {"N": 0}, "N is 0"),
+        ([[0, 1, 0]] * 201, {}, "201 steps: give N, at most 200"),
+        ([[0, 1]], {}, r"shape \(1, 2\)"),
+        ([], {}, "shape"),
+        ([[0, "one", 0]], {}, "rows of three numbers"),
+        ([[0, np.nan, 0]], {}, "not finite"),
+        ([[0.5, 1, 0]], {}, "must be 0, not 0.5, 0"),
+        ([[0, 1, 0]], {"tail": "ogn"}, "did you mean 'ogm'"),
+        ([[0, 1, 0]], {"star": "conve"}, "did you mean 'convex'"),
+        ([[0, 1, 0]], {"theta": 2}, "theta belongs to a tail"),
+        ([[0, 1, 0]], {"tail": "nag", "theta": 0.5}, "at least 1"),
+        ([[0, 1, 0]], {"margin": -1.0}, "margin is -1.0"),
+        (Schedule.gradient_descent(1.0, 1), {}, "does not move"),
+    ],
+)
+def test_bad_input_is_named(table, options, said):
+    with pytest.raises(InputError, match=said):
+        worst_case(table, **options)
+
+
+def test_what_the_solver_cannot_do_is_said():
+    with pytest.raises(Ode2OptError, match="take fewer steps"):
+        worst_case(DefaultCoefficients(4.0).schedule(40))
+    with pytest.raises(Ode2OptError, match="no proof by convex inequalities"):
+        worst_case([[0, 1, 0]], tail="nag", star="convex")
+
+
+def test_a_solution_that_is_almost_solved_is_marked(monkeypatch):
+    monkeypatch.setattr(chain, "ACCURACY", 1e-30)
+    assert not worst_case(rows_of("nag", 5)).solved
+
+
+def test_scaling_the_program_changes_nothing_but_precision(monkeypatch):
+    rows = some_rows(8)
+    scaled = worst_case(rows, tail="ogm")
+    monkeypatch.setattr(program, "units_of", lambda points: np.ones(points))
+    plain = worst_case(rows, tail="ogm")
+    assert plain.tau == pytest.approx(scaled.tau, rel=1e-5)
+    assert plain.gradient == pytest.approx(scaled.gradient, abs=1e-3)
