@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ode2opt import _moved  # noqa: F401 - import paths of 0.2
+from ode2opt import _moved  # noqa: F401 - older import paths
 from ode2opt.base.errors import InputError, Ode2OptError, needing
 from ode2opt.kernels import threads
 from ode2opt.models import Model

@@ -1,4 +1,4 @@
-"""Import paths of version 0.2: each still leads to the room that has its names now."""
+"""Older import paths: each leads to the room that has its names now."""
 
 import sys
 import warnings
@@ -44,7 +44,7 @@ class _Moved(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         homes = [f"ode2opt.{home}" for home in MOVED[module.__name__.removeprefix("ode2opt.")]]
         warnings.warn(
-            f"{module.__name__} is deprecated since 0.3: use {' or '.join(homes)}",
+            f"{module.__name__} is deprecated since 0.2 and goes in 0.4: use {' or '.join(homes)}.",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""Import paths of version 0.2 lead to the same names, with a warning that says where they are."""
+"""Older import paths lead to the same names, with a warning that says where they are."""
 
 import importlib
 import subprocess
