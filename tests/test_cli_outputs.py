@@ -12,6 +12,7 @@ import pytest
 import typer
 from integrations.learned import method
 
+from ode2opt import Memory
 from ode2opt.base.errors import InputError
 from ode2opt.cli import outputs
 from ode2opt.cli.app import app
@@ -262,6 +263,37 @@ def test_the_case_of_a_name_counts_where_the_system_says_so(here, monkeypatch):
 def test_devices_may_be_named_twice(run_cli, here):
     code, *_ = run_cli("solve", "data.csv", *SOLVE, "--out", os.devnull, "--json", os.devnull)
     assert code == 0
+
+
+LOOPS = {
+    "out": ["solve", "data.csv", *SOLVE, "--out", "loop.npz", "--overwrite"],
+    "json": ["solve", "data.csv", *SOLVE, "--json", "loop.npz"],
+    "memory": ["solve", "data.csv", *SOLVE, "--memory", "loop.npz"],
+    "method": ["methods", "export", "mine.safetensors", "--format", "json", "--out", "loop.npz"],
+    "proof": ["prove", "nag", "--out", "loop.npz"],
+    "folder": ["train", "logistic", "data.csv", "--steps", "2", "--out", "loop.npz"],
+    "inside": ["prove", "nag", "--out", "loop.npz/proof.json"],
+}
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_a_link_that_leads_back_to_itself_is_refused_and_stays(run_cli, here, case):
+    os.symlink("there.npz", "loop.npz")
+    os.symlink("loop.npz", "there.npz")
+    code, _, told = run_cli(*LOOPS[case])
+    assert code == 2, told
+    assert told.count("\n") == 1
+    assert "leads back to itself" in told or case == "inside"
+    assert os.readlink("loop.npz") == "there.npz"
+    assert os.readlink("there.npz") == "loop.npz"
+
+
+def test_saving_from_python_leaves_such_a_link_too(here):
+    os.symlink("loop", "loop")
+    for save in (method(None).save, Memory().save, Memory().update_file):
+        with pytest.raises(InputError, match="leads back to itself"):
+            save("loop")
+    assert os.readlink("loop") == "loop"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from ode2opt.base.errors import printable
-from ode2opt.base.terminal import err, plain
+from ode2opt.base.terminal import err, mention, plain
 
 PIPE_LINES, SECONDS_APART = 20, 2.0  # lines of progress in a pipe, and the time between two
 FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until the first line in a pipe, and the next
@@ -27,13 +27,13 @@ FIRST_LINE, NEXT_LINE = 10.0, 60.0  # seconds until the first line in a pipe, an
 def bar(description: str, total: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar on a terminal, nothing in a pipe."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(plain(description), total=total)
+        task = progress.add_task(printable(description), total=total)
         yield lambda: progress.advance(task)
 
 
@@ -55,11 +55,10 @@ def bar_or_lines(description: str, total: int) -> Iterator[Callable[[], None]]:
             return
         told, told_at = share, now
         left = (now - begin) * (total - done) / done
-        err.print(
+        mention(
             f"{description}: {100 * share // PIPE_LINES}% after {_clock(now - begin)}"
-            + (f", about {_clock(left)} left" if done < total else ""),
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            + (f", about {_clock(left)} left" if done < total else "")
+        )
 
     yield advance_in_pipe
 
@@ -78,8 +77,7 @@ class SparseLines:
         if self.quiet or now < self._due:
             return
         self._due = now + NEXT_LINE
-        line = f"{self.description}: {text()}, after {_clock(now - self._begin)}"
-        err.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        mention(f"{self.description}: {text()}, after {_clock(now - self._begin)}")
 
 
 def _clock(seconds: float) -> str:
@@ -144,11 +142,11 @@ def live_training(
         yield tell, lambda text: lines.tell(lambda: text)
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
         TextColumn("{task.fields[seen]}"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=err) as progress:
-        task = progress.add_task(plain(description), total=steps, seen="compiling")
+        task = progress.add_task(printable(description), total=steps, seen="compiling")
 
         def show(step: Any) -> None:
             training.see(step)
@@ -205,6 +203,6 @@ def downloads() -> Iterator[_DownloadBar | None]:
     if not err.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     with Progress(*columns, console=err, transient=True) as progress:
         yield _DownloadBar(progress)

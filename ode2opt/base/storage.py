@@ -8,8 +8,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,37 @@ METHOD, MEMORY, MODEL = "ode2opt", "ode2opt-memory", "ode2opt-model"
 _KINDS = {METHOD: "method", MEMORY: "memory", MODEL: "model"}
 
 UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends until it is whole
+ABANDONED_AFTER = 3600.0  # seconds without a change; a writer locks its file at once
+
+
+if sys.platform == "win32":
+
+    def _lock(handle: int) -> None:
+        """Do nothing: a file that is open cannot be removed."""
+
+    def _unlink_if_free(file: Path) -> None:
+        os.unlink(file)
+
+else:
+    import fcntl
+
+    def _lock(handle: int) -> None:
+        """Mark a file as being written, until it is closed or the process ends."""
+        with suppress(OSError):  # where nothing can be locked, nothing is swept
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+    def _unlink_if_free(file: Path) -> None:
+        with file.open("r+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(file)
+
+
+def real_path(path: str | Path) -> Path:
+    """Return where a file is or will be, links followed."""
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise InputError(f"{path} is a link that leads back to itself: name another one.")
+    return real
 
 
 def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
@@ -33,7 +68,7 @@ def write_atomically(path: Path, write: Callable[[Any], Any]) -> None:
     The new file is written beside the old one, flushed to the disk, then renamed. A link keeps
     pointing where it points; a pipe or a device is written to as it is.
     """
-    path = Path(os.path.realpath(path))
+    path = real_path(path)
     try:
         if path.exists() and not path.is_file():
             whole = io.BytesIO()  # archives seek, which devices only pretend to
@@ -52,6 +87,7 @@ def _replace(path: Path, write: Callable[[Any], Any]) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
     try:
         with os.fdopen(handle, "wb") as stream:
+            _lock(handle)
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -68,6 +104,16 @@ def sweep(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
+def sweep_abandoned(folder: Path) -> None:
+    """Remove the unfinished files of killed writers from a folder that others may write to."""
+    latest = time.time() - ABANDONED_AFTER
+    for file in folder.glob("*".join(UNFINISHED)):
+        with suppress(OSError):  # it is in use, somebody else's, or gone
+            about = file.lstat()
+            if stat.S_ISREG(about.st_mode) and about.st_mtime < latest:
+                _unlink_if_free(file)
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -76,7 +122,7 @@ def _umask() -> int:
 
 def check_folder_of(path: str | Path) -> None:
     """Refuse a file whose folder is missing."""
-    folder = Path(os.path.realpath(path)).parent
+    folder = real_path(path).parent
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder} to write {Path(path).name} into.")
 

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ode2opt.base.errors import Ode2OptError, printable
 from ode2opt.base.errors import sentence as short
@@ -35,13 +35,17 @@ def _to_stdout() -> Iterator[None]:
 
 
 class _Output(Console):
+    """Standard output. Neither stream takes codes such as :x: for emoji."""
+
     def print(self, *objects: Any, **options: Any) -> None:
         with _to_stdout():
             super().print(*objects, **options)
 
 
-out = _Output(width=None if sys.stdout is not None and sys.stdout.isatty() else PIPE_WIDTH)
-err = Console(stderr=True)
+out = _Output(
+    width=None if sys.stdout is not None and sys.stdout.isatty() else PIPE_WIDTH, emoji=False
+)
+err = Console(stderr=True, emoji=False)
 
 
 def open_streams() -> None:
@@ -67,19 +71,22 @@ def close_streams(code: int) -> int:
     return code
 
 
-def plain(text: str) -> str:
-    """Return text that is shown as it is: neither the terminal nor rich takes it for a command."""
-    return escape(printable(text))
+def plain(text: str) -> Text:
+    """Return text that is shown as it is: neither the terminal nor rich takes it for a command.
+
+    That goes for control characters, markup and codes of emoji.
+    """
+    return Text(printable(text))
 
 
 def say(sentence: str) -> None:
     """Print a sentence on standard output."""
-    out.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+    out.print(plain(sentence), soft_wrap=True)
 
 
 def mention(sentence: str) -> None:
     """Print a sentence on standard error, apart from the results."""
-    err.print(printable(sentence), markup=False, highlight=False, soft_wrap=True)
+    err.print(plain(sentence), soft_wrap=True)
 
 
 def facts_table(facts: dict[str, Any], title: str) -> Table:
@@ -114,14 +121,11 @@ def command_again(*more: str) -> str:
 
 def fail(sentence: str, code: int, go_on: str | None = None) -> NoReturn:
     """Print what went wrong and end the command."""
-    told = escape(short(sentence))
-    if go_on is not None:
-        told += escape(printable(f" Go on with: {go_on}"))
-    err.print(f"[bold red]Error:[/bold red] {told}", highlight=False, soft_wrap=True)
+    told = short(sentence) if go_on is None else f"{short(sentence)} Go on with: {go_on}"
+    err.print(Text("Error:", "bold red"), plain(told), soft_wrap=True)
     raise typer.Exit(code)
 
 
 def show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
     """Print a warning as a sentence; takes the place of ``warnings.showwarning``."""
-    text = plain(str(message))
-    err.print(f"[bold yellow]Warning:[/bold yellow] {text}", highlight=False, soft_wrap=True)
+    err.print(Text("Warning:", "bold yellow"), plain(str(message)), soft_wrap=True)

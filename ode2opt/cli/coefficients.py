@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +16,7 @@ from ode2opt.base.terminal import out, plain, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.cli.spreadsheet import RawOption, csv_of
 
 if TYPE_CHECKING:
     from ode2opt import Model
@@ -40,6 +40,7 @@ def coefficients(
         Path | None,
         typer.Option("--out", metavar="FILE.csv", help="Write all of them as CSV.", parser=named),
     ] = None,
+    raw: RawOption = False,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -56,7 +57,8 @@ def coefficients(
     model = Model.load(model_file)
     header, rows = _sorted(model)
     if out_file is not None:
-        _write(out_file, header, rows)
+        content = csv_of([header, *rows], raw)
+        write_atomically(out_file, lambda stream: stream.write(content))
     if json_file != "-":
         _show(model, header, rows)
     write_json(model.coefficients(), json_file)
@@ -94,11 +96,3 @@ def _show(model: Model, header: list[str], rows: list[list[Any]]) -> None:
     if model.classes is not None and len(model.coef) == 1:
         first, second = model.classes.tolist()
         say(f"Positive scores predict {second!r}, others {first!r}.")
-
-
-def _write(path: Path, header: list[str], rows: list[list[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([header, *rows])
-    content = text.getvalue().encode()
-    write_atomically(path, lambda stream: stream.write(content))

@@ -23,7 +23,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.base.errors import InputError
-from ode2opt.base.storage import check_folder_of, has_description
+from ode2opt.base.storage import check_folder_of, has_description, real_path
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
@@ -185,11 +185,12 @@ def check_writable(path: Path) -> None:
     check_folder_of(path)
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written: it is read-only.")
-    _try_writing(Path(os.path.realpath(path)).parent, path)
+    _try_writing(real_path(path).parent, path)
 
 
 def check_folder(path: Path) -> None:
     """Refuse a folder for outputs that can neither be made nor be written to."""
+    real_path(path)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file; --out names a folder.")
     there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())

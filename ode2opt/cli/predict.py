@@ -13,6 +13,7 @@ from ode2opt.base.terminal import mention, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.cli.spreadsheet import RawOption
 
 if TYPE_CHECKING:
     from ode2opt import Model
@@ -61,6 +62,7 @@ def predict(
             help="Words that the model has not seen: error, or zero in all columns of their words.",
         ),
     ] = Unknown.error,
+    raw: RawOption = False,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -81,7 +83,7 @@ def predict(
     found = Predictions.of(model, rows.A, proba, rows.rows, rows.total)
     quality, why = _quality(model, rows)
     if out_file is not None:
-        found.write(out_file)
+        found.write(out_file, raw)
     tell = mention if json_file == "-" else say
     for note in (*_notes(model, model_file), *rows.notes, *why):
         tell(note)

@@ -14,6 +14,7 @@ from rich.table import Table
 from ode2opt.base.errors import InputError, MissingDependencyError
 from ode2opt.base.storage import write_atomically
 from ode2opt.base.terminal import plain
+from ode2opt.cli.spreadsheet import csv_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,17 +79,13 @@ class Predictions:
             columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
         )
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, raw: bool = False) -> None:
         """Write CSV or Parquet, by the file's ending."""
-        content = self._parquet() if path.suffix.lower() in PARQUET else self._csv()
+        content = self._parquet() if path.suffix.lower() in PARQUET else self._csv(raw)
         write_atomically(path, lambda stream: stream.write(content))
 
-    def _csv(self) -> bytes:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*self.columns.values(), strict=True))
-        return text.getvalue().encode()
+    def _csv(self, raw: bool) -> bytes:
+        return csv_of([self.columns, *zip(*self.columns.values(), strict=True)], raw)
 
     def _parquet(self) -> bytes:
         import pyarrow

@@ -11,7 +11,7 @@ import typer
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import WorkersLostError, needing
 from ode2opt.base.progress import bar_or_lines
-from ode2opt.base.terminal import err, fail, say
+from ode2opt.base.terminal import fail, mention, say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, executor_of, named
 from ode2opt.cli.outputs import check_folder
@@ -58,7 +58,7 @@ def reproduce(
     jobs = as_count(jobs, "jobs")
     check_folder(out_dir)
     study = Reproduction(out_dir.absolute(), only, quick)
-    err.print(f"reproduce: {study.left}.", markup=False, highlight=False, soft_wrap=True)
+    mention(f"reproduce: {study.left}.")
     kept = f"{out_dir} keeps what is done, and the same command goes on."
     try:
         with (

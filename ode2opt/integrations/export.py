@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ode2opt.base.errors import printable
 from ode2opt.integrations.export_proximal import proximal_words
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
@@ -26,6 +25,7 @@ SCALES = {
 }
 WIDTH = 4  # numbers a line
 COLUMNS = 20  # variables of the example where the method takes any number
+NOT_IN_COMMENTS = re.compile(r"[^A-Za-z0-9 .,:;_()=-]")
 
 
 def to_c(method: Method, name: str) -> dict[str, str]:
@@ -160,8 +160,8 @@ def _numbers(values: np.ndarray) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return text that does not end a comment of C."""
-    return printable(text).replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+    """Return text of a file in characters that mean nothing in a comment of C."""
+    return NOT_IN_COMMENTS.sub("_", text)
 
 
 def _filled(file: str, words: Mapping[str, str]) -> str:

@@ -33,6 +33,9 @@ terminal = A |g_M|^2/2 - |z - x*|^2/2, z = theta' y_{M+1} - (theta' - 1)(y_M - g
 theta + 1/2: the potential A_k (f_k - |g_k|^2/2 - f*) + |z_{k+1} - x*|^2/2 is at most
 tau |x_0 - x*|^2 at M and does not rise from there on. ("convex" adds |g_k|^2/8 to it, since
 theta'^2 - theta' = theta^2 - 1/4 is not theta^2 and f_k - |g_k|^2/2 - f* may be negative.)
+
+No fraction of the file has more than 400 digits above or below its line, and neither has any n_k:
+so the work is in proportion to the rows, of which there are at most 1,000.
 """
 
 from __future__ import annotations
@@ -44,9 +47,9 @@ import time
 from fractions import Fraction
 from typing import Any
 
-MOST_BYTES = 32_000_000  # of a file
+MOST_BYTES = 8_000_000  # of a file
 MOST_ROWS = 1000
-MOST_DIGITS = 400  # of a numerator or denominator
+MOST_DIGITS = 400  # of a numerator or denominator, in the file and of each n_k
 GRID = 1 << 96  # forms are rounded down to multiples of 1/GRID, which keeps the numbers short
 LARGEST = 1 << 1024  # a form beyond this proves nothing of use
 NUMBER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
@@ -166,6 +169,8 @@ def _between(proof: ExactProof) -> tuple[list[Fraction], Fraction]:
             raise Refused("The multiplier r_0 must be 0: there is no point before the first.")
         s.append(n + r)
         n += w - v
+        if max(abs(n.numerator), n.denominator) >= 10**MOST_DIGITS:
+            raise Refused(f"The multipliers up to point {k} sum to more than {MOST_DIGITS} digits.")
     return s, n
 
 

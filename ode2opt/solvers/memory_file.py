@@ -16,7 +16,16 @@ from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.base.errors import InputError
 from ode2opt.base.locking import FileLock
 from ode2opt.base.schema import read as read_fields
-from ode2opt.base.storage import MEMORY, check_folder_of, expect, finite, load_tensors, save_tensors
+from ode2opt.base.storage import (
+    MEMORY,
+    check_folder_of,
+    expect,
+    finite,
+    load_tensors,
+    real_path,
+    save_tensors,
+    sweep_abandoned,
+)
 from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
@@ -29,7 +38,10 @@ WAIT = 30.0  # seconds: others have the file for the time that it takes to read 
 
 
 def write(path: str | Path, known: MemoryState | None) -> None:
-    """Write what a memory knows; a crash or a full disk leaves what was there."""
+    """Write what a memory knows; a crash or a full disk leaves what was there.
+
+    What killed writers have left in the folder is removed.
+    """
     arrays: dict[str, np.ndarray] = {}
     header: _Empty | _MemoryHeader = _Empty(VERSION, known is None)
     if known is not None:
@@ -40,6 +52,7 @@ def write(path: str | Path, known: MemoryState | None) -> None:
             **{name: getattr(known, field) for name, field in _FIELDS.items()},
         )
     save_tensors(path, MEMORY, arrays, asdict(header))
+    sweep_abandoned(real_path(path).parent)
 
 
 def read(path: str | Path) -> MemoryState | None:

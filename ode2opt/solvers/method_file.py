@@ -23,6 +23,7 @@ from ode2opt.base.storage import METHOD, expect, finite, load_tensors, save_tens
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
+from ode2opt.proofs.check_proof import Refused
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
@@ -151,8 +152,8 @@ class Method(Displayed):
             )
         try:
             MonitoredProof(proof)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
-            raise InputError("it is monitored with a damaged proof.") from None
+        except (Refused, OverflowError) as error:
+            raise InputError(f"it is monitored with a damaged proof: {error}") from None
 
     def __repr__(self) -> str:
         return printable(f"Method({self.family}, tol {self.tol:g}: {self.words})")

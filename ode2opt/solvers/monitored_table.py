@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError
 from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.check_proof import ExactProof
 from ode2opt.proofs.theorem import rows_after
 from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers.bound import Distance, euclidean
@@ -49,10 +49,11 @@ class MonitoredProof:
     """A proof of a table by plain convexity, with Nesterov's method as its tail."""
 
     def __init__(self, proof: Mapping[str, Any]) -> None:
-        w, v, r = ([float(Fraction(x)) for x in proof[name]] for name in "wvr")
+        exact = ExactProof(dict(proof))  # which bounds what its numbers may cost
+        w, v, r = ([float(x) for x in row] for row in (exact.w, exact.v, exact.r))
         before = np.concatenate([[0.0], np.cumsum(np.array(w) - np.array(v))[:-1]])
         self.s, self.r = (before + r).tolist(), r
-        self.last, self.theta = len(w) - 1, float(Fraction(proof["theta"]))
+        self.last, self.theta = len(w) - 1, float(exact.theta)
 
     def multipliers(self, k: int) -> tuple[float, float]:
         """Return s_k and r_k; beyond the table those of Nesterov's method."""

@@ -1,5 +1,7 @@
 """Holes, decimal commas, truth values, indices, chosen columns: one rule for every kind of file."""
 
+import csv
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -387,3 +389,50 @@ def test_options_that_cannot_be_are_refused_before_a_file_is_opened(of):
         ReadOptions.of(**of)
     with pytest.raises(InputError):
         load_dataset("digits", **of)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a\nb", "c", "label"],
+        ["a", "b\n\nc\n", "label"],
+        ['say ""\n""', "x;\t,\ny", "label"],
+        ["one\ntwo", "three\rfour", "label"],
+        ["a\n1,2,3\nb", "c\n4;5;6", "label"],
+    ],
+)
+def test_names_in_quotes_may_have_line_breaks(tmp_path, ending, sign, end, names):
+    """As pandas writes and reads them; the words of rows may, too."""
+    words = ["p\nq", "r"]
+    rows = [[i, words[i % 2], i % 2] for i in range(6)]
+    file = tmp_path / f"t.{ending}"
+    frame, quoting = pd.DataFrame(rows, columns=names), csv.QUOTE_NONNUMERIC
+    frame.to_csv(file, sep=sign, index=False, lineterminator=end, quoting=quoting)
+    table, due = read_table(file, label="label"), pd.read_csv(file, sep=sign)
+    if "\r" not in "".join(names):  # pandas takes one for the end of a line
+        assert list(due.columns) == names
+    np.testing.assert_array_equal(table.A[:, 0], due.iloc[:, 0])
+    np.testing.assert_array_equal(table.labels, due["label"])
+    second = names[1].strip()
+    assert table.encoding.names == [names[0].strip(), f"{second}=p\nq", f"{second}=r"]
+
+
+def test_faults_below_a_name_with_line_breaks_have_the_numbers_of_their_lines(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text('"a\n\nb",c,label\n1,2,0\n3,?,1\n')
+    with pytest.raises(InputError, match=r"line 5, column 'c' is '\?'"):
+        read_table(file, label="label")
+
+
+@pytest.mark.parametrize("text", ['"a,b,label\n1,2,0\n3,4,1\n', 'a,5" pipe,label\n1,2,0\n3,4,1\n'])
+def test_a_quote_that_is_missing_joins_no_lines(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    if text.startswith("a"):
+        assert read_table(file, label="label").encoding.names == ["a", '5" pipe']
+    else:
+        with pytest.raises(InputError, match="no rows"):
+            read_table(file, label="label")

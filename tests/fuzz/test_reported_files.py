@@ -3,6 +3,8 @@
 import gzip
 import json
 import pickle
+import struct
+import time
 import tracemalloc
 import zipfile
 
@@ -15,6 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from ode2opt import Memory, Method, Ode2OptError
+from ode2opt.base import progress, terminal
 from ode2opt.base.terminal import facts_table
 from ode2opt.data import sources
 from ode2opt.learning.run_directory import Position, RunDirectory, read_config
@@ -224,6 +227,69 @@ def test_an_npz_that_is_no_zip_of_arrays_is_told(tmp_path, monkeypatch):
     assert not (tmp_path / Planted.mark).exists()
 
 
+def header_of(shape, descr, version=b"\1\0"):
+    """An NPY file that ends after its header."""
+    text = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    width = "<H" if version == b"\1\0" else "<I"
+    return b"\x93NUMPY" + version + struct.pack(width, len(text)) + text
+
+
+def saved_npz(path, **members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+HUGE = {
+    "texts without characters": ((2**28,), "<U0"),
+    "bytes of no length": ((2**28,), "|S0"),
+    "rows without columns": ((2**28, 0), "<f8"),
+    "columns without rows": ((0, 2**40), "<f8"),
+    "numbers that are not there": ((2**27,), "<f8"),
+    "more than any number": ((10**30, 10**30), "<f8"),
+    "long texts": ((1,), f"<U{2**27}"),
+}
+
+
+@pytest.mark.parametrize("name", ["A", "b"])
+@pytest.mark.parametrize("case", HUGE)
+def test_an_npz_that_declares_more_than_it_can_hold_is_refused_before_anything_is_made(
+    case, name, tmp_path
+):
+    arrays = {"A": header_of((0, 1), "<f8"), "b": header_of((0,), "<f8")}
+    saved_npz(tmp_path / "t.npz", **(arrays | {name: header_of(*HUGE[case])}))
+    tracemalloc.start()
+    try:
+        assert "more than 100 times its size" in refusal(read_table, tmp_path / "t.npz")
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
+def test_rows_that_only_a_shape_names_are_refused_before_they_are_made(tmp_path):
+    """A matrix by columns has no bytes for its rows; one by rows would."""
+    parts = {"data": [1.0], "indices": [0], "indptr": [0, 1], "y": [1], "format": "csc"}
+    np.savez(tmp_path / "t.npz", shape=[2**28, 1], **parts)
+    assert "more than 100 times its size" in refusal(read_table, tmp_path / "t.npz")
+
+
+def test_archives_in_archives_long_headers_and_objects_are_refused(tmp_path):
+    path, inner = tmp_path / "t.npz", tmp_path / "inner.npz"
+    saved_npz(inner, A=bytes(2**26))
+    good = header_of((0,), "<f8")
+    for bad, said in (
+        (inner.read_bytes(), "not a readable NPZ archive"),
+        (bytes(2**26), "unpacks to more than 100 times its size"),
+        (b"\x93NUMPY\2\0" + b"\xff" * 4, "not a readable NPZ archive"),
+        (header_of((2,), "|O"), "not a readable NPZ archive"),
+        (header_of((2,), [("x", "<f8")]), "not a readable NPZ archive"),
+        (header_of((2,), "<f8", b"\3\0"), "not a readable NPZ archive"),
+    ):
+        saved_npz(path, A=bad, b=good)
+        assert said in refusal(read_table, path)
+
+
 @pytest.mark.parametrize(
     "form",
     [np.array(["csr", "csc"]), np.array([]), np.array(b"\xff"), np.array(3), np.array(["q"])],
@@ -322,6 +388,56 @@ def test_what_a_file_says_is_shown_and_not_obeyed(capsys):
     text = console.export_text(styles=True)
     assert "[/title]\\x1b" in text
     assert "[link=a]b\\x1b[2J" in text
+
+
+CODES = ":x: root:x:0:0 :100: [red]:skull:[/red]"
+
+
+def test_codes_of_emoji_in_a_file_are_shown_as_they_stand(tmp_path, run_cli):
+    """A label, a column, a category and a family; root:x:0:0 is a line of a system's file."""
+    ends = ("0,:x:0,root:x:0:0", "1,:x:1,:100:")
+    rows = "".join(f"{i % 3},{ends[i % 2]}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,{CODES},words,label\n{rows}", encoding="utf-8")
+    model = tmp_path / "m.safetensors"
+    _, said, _ = run_cli(
+        "solve", tmp_path / "t.csv", "--problem", "logistic", "--l2", 1, "--out", model
+    )
+    assert "root:x:0:0" in said
+    _, said, _ = run_cli("coefficients", model)
+    assert CODES in said
+    assert "words=:x:1" in said
+    _, said, _ = run_cli("predict", model, tmp_path / "t.csv", "--proba")
+    assert "proba_root:x:0:0" in said
+    assert "proba_:100:" in said
+    method = method_file(tmp_path / "f.safetensors", lambda about: about.update(family=CODES))
+    _, said, _ = run_cli("methods", "show", method)
+    assert CODES in said
+    assert CODES in run_cli("predict", model, CODES)[2]
+
+
+def drawn(capsys):
+    """What a terminal gets; bars are drawn ten times a second."""
+    end = time.monotonic() + 20
+    shown = ""
+    while CODES not in shown and time.monotonic() < end:
+        time.sleep(0.02)
+        shown += capsys.readouterr().err
+    return shown
+
+
+def test_progress_and_warnings_show_codes_of_emoji_as_they_stand(monkeypatch, capsys):
+    """On a terminal: a pipe has no bars."""
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(terminal.err, "is_interactive", True)
+    with progress.spinner(f"solving {CODES}", beside=str):
+        assert f"solving {CODES}" in drawn(capsys)
+    with progress.bar(f"reading {CODES}", 2):
+        assert f"reading {CODES}" in drawn(capsys)
+    terminal.show_warning(f"warned {CODES}")
+    assert f"warned {CODES}" in drawn(capsys)
+    terminal.mention(f"mentioned {CODES}")
+    assert f"mentioned {CODES}" in drawn(capsys)
 
 
 def test_bench_shows_the_provenance_of_a_file_as_it_is(tmp_path, run_cli):

@@ -9,7 +9,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics, table
+from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics
 from support import visited
 
 import ode2opt
@@ -208,12 +208,6 @@ def test_a_header_for_another_n_or_without_infinities_does_not_compile(cc, tmp_p
     assert "ode2opt_a5a.h is for another number of variables" in " ".join(said)
     said = example(cc, tmp_path, chosen, "-ffast-math")
     assert "compile without -ffast-math" in " ".join(said)
-
-
-def test_a_hostile_family_stays_in_its_comment(cc, tmp_path):
-    chosen = Method(table(), "a */ int evil; /* \\\n b", 1e-3, "family", 1.0)
-    compiled(cc, tmp_path, chosen)
-    assert "int evil;" not in to_c(chosen, "x")["ode2opt_x.h"].split("*/")[1]
 
 
 def test_json_and_csv_have_every_number():

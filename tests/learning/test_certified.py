@@ -263,6 +263,14 @@ def test_monitoring_needs_a_whole_proof(method, changed, sentence):
         method.replace(**changed)
 
 
+@pytest.mark.parametrize("text", ["1e999999999", "9" * 5000, f"1{'0' * 380}"])
+def test_a_multiplier_that_is_longer_than_a_number_is_refused(method, text):
+    """The first would be a billion digits long before anybody looks at it."""
+    proof = dict(method.proof) | {"w": [text, *method.proof["w"][1:]]}
+    with pytest.raises(InputError, match="damaged proof"):
+        method.replace(proof=proof)
+
+
 def test_a_bound_that_the_proof_does_not_give_is_refused(method):
     lower = candidates.MonitoredSettings(method.monitored.rho, method.monitored.tau / 2)
     with pytest.raises(InputError, match="the file is damaged"):

@@ -188,6 +188,47 @@ def test_numbers_that_grow_without_end_are_refused():
         check_proof.bound(check_proof.ExactProof(about | multipliers))
 
 
+def fractions_of_many_digits(count):
+    """A proof of that many points whose multipliers have no common denominator of 400 digits."""
+    rng = np.random.default_rng(0)
+    below = [int("".join(map(str, rng.integers(1, 10, 400)))) for _ in range(count - 1)]
+    rows = [["0", "1", "0"], *([["1/4", "5/4", "1/4"]] * (count - 2))]
+    return json.dumps({
+        "objective": "horizon", "tail": None, "star": "smooth", "theta": None, "rows": rows,
+        "w": [*(f"1/{x}" for x in below), "1"], "v": ["0"] * count, "r": ["0"] * count,
+    })  # fmt: skip
+
+
+def test_multipliers_whose_sums_grow_are_refused_as_they_begin_to(tmp_path):
+    """Their common denominator has 400 digits more at each point: a small file for hours."""
+    done = run(fractions_of_many_digits(500), tmp_path)
+    assert done.returncode == 1
+    assert "The multipliers up to point 1 sum to more than 400 digits" in done.stderr
+
+
+def kinds_of_long_proofs(K):
+    rng = np.random.default_rng(K)
+    near = np.array(classical_rows("nag", K), float) * (1 - 1e-3 * rng.random((K, 3)))
+    rows = [tuple(Fraction(float(x)) for x in row) for row in near]
+    return [
+        classical_proof("nag", K), classical_proof("ogm", K), monitored_proof(K),
+        exact_proof(rows), exact_proof(rows, tail="nag"), exact_proof(rows, star="convex"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("K", [100, 160])
+def test_proofs_that_the_package_writes_are_far_inside_the_bounds(K):
+    """A tenth of the digits, in the file and in sums, and a tenth of the bytes."""
+    for proved in kinds_of_long_proofs(K):
+        proof, text = proved.proof, json.dumps(dict(proved.document), indent=1)
+        fractions = [*proof.w, *proof.v, *proof.r, *(x for row in proof.rows for x in row)]
+        w, v = np.array(proof.w, dtype=object), np.array(proof.v, dtype=object)
+        for x in (*fractions, *np.cumsum(w - v), proof.theta):
+            assert max(abs(x.numerator), x.denominator) < 10**40
+        assert len(text) < check_proof.MOST_BYTES / 10
+        assert check_proof.bound(check_proof.read(text)) == proved.tau
+
+
 @pytest.mark.parametrize(
     ("write", "said"),
     [

@@ -1,6 +1,7 @@
 """One file of a memory, several processes: no solve is lost, and the file is always valid."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -251,3 +252,54 @@ def test_the_command_adds_to_the_file(run_cli, tmp_path):
     assert (code, "is damaged or no memory file" in " ".join(err.split())) == (2, True)
     with pytest.raises(InputError):
         Memory.load(file)
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from ode2opt.base.storage import write_atomically
+
+def write(stream):
+    stream.write(b"half")
+    stream.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+
+write_atomically(Path(sys.argv[1]), write)
+"""
+
+
+def writer(file):
+    """A process in the middle of a file, and the unfinished file."""
+    before = set(file.parent.glob(".ode2opt-*"))
+    command = [sys.executable, "-c", WRITER, str(file)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    (unfinished,) = set(file.parent.glob(".ode2opt-*")) - before
+    return process, unfinished
+
+
+def test_what_a_killed_writer_left_is_removed_and_nothing_of_a_living_one(tmp_path):
+    """A memory that is saved looks after its folder; who writes for hours keeps his file."""
+    killed, abandoned = writer(tmp_path / "a.safetensors")
+    other, recent = writer(tmp_path / "b.safetensors")
+    living, in_use = writer(tmp_path / "c.safetensors")
+    for process in (killed, other):
+        process.kill()
+        process.communicate()
+    kept = tmp_path / ".ode2opt-notes.txt"
+    kept.write_text("mine")
+    for file in (abandoned, in_use, kept):
+        os.utime(file, (1e9, 1e9))
+    Memory().save(tmp_path / "k.safetensors")
+    assert {file.name for file in tmp_path.glob(".ode2opt-*")} == {
+        recent.name,
+        in_use.name,
+        kept.name,
+    }
+    os.utime(recent, (1e9, 1e9))
+    Memory().update_file(tmp_path / "k.safetensors")
+    assert not recent.exists()
+    living.communicate("")
+    assert living.returncode == 0
+    assert (tmp_path / "c.safetensors").read_bytes() == b"half"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import zipfile
 from collections.abc import Iterable
@@ -17,10 +18,15 @@ from ode2opt.data.files.labels import are_truths, as_labels
 from ode2opt.data.files.matching import EncodingRequest
 from ode2opt.data.files.raw import RawTable
 from ode2opt.data.files.sizes import check_columns
-from ode2opt.data.files.unpacking import check_content
+from ode2opt.data.files.unpacking import MOST_TIMES, check_content, largest_content
 
+BYTES_PER_ROW = 8  # of a sparse matrix: where the row begins
 MATRIX, LABELS = ("A", "X"), ("b", "y")
 SPARSE_PARTS = ("data", "indices", "indptr", "shape", "format")
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}  # version 3 is for names of fields, which are no plain arrays
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
@@ -101,6 +107,7 @@ def read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, 
             members = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
             wanted = {name: members[name] for name in asked if name in members}
             check_content(path, sum(one.file_size for one in wanted.values()))
+            _check_declared(path, sum(_declared(archive, one) for one in wanted.values()))
             return list(members), {name: _array(archive, member) for name, member in wanted.items()}
     except InputError:
         raise
@@ -108,9 +115,25 @@ def read_arrays(path: Path, asked: Iterable[str]) -> tuple[list[str], dict[str, 
         raise InputError(f"{path} is not a readable NPZ archive of plain arrays.") from None
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+def _declared(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return the bytes that an array says it has; entries without width and empty axes count 1."""
     if member.compress_type not in COMPRESSIONS:
         raise ValueError(member.compress_type)
+    with archive.open(member) as stream:
+        shape, _, dtype = HEADERS[np.lib.format.read_magic(stream)](stream)
+    return max(dtype.itemsize, 1) * math.prod(max(size, 1) for size in shape)
+
+
+def _check_declared(path: Path, size: int) -> None:
+    """Refuse arrays that a file of this size cannot mean, before they are made."""
+    if size > largest_content(path):
+        raise InputError(
+            f"{path} says that its arrays take {size:,} bytes, more than {MOST_TIMES} times its "
+            f"size: it is damaged."
+        )
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     found = np.lib.format.read_array(BytesIO(archive.read(member)), allow_pickle=False)
     if found.dtype.hasobject or found.dtype.fields is not None or not _is_text(found):
         raise ValueError(found.dtype)
@@ -134,9 +157,12 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> Array:
         raise InputError(f"{path} holds a sparse matrix in {form} form: save it as CSR or CSC.")
     try:
         shape = tuple(int(size) for size in arrays["shape"])
+        _check_declared(path, BYTES_PER_ROW * shape[0])  # of columns, rows are made by conversion
         A = makers[form]((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         A.check_format(full_check=True)
         return A.tocsr()
+    except InputError:
+        raise
     except Exception as error:  # SciPy raises what it likes for parts that do not fit
         raise InputError(f"{path}: its sparse matrix is damaged: {error}.") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ode2opt.base.errors import InputError
@@ -63,8 +63,8 @@ class TextLayout:
         """Give each row of cells with the number of its line; blank lines are passed over."""
         with open_text(self.path, errors="replace") as lines:
             reader = csv.reader(self._not_too_wide(lines), delimiter=self.delimiter)
-            for number, row in enumerate(reader, 1):
-                if number > self.skip and row:
+            for row in reader:
+                if reader.line_num > self.skip and row:
                     yield reader.line_num, row
 
     def _not_too_wide(self, lines: Iterable[str]) -> Iterator[str]:
@@ -110,10 +110,13 @@ def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
     """Return the layout that the first lines of a file show."""
     try:
         with open_text(path) as lines:
-            begin = list(islice(_full(lines), MOST_LINES))
+            begin = list(islice(lines, MOST_LINES))
+            header = _lines_of_first_row(begin)
+            rest = list(islice(_full(chain(begin[header:], lines)), MOST_LINES))
     except UnicodeDecodeError:
         raise InputError(f"{path} is not CSV in UTF-8: save it in that encoding.") from None
-    first, second = (*begin, "", "")[:2]
+    joined = _lines_of_first_row(rest)
+    first, second = "".join(begin[:header]), "".join(rest[:joined])
     delimiter = _delimiter(first, second)
     alone = wanted.to_predict and not any(sign in first for sign in DELIMITERS)
     if (delimiter not in first and not alone) or "\0" in first:
@@ -121,13 +124,13 @@ def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
     if max(line.count(delimiter) for line in (first, second)) >= MOST_COLUMNS:
         raise InputError(f"{path} has more than {MOST_COLUMNS:,} columns: save it as NPZ.")
     try:
-        reader = csv.reader(begin, delimiter=delimiter)
+        reader = csv.reader([first, second, *rest[joined:]], delimiter=delimiter)
         head, row = next(reader, []), next(reader, [])
     except csv.Error as error:
         raise InputError(f"{path} is not CSV: {error}.") from None
     if len(row) != len(head) > 2 and head[0].isdigit() and head[1] == str(len(row) - 1):
         return TextLayout(
-            path, _numbered(row), delimiter, 1, row, False
+            path, _numbered(row), delimiter, header, row, False
         )  # scikit-learn's own files
     if not _is_header(head, row, wanted.known):
         notes = (AS_DATA,) if row and len(head) == DIGIT_HEADER - 1 and _is_counted(head) else ()
@@ -137,12 +140,29 @@ def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
     if len(head) != len(row):
         raise InputError(f"{path}: the header has {len(head)} columns, the first row {len(row)}.")
     notes = (AS_NAMES,) if _is_counted(head) else ()
-    return TextLayout(path, [name.strip() for name in head], delimiter, 1, row, True, notes)
+    return TextLayout(path, [name.strip() for name in head], delimiter, header, row, True, notes)
+
+
+def _lines_of_first_row(lines: list[str]) -> int:
+    """Return how many lines the first row has: names in quotes may go over several."""
+    ends_in_quotes = lines and lines[0].count('"') % 2
+    return max(_lines_of_row(lines, sign) for sign in DELIMITERS) if ends_in_quotes else 1
+
+
+def _lines_of_row(lines: list[str], delimiter: str) -> int:
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    if max(line.count(delimiter) for line in lines) >= MOST_COLUMNS:
+        return 1
+    try:
+        next(reader, None)
+    except csv.Error:  # a quote is no quote by this delimiter, or does not end
+        return 1
+    return reader.line_num
 
 
 def _full(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the first line, and those after it that are not blank."""
-    return (line for i, line in enumerate(lines) if i == 0 or line.strip("\r\n"))
+    """Yield the lines that are not blank."""
+    return (line for line in lines if line.strip("\r\n"))
 
 
 def _split(line: str, delimiter: str) -> list[str]:
