@@ -43,7 +43,7 @@ def by_scipy(problem: LinearModel) -> np.ndarray:
 
 def by_us(method: Method, problems: list[LinearModel], batch: LinearModel) -> list[np.ndarray]:
     """Return our answers; what the table leaves is solved one by one."""
-    found = solve_all(method, batch)
+    found = solve_all(method, batch, np.zeros(batch.n))
     points = list(np.asarray(found.x))
     for i in np.flatnonzero(~np.asarray(found.success)):
         points[i] = solve(problems[i], points[i], tol=TOL).x
@@ -70,7 +70,7 @@ def main() -> dict[str, float]:
             np.linalg.norm(problem.gradient(x)) for problem, x in zip(problems, points, strict=True)
         ]
         assert max(norms) <= 1.001 * TOL
-    found = solve_all(method, batch)
+    found = solve_all(method, batch, np.zeros(batch.n))
     print(f"{int(found.success.sum())} of {COUNT} by the table alone, ", end="")
     print(f"{np.mean(found.iterations):.1f} iterations")
     print(f"ours {COUNT / ours:.0f} a second, scipy's L-BFGS-B {COUNT / theirs:.0f}")

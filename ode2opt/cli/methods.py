@@ -37,6 +37,8 @@ EXPORTED = {
     "csv": text_with("k,a,c,d\n"),
 }
 
+STARTS = {"zero": "0", "paper": "the paper's, from each problem", "learned": "learned"}
+
 MethodArgument = Annotated[
     str,
     typer.Argument(
@@ -85,7 +87,7 @@ def methods_show(
         facts = _summary(method) | {
             "scale": method.scale if method.family_scale is None else f"{method.family_scale:.6g}",
             "metric": "none" if method.metric is None else repr(method.metric),
-            "start": "0" if method.start is None else "learned",
+            "start": STARTS[method.start_rule],
             "guard": f"{method.guard.words(method.metric is not None)} takes over",
             "arrays": ", ".join(f"{key} {values.shape}" for key, values in arrays.items()),
         }

@@ -23,6 +23,12 @@ SCALES = {
     "instance": "the largest curvature at the start, which who calls must give",
     "paper": "the paper's step constant L, which who calls must give",
 }
+TRAINED = {
+    "zero": "x = 0",
+    "learned": "a learned point",
+    "paper": "x = v - g(v)/L, with 1/n in each place of v, and L the smaller of 4 times the\n"
+    " * largest curvature at v and, for rows A, of the largest eigenvalue of A^T A / N plus l2",
+}
 WIDTH = 4  # numbers a line
 COLUMNS = 20  # variables of the example where the method takes any number
 NOT_IN_COMMENTS = re.compile(r"[^A-Za-z0-9 .,:;_()=-]")
@@ -69,10 +75,11 @@ def _words(method: Method, name: str) -> dict[str, str]:
     """Return what the templates' placeholders stand for."""
     lower = _lower(name)
     upper, metric = lower.upper(), method.metric
-    n = metric.n if metric is not None else 0 if method.start is None else len(method.start)
+    first = method.start if isinstance(method.start, np.ndarray) else None
+    n = metric.n if metric is not None else 0 if first is None else len(first)
     arrays, product = _metric(metric, lower)
-    if method.start is not None:
-        arrays[f"{lower}_first[{n}]"] = method.start
+    if first is not None:
+        arrays[f"{lower}_first[{n}]"] = first
     table = ",\n".join(f"    {{{a!r}, {c!r}, {d!r}}}" for a, c, d in method.table().rows())
     return _about(method, lower) | {
         "FILE": f"{lower}.h",
@@ -90,7 +97,7 @@ def _words(method: Method, name: str) -> dict[str, str]:
         "TABLE": table,
         "ARRAYS": "".join(map(_array, arrays, arrays.values())),
         "METRIC": "\n".join(f"    {line}" for line in product),
-        "START": "0.0" if method.start is None else f"{lower}_first[i]",
+        "START": "0.0" if first is None else f"{lower}_first[i]",
     }
 
 
@@ -105,6 +112,7 @@ def _about(method: Method, lower: str) -> dict[str, str]:
         "WORDS": _comment(method.words),
         "FAMILY": _comment(method.family),
         "VERSION": version("ode2opt"),
+        "TRAINED": TRAINED[method.start_rule],
         "UPPER": lower.upper(),
         "LOWER": lower,
     }

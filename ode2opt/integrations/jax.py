@@ -12,7 +12,6 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_positive
 from ode2opt.base.errors import InputError, needing, unknown_name
-from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.paper.ishd import eigac_step
 from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
@@ -37,6 +36,14 @@ with needing("learn"):
         limits_of,
     )
     from ode2opt.integrations.jax_ridge import Ridged
+    from ode2opt.integrations.jax_start import (
+        LARGEST_HESSIAN,
+        fit,
+        largest_curvature,
+        paper_start,
+        paper_starts,
+        starts,
+    )
     from ode2opt.learning.sequence.composite.objective import ProblemBatch
     from ode2opt.paper.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
 
@@ -64,7 +71,6 @@ SENTENCES = (
 _CONVERGED, _MAX_ITER, _HORIZON, _NON_FINITE, _BLOWUP, _ENVELOPE, _NO_PROGRESS = range(7)
 _RUNNING = -1
 TOL = 1e-6  # of a schedule, which brings none
-LARGEST_HESSIAN = 512  # variables: up to here the scale "instance" is found from the Hessian
 LINEAR_TOL = 1e-12  # of the linear system behind a derivative
 MOST_SOLVERS = 16  # that are kept, with what was compiled for them
 _SOLVERS: dict[Any, tuple[Penalty, Any]] = {}  # compiled for a penalty and a kind of problem
@@ -145,7 +151,8 @@ def solve(
             compiled anew in each call. Inside your own ``jit``, ``vmap`` or ``grad`` pass what
             ``to_jax`` or ``stack`` made of problems, and wrap the transformed function in
             ``double``.
-        x0: where to start; by default the method's learned start, else 0.
+        x0: where to start; by default where ``ode2opt.solve`` does: as the method was trained. The
+            paper's start is found for up to 512 variables here.
         tol: the gradient norm to reach, by default the method's own (1e-6 for a schedule).
         max_iter: at most this many iterations, by default the table's length.
         fallback: where the guard stops the table or it ends unsolved, Nesterov's method with
@@ -173,7 +180,7 @@ def solve(
 def _solve(method: Method | Schedule, problem: Any, x0: Array, *limits: Any) -> Solution:
     task = _task(problem, x0)
     given, rule = _as_arrays(method, task, *limits)
-    return _one(rule, given, task, _starts(method, x0, (task.n,)))
+    return _one(rule, given, task, starts(method, x0, (task.n,), lambda: paper_start(task)))
 
 
 @double
@@ -192,7 +199,7 @@ def solve_all(
     Args:
         method: as in :func:`solve`.
         problems: a list, or what ``stack`` made of it, which takes half as long as the solving.
-        x0: one start for all or one for each.
+        x0: one start for all or one for each; by default as in :func:`solve`.
         penalty: what is added to each problem of a list, where the method's table has a prox:
             :class:`ode2opt.Penalty`. The residual then takes the place of the gradient norm, all
             problems are solved at once, there is no fallback here, and x has no derivatives.
@@ -220,7 +227,8 @@ def solve_all(
     batch = problems if isinstance(problems, Problem) else _stack(problems)
     given, rule = _as_arrays(method, batch, tol, max_iter, fallback)
     count = len(jax.tree.leaves(batch)[0])
-    return _each(rule, given, batch, _starts(method, x0, (count, batch.n)))
+    first = starts(method, x0, (count, batch.n), lambda: paper_starts(batch))
+    return _each(rule, given, batch, first)
 
 
 def _solve_penalised(
@@ -241,7 +249,10 @@ def _solve_penalised(
         method.tol if tol is None else as_positive(tol, "tol"),
         None if max_iter is None else as_count(max_iter, "max_iter", least=0),
     )
-    starts = _starts(method, x0, (len(problems), problems[0].n))
+    first = starts(
+        method, x0, (len(problems), problems[0].n),
+        lambda: np.stack([np.asarray(one.start().x0) for one in problems]),
+    )  # fmt: skip
     key = (id(penalty), problems[0].n, type(problems[0]), getattr(problems[0], "intercept", False))
     if key not in _SOLVERS or _SOLVERS[key][0] is not penalty:
         own = as_penalty(penalty, problems[0])
@@ -249,7 +260,7 @@ def _solve_penalised(
             _SOLVERS.pop(next(iter(_SOLVERS)))
         _SOLVERS[key] = (penalty, BatchOfPenalised(own, _status))
     solver = _SOLVERS[key][1]
-    inside = np.array([solver.penalty.project(np.asarray(x)) for x in starts])
+    inside = np.array([solver.penalty.project(np.asarray(x)) for x in first])
     found, status = solver.solve(limits, ProblemBatch.of(problems), jnp.asarray(inside))
     return Solution(found.best_x, found.best_norm, found.k, status)
 
@@ -336,22 +347,11 @@ def _as_arrays(
     return jax.tree.map(jnp.asarray, given), rule
 
 
-def _starts(method: Method | Schedule, x0: Array, shape: tuple[int, ...]) -> Array:
-    """Return the start, or one for each problem of a batch."""
-    if x0 is None:
-        learned = getattr(method, "start", None)
-        x0 = np.zeros(shape[-1]) if learned is None else learned
-    x0 = jnp.asarray(x0, jnp.float64)
-    if x0.shape not in (shape, shape[-1:]):
-        raise InputError(f"x0 has shape {x0.shape}; {shape} is due.")
-    return jnp.broadcast_to(x0, shape)
-
-
 @partial(jax.jit, static_argnums=0)
-def _each(rule: str, given: _Given, problems: Problem, starts: Array) -> Solution:
+def _each(rule: str, given: _Given, problems: Problem, first: Array) -> Solution:
     """Solve a batch: on a processor one after the other, as a problem fits its cache."""
-    at_once = None if jax.default_backend() == "cpu" else len(starts)
-    pairs = (problems, starts)
+    at_once = None if jax.default_backend() == "cpu" else len(first)
+    pairs = (problems, first)
     return jax.lax.map(lambda pair: _one(rule, given, *pair), pairs, batch_size=at_once)
 
 
@@ -450,11 +450,8 @@ def _scale(rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Ar
     if rule == "family":
         return given.scale
     if rule == "product":
-        curvature = (p @ problem.hvp(x, p)) / (p @ g)
-    else:
-        hessian = jax.vmap(partial(problem.hvp, x))(jnp.eye(problem.n))
-        curvature = jnp.linalg.eigvalsh(hessian)[-1]
-    return jnp.where((curvature > SMALLEST_CURVATURE) & (curvature < jnp.inf), curvature, 1.0)
+        return fit((p @ problem.hvp(x, p)) / (p @ g))
+    return fit(largest_curvature(problem, x))
 
 
 def _in_metric(parts: tuple[Array, ...], g: Array) -> Array:

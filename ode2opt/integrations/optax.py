@@ -44,6 +44,8 @@ def eigac(
     are x_k of :func:`ode2opt.solve` without a guard: the first update moves nothing. Beyond its end
     the table's last row is used. A preconditioner acts on all leaves as one vector, in the order of
     ``jax.tree.leaves``. There is no guard here: use :func:`ode2opt.solve` for one.
+    The parameters start where you put them; a learned table was trained from
+    ``method.start_of(problem)``.
 
     Args:
         method: a learned method with a table: its name ("logistic-a5a"), the ``Path`` of its file

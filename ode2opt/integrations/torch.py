@@ -42,7 +42,8 @@ class Eigac(torch.optim.Optimizer):
     is no guard and no fallback here, but a gradient that is not finite, which is how steps that
     are too long end, raises a ``DivergedError`` (an ``ArithmeticError``) before the parameters
     move. The state is u and the number of steps of each parameter; the table is not part of it,
-    and comes from ``method`` again.
+    and comes from ``method`` again. The parameters start where you put them; a learned table was
+    trained from ``method.start_of(problem)``.
 
     Args:
         params: tensors, or groups of them; a group may have a ``scale`` of its own.

@@ -502,13 +502,16 @@ class LinearModel(RowModel):
         if self.weights is None and not self.intercept:
             return gram_eigenvalue(self.A)
 
-        return largest_eigenvalue(self.gram_product, self.n, np.asarray(self.b[:1]).dtype)
+        def on_host(v: np.ndarray) -> np.ndarray:
+            return np.asarray(self.gram_product(v))
 
-    def gram_product(self, v: np.ndarray) -> np.ndarray:
+        return largest_eigenvalue(on_host, self.n, np.asarray(self.b[:1]).dtype)
+
+    def gram_product(self, v: Array) -> Array:
         """Return A^T diag(weights) A / N times a vector, with the intercept's column of ones.
 
         Args:
-            v: n numbers, on the host.
+            v: n numbers, on the problem's kind of arrays or on the host.
         """
         there = self.xp.asarray(v, dtype=self.dtype)
-        return np.asarray(self._transposed_product(self._weighted(self._product(there)) / self.N))
+        return self._transposed_product(self._weighted(self._product(there)) / self.N)

@@ -29,6 +29,7 @@ from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
 from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable
+from ode2opt.solvers.start_point import check_start, first_point, read_start, rule_of
 
 VERSION = 3
 SCALES = ("instance", "family", "product", "paper")
@@ -72,7 +73,9 @@ class Method(Displayed):
             paper's step constant L of each problem (section 9).
         family_scale: the number of the scale "family".
         metric: the metric it runs in; None is the Euclidean one.
-        start: a learned start point, taken where a solve is given none.
+        start: where a solve starts that is given no x0: at a learned point, at the paper's start
+            for "paper", at 0 for None (the default). It is the start that the method was learned
+            from.
         guard: what watches it by default.
         formula: the coefficients behind the schedule.
         provenance: data hash, seed, options, package versions.
@@ -92,7 +95,7 @@ class Method(Displayed):
     scale: str = "instance"
     family_scale: float | None = None
     metric: Metric | None = None
-    start: np.ndarray | None = None
+    start: np.ndarray | str | None = None
     guard: Guard = field(default_factory=Guard)
     formula: Formula | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -110,16 +113,7 @@ class Method(Displayed):
             raise InputError("it has no table, so its scale must be family and its fallback lbfgs.")
         if self.scale == "family":
             as_positive(self.family_scale, "family_scale")
-        if self.start is not None and (
-            self.start.ndim != 1
-            or self.start.dtype != np.float64
-            or not np.all(np.isfinite(self.start))
-        ):
-            raise InputError("its start is no vector of finite float64 numbers.")
-        if self.start is not None and self.metric is not None and len(self.start) != self.metric.n:
-            raise InputError(
-                f"its start has {len(self.start)} variables, its metric {self.metric.n}."
-            )
+        check_start(self.start, None if self.metric is None else self.metric.n)
         if self.metric is not None and self.guard.fallback == "metric-lbfgs":
             self.metric.milder(self.guard.power)  # now, and not in a solve
         if self.monitored is not None:
@@ -169,8 +163,9 @@ class Method(Displayed):
             rows.append(("coefficients", f"{self.formula.kind}, step h = {self.formula.h:g}"))
         if self.metric is not None:
             rows.append(("metric", repr(self.metric)))
-        if self.start is not None:
-            rows.append(("start", vector_words(self.start)))
+        start = self.start
+        point = vector_words(start) if isinstance(start, np.ndarray) else self.start_rule
+        rows.append(("start", point))
         told = (
             ("certificate", within(self.certificate, "levels")),
             ("oracle calls on fresh problems", within(self.statistics, "fresh", "calls")),
@@ -208,6 +203,11 @@ class Method(Displayed):
         return self.schedule is None and self.proximal is None
 
     @property
+    def start_rule(self) -> str:
+        """Where its solves start: "zero", "paper" or "learned"."""
+        return rule_of(self.start)
+
+    @property
     def horizon(self) -> int:
         """How many iterations it was made for; then the guard takes over."""
         table = self.schedule if self.proximal is None else self.proximal
@@ -240,12 +240,23 @@ class Method(Displayed):
             )
         return self.schedule
 
+    def start_of(self, problem: Problem) -> Array:
+        """Return where a solve of a problem starts that is given no x0, by the method's rule.
+
+        Args:
+            problem: the problem.
+
+        Examples:
+            >>> x0 = method.start_of(problem)
+        """
+        return first_point(self.start, problem)
+
     def scale_of(self, problem: Problem, x0: Array | Start | None = None) -> float:
         """Return the curvature that the table is divided by when a problem is solved from a point.
 
         Args:
             problem: the problem.
-            x0: where the solve starts; by default the learned start, else 0.
+            x0: where the solve starts; by default as :meth:`start_of` says.
 
         Examples:
             >>> scale = method.scale_of(problem, x0)
@@ -253,7 +264,7 @@ class Method(Displayed):
         if isinstance(x0, Start):
             x0 = x0.x0
         if x0 is None:
-            x0 = np.zeros(problem.n) if self.start is None else self.start
+            x0 = self.start_of(problem)
         like = problem.xp.empty(0, dtype=problem.dtype)
         return self.scale_and_calls(problem, as_vector(x0, like, "x0", problem.n))[0]
 
@@ -316,12 +327,13 @@ class Method(Displayed):
         formula = self.formula
         if formula is not None:
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
-        if self.start is not None:
+        if isinstance(self.start, np.ndarray):
             arrays[_START] = self.start
         header = _MethodHeader(
             version=VERSION,
             horizon=0 if self.schedule is None else self.horizon,
             proximal=None if self.proximal is None else self.horizon,
+            start=self.start_rule,
             metric=save_metric(self.metric, arrays),
             formula=_formula_header(formula),
             provenance=dict(self.provenance),
@@ -360,10 +372,11 @@ class Method(Displayed):
         if header.proximal is not None:
             rows = (finite(arrays, _PROXIMAL + key, (header.proximal,)) for key in COLUMNS)
             proximal = ProximalTable(*rows)
+        trained = "options" in header.provenance and proximal is None
         return cls(
             schedule=schedule,
             metric=load_metric(header.metric, arrays),
-            start=arrays.get(_START),
+            start=read_start(header.start, arrays.get(_START), trained),
             formula=_formula(header.formula, arrays),
             provenance=header.provenance,
             certificate=header.certificate,
@@ -403,6 +416,7 @@ class _MethodHeader:
     provenance: dict[str, Any]
     certificate: dict[str, Any]
     statistics: dict[str, Any]
+    start: str | None = None
     family_scale: float | None = None
     formula: _FormulaHeader | None = None
     metric: str | None = None

@@ -46,7 +46,7 @@ from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
 from ode2opt.solvers.session import Callback, Session, Stop
-from ode2opt.solvers.start_point import unfit_start
+from ode2opt.solvers.start_point import first_point, unfit_start
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()
@@ -80,8 +80,8 @@ def solve(
     Args:
         problem: a :class:`Problem`, or a function of x as in scipy.
         x0: where to start; a :class:`Start` (``problem.start()``, the paper's) brings its step
-            constant along. By default a method's learned start or the memory's, else 0 (a Problem
-            only).
+            constant along. By default the start that a learned method was trained from
+            (``method.start_of(problem)``), or the memory's, else 0 (a Problem only).
         fun: the function, if ``problem`` is not given.
         jac: the function's gradient; True if it returns (value, gradient); by JAX if not given.
         method: a built-in name (see ``ode2opt.solvers.METHODS``), a learned :class:`Method` or the
@@ -285,11 +285,8 @@ def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) 
 
 
 def _first_point(session: Session, method: BuiltIn | Schedule | Method | Strategy) -> Array:
-    """Return the learned start where the method has one, else 0."""
-    problem = session.problem
-    if isinstance(method, Method) and method.start is not None:
-        return as_vector(method.start, _like(problem), "the learned start", problem.n)
-    return problem.xp.zeros(problem.n, dtype=problem.dtype)
+    """Return a learned method's own start, else 0."""
+    return first_point(method.start if isinstance(method, Method) else None, session.problem)
 
 
 def _step_constant(session: Session, start: Array | Start) -> float:

@@ -339,10 +339,9 @@ def _warm_up(methods: tuple[str, ...]) -> None:
 def _outcome(
     problem: Any, method: str | Method, settings: Settings, handover: str, rounding: float
 ) -> InstanceOutcome:
-    own_start = isinstance(method, Method) and method.start is not None
     result = solve(
         problem,
-        None if own_start else problem.start(),
+        None if isinstance(method, Method) else problem.start(),
         method=method,
         tol=settings.tol,
         max_iter=settings.max_iter,

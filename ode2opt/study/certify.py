@@ -127,7 +127,7 @@ def _expected(
     """Return what further problems need, from solves of these of at most so many iterations."""
     own = method if isinstance(method, Method) else None
     tol = TOL if own is None else own.tol
-    starts = [None if own is not None and own.start is not None else p.start() for p in problems]
+    starts = [p.start() if own is None else None for p in problems]
     reached = [
         solve(problem, start, method=method, penalty=penalty, tol=tol, max_iter=most).reached
         for problem, start in zip(problems, starts, strict=True)
@@ -148,9 +148,7 @@ def _as_learned(
     method: Method, problems: Sequence[Problem]
 ) -> tuple[Sequence[Problem], dict[str, Any]]:
     """Return problems, scales, starts and mesh as a solve with a learned method would have them."""
-    paper = (problem.start().x0 for problem in problems)
-    starts = [x0 if method.start is None else method.start for x0 in paper]
-    subjects = in_metric(method, problems, starts)
+    subjects = in_metric(method, problems, [method.start_of(problem) for problem in problems])
     options: dict[str, Any] = {"starts": subjects.starts, "scales": subjects.scales}
     if method.formula is not None:
         options |= {"h": method.formula.h, "t0": method.formula.t0}

@@ -86,7 +86,7 @@ def _curves(family: Family, learned: Method) -> dict[str, list[float]]:
     methods: dict[str, str | Method] = {LEARNED: learned, **{name: name for name in CURVES}}
     for name, method in methods.items():
         result = solve(
-            problem, problem.start(), method=method, tol=TOL,
+            problem, None if method is learned else problem.start(), method=method, tol=TOL,
             max_iter=SHOWN, stop_at_tol=False, history=True,
         )  # fmt: skip
         assert result.history is not None

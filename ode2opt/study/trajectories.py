@@ -120,7 +120,7 @@ def trajectories(
         method: a learned :class:`Method` with coefficients, coefficients of your own, or a name
             ("eigac-c2").
         problem: what is minimised.
-        x0: the start; by default the method's learned one, else 0.
+        x0: the start; by default the method's own, else 0.
         iterations: of the sequence; the flow goes as far. By default the method's horizon, at most
             500.
         minimiser: a point where f is smallest, as ``solve(problem, tol=1e-10).x``; with it the
@@ -196,9 +196,10 @@ def _subject(method: Described) -> _Subject:
 
 
 def _start(subject: _Subject, problem: Problem, x0: Array) -> np.ndarray:
-    learned = None if subject.learned is None else subject.learned.start
-    given = (np.zeros(problem.n) if learned is None else learned) if x0 is None else x0
-    return np.asarray(as_vector(given, np.empty(0), "x0", problem.n))
+    if x0 is None:
+        learned = subject.learned
+        x0 = np.zeros(problem.n) if learned is None else learned.start_of(problem)
+    return np.asarray(as_vector(x0, np.empty(0), "x0", problem.n))
 
 
 def _scale(subject: _Subject, problem: Problem, x0: np.ndarray) -> float:

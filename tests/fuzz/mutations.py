@@ -541,7 +541,7 @@ def use(file: File, folder: Path) -> str | None:
 def _use_method(path: Path) -> None:
     method = Method.load(path)
     n = N if method.metric is None else method.metric.n
-    n = n if method.start is None else len(method.start)
+    n = len(method.start) if method.start_rule == "learned" else n
     if n <= 2 * N:
         solve(Quadratic(np.eye(n), np.ones(n)), method=method, max_iter=3)
 

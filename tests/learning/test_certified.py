@@ -105,7 +105,7 @@ def test_the_certificate_says_proved(method):
 
 def test_it_solves_and_tells_a_bound(method):
     problem = family_of().sample(7, part="test")
-    result = solve(problem, problem.start().x0, method=method, tol=1e-3)
+    result = solve(problem, method=method, tol=1e-3)  # from problem.start()
     best = solve(problem, tol=1e-10)
     assert result.success
     assert result.bound.radius >= np.linalg.norm(best.x - problem.start().x0) / 2

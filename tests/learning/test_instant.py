@@ -93,7 +93,7 @@ def test_no_steps_make_a_finished_method_without_training(monkeypatch):
     assert time.perf_counter() - began < 20
     assert method.instant
     assert method.provenance["finished"]
-    assert method.start is None
+    assert method.start == "paper"
 
 
 def test_it_is_saved_like_any_run(made):

@@ -94,7 +94,7 @@ def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, start
     method = learn(
         family(), memory=changed(memory, mean_was_better=starts), start=option, **OPTIONS
     )
-    assert (method.start is not None) == taken
+    assert method.start_rule == ("learned" if taken else "paper")
     if taken:
         np.testing.assert_array_equal(method.start, memory.known.mean)
         problem = family().sample([0, 2, 0], part="test")  # the first of the fresh ones

@@ -103,7 +103,8 @@ def test_the_saved_method_is_the_returned_one_and_solves(unbroken):
     assert saved.provenance["finished"]
     assert len(saved.provenance["family"]["hash"]) == 64
     problem = small().sample(5, part="test")
-    learned = solve(problem, problem.start(), method=saved, tol=1e-2)
+    np.testing.assert_array_equal(saved.start_of(problem), problem.start().x0)
+    learned = solve(problem, method=saved, tol=1e-2)
     default = solve(problem, problem.start(), method="eigac-c1", tol=1e-2)
     assert learned.success
     assert learned.iterations < default.iterations

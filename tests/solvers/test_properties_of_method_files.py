@@ -67,7 +67,7 @@ def methods(draw):
         schedule=Schedule(*(draw(vectors(K)) for _ in "acd")) if K else None,
         family=draw(TEXT), tol=draw(POSITIVE), scale=scale,
         family_scale=draw(POSITIVE) if scale == "family" else draw(st.none() | POSITIVE),
-        metric=draw(st.none() | metrics(n)), start=draw(st.none() | vectors(n)),
+        metric=draw(st.none() | metrics(n)), start=draw(st.none() | st.just("paper") | vectors(n)),
         guard=draw(guards(K == 0)), formula=draw(st.none() | formulas()),
         provenance=draw(NOTES), certificate=draw(NOTES), statistics=draw(NOTES),
     )  # fmt: skip

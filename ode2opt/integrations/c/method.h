@@ -6,6 +6,8 @@
  *     e = u - (a_k/L) M g;  x <- x + e;  u <- u - d_k e - (c_k/L) M g,  with u = (a_0/L) M g first.
  * The gradient norm is Euclidean.
  *
+ * The table was trained from @TRAINED@.
+ *
  * The table is for problems of that family, with @VARIABLES@ variables. Of ode2opt's guard only the
  * blow-up test is here; its other tests and the solver that takes over are not. So look at the
  * return value: only CONVERGED (0) is a solution. Else x is the best point seen, and a solver of your
@@ -101,7 +103,7 @@ static inline void @LOWER@_metric(size_t n, const double *g, double *p, double *
 @METRIC@
 }
 
-/* The learned start, or 0. */
+/* The learned start, or 0. What the table was trained from is said above. */
 static inline int @LOWER@_start(size_t n, double *x)
 {
     size_t i;

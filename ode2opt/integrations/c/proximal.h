@@ -8,6 +8,8 @@
  *     x <- prox_s(x + m_k (x - x_before) - (p_k/L) g_k + (q_k/L) g_{k-1}),  s = (p_k - q_k)/L.
  * The residual is |x - prox_1(x - grad f(x))|. There are at most @HORIZON@ iterations.
  *
+ * The table was trained from @TRAINED@ (its projection, where that is outside of h).
+ *
  * Of ode2opt's guard the blow-up test and the envelope are here; its other tests and the solver that
  * takes over are not. So look at the return value: only CONVERGED (0) is a solution. Else x is the
  * best point seen, and a solver of your own has to go on from there, as in @EXAMPLE@.

@@ -96,7 +96,7 @@ class Fitting(CopiedMemory, Saving):
         spent: int = 0,
         penalty: Penalty | None = None,
     ) -> Result:
-        """Solve from ``x0``, by default 0, and warn where the tolerance was not met.
+        """Solve from ``x0``, by default as the method starts, and warn where ``tol`` was not met.
 
         ``spent`` of the iterations are gone already, and are told with those that follow.
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
@@ -106,7 +106,7 @@ class Fitting(CopiedMemory, Saving):
         with _opened(self.memory) as memory:
             result = solve(
                 problem,
-                problem.xp.zeros(problem.n, dtype=problem.dtype) if x0 is None else x0,
+                x0,
                 method=_chosen(self.solver) if penalty is None else self._penalised_solver(),
                 penalty=penalty,
                 memory=memory,
@@ -180,12 +180,13 @@ def reachable(tol: float, problem: Problem) -> float:
 def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
     """Return a method from what ``solver`` may be: a name, a method, its file as a ``Path``.
 
-    A string is a name only, so that no file is opened that merely has that name.
+    A string is a name only, so that no file is opened that merely has that name. A learned start is
+    left out: other rows have led there.
     """
     if isinstance(solver, Method):
-        return solver
+        return solver.replace(start=None) if solver.start_rule == "learned" else solver
     if not isinstance(solver, str):
-        return Method.load(Path(solver))
+        return _chosen(Method.load(Path(solver)))
     if solver in METHODS or solver in learned_names():
         return solver
     if solver in THEIRS:

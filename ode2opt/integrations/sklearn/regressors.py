@@ -299,14 +299,14 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         self.outliers_ = np.abs(residuals) > self.epsilon * self.scale_
         return self
 
-    def _approach(self, problem: ScaledHuber) -> tuple[np.ndarray, int]:
+    def _approach(self, problem: ScaledHuber) -> tuple[np.ndarray | None, int]:
         """Return where to begin, and the iterations that it took to come there.
 
         Rows that are fitted exactly, or an epsilon near 1, have a best scale near 0, around which
         the function is all but a kink. So the scale is bounded from below, first by the size of
         the residuals and then by a third of that each time, until the bound does not matter.
         """
-        x: Any = np.zeros(problem.n, dtype=problem.dtype)
+        x: Any = None
         spent = 0
         tol = max(self.tol, absolute_tol(ROUGHLY, problem))
         scale = float(np.sqrt(np.mean(np.square(problem.b))))

@@ -25,6 +25,7 @@ from ode2opt.proofs.certificate import uncertified
 from ode2opt.proofs.following import certificate_of
 from ode2opt.solvers import Method, Result, solve
 from ode2opt.solvers.method_file import Formula
+from ode2opt.solvers.start_point import PAPER
 
 FLOW_HORIZON_FACTOR = 1.25  # times the worst complexity of a validation
 
@@ -70,6 +71,7 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
             tol=options.tol,
             scale=options.scale,
             family_scale=self.source.family_scale,
+            start=PAPER,
             formula=Formula(
                 kind_of(learned), learned.settings, learned.parameters(), options.h, options.t0
             ),

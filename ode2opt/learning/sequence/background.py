@@ -16,6 +16,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family, Fold
 from ode2opt.solvers import Method
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.start_point import PAPER, first_point
 
 MOST_FOLDS = 4
 STREAM = 3  # of seeds, beside those of training, validation and test
@@ -127,10 +128,13 @@ class Background(ABC):
         fold = self.fold(stream, i)
         return self.family.sample(seed, fold=None if fold == self.folds else Fold(fold, self.folds))
 
+    def rule(self, fold: int) -> np.ndarray | str:
+        """Return the start of methods for problems of a fold: a learned point, or "paper"."""
+        return PAPER if self.starts is None else self.starts[fold]
+
     def start(self, problem: Problem, fold: int) -> np.ndarray:
         """Return where a solve of a problem starts."""
-        x0 = problem.start().x0 if self.starts is None else self.starts[fold]
-        return np.asarray(x0, dtype=np.float64)
+        return np.asarray(first_point(self.rule(fold), problem), dtype=np.float64)
 
 
 def _folds(family: Family) -> int:

@@ -55,7 +55,7 @@ def plain_instant(background: Background) -> Folded:
             scale="family",
             family_scale=scale,
             metric=metric,
-            start=None if background.starts is None else background.starts[fold],
+            start=background.rule(fold),
             guard=Guard(fallback="metric-lbfgs"),
         )
         for fold, metric in enumerate(metrics)

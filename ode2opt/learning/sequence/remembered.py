@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from copy import copy
 
+import numpy as np
+
 from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.sequence.background import STREAM, Background, MetricRecipe, SolvedProblem
@@ -37,7 +39,7 @@ class Remembered(Background):
         problems = [family.sample([options.seed, STREAM, i]) for i in range(SCALE_PROBLEMS)]
         *_, about = (memory.about(problem) for problem in problems)  # or one of them is refused
         method = memory.method()
-        assert method.start is not None
+        assert isinstance(method.start, np.ndarray)
         self._metric = method.metric
         if options.start == "learned" or 2 * sum(about.mean_was_better) > len(
             about.mean_was_better

@@ -97,11 +97,11 @@ class SequenceTarget(Target[Learned, SequenceInstance]):
         return solve_one(method, problem, np.asarray(instance.x0), self.options.tol)
 
     def method(self, learned: Learned, worst: int) -> Method:
-        start = None if self.background.starts is None else self.background.starts[-1]
         method = self._method(learned, self.spectra[-1])
         assert method.schedule is not None
         return method.replace(
-            schedule=method.schedule.first(max(1, horizon_for(worst))), start=start
+            schedule=method.schedule.first(max(1, horizon_for(worst))),
+            start=self.background.rule(self.background.folds),
         )
 
     def baselines(self, method: Method) -> dict[str, str | Method]:

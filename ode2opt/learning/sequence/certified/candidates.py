@@ -42,7 +42,7 @@ class CandidateMaker:
         L: the smoothness constant of the family's problems in the preconditioner.
         horizon: how many iterations a table has.
         metrics: the preconditioner for each fold, and last for all rows; None for none.
-        starts: the start point for each, where it is learned.
+        starts: where solves start for each, as a :class:`Method` has it; None (the default) is 0.
     """
 
     rows: LearnedRows
@@ -51,7 +51,7 @@ class CandidateMaker:
     L: float
     horizon: int
     metrics: Sequence[Metric | None]
-    starts: Sequence[np.ndarray] | None = None
+    starts: Sequence[np.ndarray | str] | None = None
 
     def schedule(self, learned: np.ndarray) -> Schedule:
         """Return the table of learned rows."""

@@ -126,7 +126,7 @@ class CertifiedRun(LearningRun[SequenceOptions]):
         background, options = self.background, self.options
         return CandidateMaker(
             rows, self.family.name, options.tol, self.L, options.horizon, self.metrics,
-            background.starts,
+            [background.rule(fold) for fold in range(background.folds + 1)],
         )  # fmt: skip
 
     @double
