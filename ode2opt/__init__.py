@@ -1,4 +1,6 @@
-"""ode2opt learns optimisation methods from differential equations, and solves with them."""
+"""Learn optimisation methods from differential equations; use them on streams of problems; know
+what is proved.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

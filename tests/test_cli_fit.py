@@ -99,6 +99,21 @@ def test_nothing_is_learned_of_rows_held_back(run_cli, tmp_path, cancer):
     assert one.encoding.numbers[0].fill == pytest.approx(frame.iloc[fitted, 0].mean())
 
 
+def test_what_became_of_the_whole_file_is_told_once(run_cli, tmp_path, cancer):
+    frame = cancer[:300].copy()
+    frame.iloc[::10, 0] = np.nan
+    frame.to_csv(tmp_path / "holes.csv", index=False, sep=";", decimal=",")
+    code, out, _ = run_cli(
+        "solve", tmp_path / "holes.csv", "--problem", "logistic", "--l2", L2, "--missing", "drop",
+        *MORE,
+    )  # fmt: skip
+    assert code == 0
+    told = " ".join(out.split())
+    assert told.count("30 rows of 300 left out") == 1
+    assert told.count("decimal commas") == 1
+    assert "Of the rows held back" not in told
+
+
 def held_rows(file):
     """The rows that --holdout 0.2 --seed 3 takes of 300: a fifth of each class."""
     from ode2opt.data.holding_out import held_out

@@ -183,6 +183,20 @@ def test_after_ctrl_c_train_names_the_command_that_goes_on(run_cli, tmp_path, mo
 
 
 @pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("solve", "t.csv", "--box", "0,1"), "solve"),
+        (("solve", "t.csv", "--tol"), "solve"),
+        (("methods", "export", "nag", "--out"), "methods export"),
+    ],
+)
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(run_cli, words, command):
+    code, _, err = run_cli(*words)
+    assert code == 2
+    assert f"see 'ode2opt {command} --help'." in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
     "command", [("bench",), ("solve",), ("train",), ("data", "info"), ("certify",)]
 )
 def test_commands_that_read_tables_share_the_options_of_reading(command):

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import shlex
+import tomllib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -226,6 +227,61 @@ def test_every_estimator_is_in_the_reference_with_all_its_parameters():
         lines = re.findall(r"^ +([\w, ]+):", inspect.getdoc(kind).partition("Args:")[2], re.M)
         described = {word for line in lines for word in line.split(", ")}
         assert set(inspect.signature(kind).parameters) <= described, name
+
+
+IDENTITY = (
+    "Learn optimisation methods from differential equations; use them on streams of problems; know "
+    "what is proved."
+)
+
+
+def test_the_project_says_the_same_of_itself_everywhere(run_cli):
+    """The first sentence of both pages, and what installers, search engines and --help show."""
+    cited, site = (
+        re.search(rf"^{key}: (.*)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        for name, key in (("CITATION.cff", "abstract"), ("mkdocs.yml", "site_description"))
+    )
+    package = ast.parse((ROOT / "ode2opt/__init__.py").read_text(encoding="utf-8"))
+    said = {
+        "README.md": PAGES["README.md"].split("\n\n")[1],
+        "docs/index.md": PAGES["docs/index.md"].split("\n\n")[1],
+        "pyproject.toml": tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+            "description"
+        ],
+        "CITATION.cff": cited[1],
+        "mkdocs.yml": site[1],
+        "ode2opt": ast.get_docstring(package),
+    }
+    assert {name: " ".join(text.split()) for name, text in said.items()} == dict.fromkeys(
+        said, IDENTITY
+    )
+    shown = run_cli("--help")[1]
+    assert IDENTITY in " ".join(shown.split())
+
+
+PROGRAM = '--8<-- "README.md:program"'
+
+
+@pytest.mark.parametrize(
+    ("page", "equation", "program"),
+    [("README.md", "    x'' + ", "```python"), ("docs/index.md", "\n$$\n", f"\n{PROGRAM}\n")],
+)
+def test_the_first_screen_has_paper_equation_program_and_commands(page, equation, program):
+    """In this order; the home page shows the program of the README, which the tests run."""
+    due = [
+        IDENTITY, "https://arxiv.org/abs/2406.02006", equation, program, "make demo",
+        "ode2opt reproduce", "--protocol paper", "reproducing.md)", "pip install .", "penalty=L1(",
+    ]  # fmt: skip
+    places = [PAGES[page].find(each) for each in due]
+    assert places == sorted(places)
+    assert places[0] > 0
+
+
+def test_the_program_of_the_first_screen_learns_solves_and_proves_in_twelve_lines():
+    shown = PAGES["README.md"].partition("[start:program]")[2].partition("[end:program]")[0]
+    program = dict(fences(shown))["python"]
+    assert len(program.splitlines()) <= 12
+    assert 0 < program.find(" learn(") < program.find(" solve(") < program.find("(prove(")
 
 
 def test_the_home_page_has_the_install_line():

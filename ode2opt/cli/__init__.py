@@ -73,7 +73,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     except SystemExit as end:  # a pipe that nobody reads any more
         return int(end.code or 0)
     except USAGE as error:
-        return _wrong_use(error, debug)
+        return _wrong_use(error, arguments, debug)
     except Ode2OptError as error:
         return _told(str(error), error.exit_code, debug)
     except MemoryError as error:
@@ -86,14 +86,26 @@ def _run(arguments: list[str], debug: bool) -> int:
         return _told(f"{name}: {error} (this is a bug; --debug shows where).", 1, debug)
 
 
-def _wrong_use(error: Any, debug: bool) -> int:
+def _wrong_use(error: Any, arguments: list[str], debug: bool) -> int:
     """Tell what is wrong with a command line; one without any argument gets the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return int(error.exit_code)
-    where = "ode2opt" if error.ctx is None else error.ctx.command_path
+    where = _command_of(arguments) if error.ctx is None else error.ctx.command_path
     sentence = f"{error.format_message().rstrip('.')}: see '{where} --help'."
     return _told(" ".join(sentence.split()), error.exit_code, debug)
+
+
+def _command_of(arguments: list[str]) -> str:
+    """Return the command that a line begins with."""
+    command: Any = typer.main.get_command(app)
+    words = ["ode2opt"]
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        words.append(word)
+    return " ".join(words)
 
 
 def _told(sentence: str, code: int, debug: bool = False) -> int:

@@ -8,6 +8,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Learn optimisation methods from differential equations, and solve with them.",
+    help="Learn optimisation methods from differential equations; use them on streams of problems; "
+    "know what is proved.",
     epilog="Add --debug to any command to see the traceback of an error.",
 )

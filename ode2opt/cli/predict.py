@@ -13,6 +13,7 @@ from ode2opt.base.terminal import mention, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.options import JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.cli.reading import DecimalOption
 from ode2opt.cli.spreadsheet import RawOption
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def predict(
         ),
     ] = Unknown.error,
     raw: RawOption = False,
+    decimal: DecimalOption = None,
     json_file: JsonOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -79,7 +81,9 @@ def predict(
         raise InputError(
             f"--proba: a model of {model.problem} has no probabilities; logistic and softmax have."
         )
-    rows = read_encoded(file, model.encoding, unknown=unknown_words.value)
+    rows = read_encoded(
+        file, model.encoding, unknown=unknown_words.value, decimal=decimal and decimal.value
+    )
     found = Predictions.of(model, rows.A, proba, rows.rows, rows.total)
     quality, why = _quality(model, rows)
     if out_file is not None:
@@ -104,7 +108,9 @@ def _show(found: Predictions, out_file: Path | None, table: bool) -> None:
     from ode2opt.cli.predictions import FIRST
 
     if out_file is not None:
-        say(f"{many(len(found), 'prediction')} written to {out_file}.")
+        without = len(found) - found.made
+        none = f"; {many(without, 'row')} of {len(found):,} left without" if without else ""
+        say(f"{many(found.made, 'prediction')} written to {out_file}{none}.")
     elif table:
         out.print(found.table())
         if len(found) > FIRST:

@@ -56,6 +56,11 @@ class Predictions:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    @property
+    def made(self) -> int:
+        """How many rows have a prediction."""
+        return sum(cell is not None for cell in next(iter(self.columns.values())))
+
     def table(self) -> Table:
         """Return the first rows for a terminal."""
         table = Table()

@@ -42,8 +42,8 @@ def prove(
 ) -> None:
     """Prove in exact arithmetic what a method does to every smooth convex function.
 
-    Exits 1 where it is not proved. Anybody can check the file of --out with check_proof.py, one
-    file of the package that needs nothing but Python.
+    Exits 1 where no bound below that of the start is proved. Anybody can check the file of --out
+    with check_proof.py, one file of the package that needs nothing but Python.
     """
     from dataclasses import replace
 
@@ -65,5 +65,7 @@ def prove(
 
             say(f"Check it without this package: python {check_proof.__file__} {out_file}")
     write_json(proof.summary(), json_file)
-    if not proof.proved:
+    if proof.found is None:
         fail(f"{method} is not proved.", 1)
+    if not proof.proved:
+        fail(f"The bound of {method} is proved, but no better than the start.", 1)

@@ -64,7 +64,7 @@ class TableEncoding:
         label: the name of the label column (array of an NPZ file), None where not known.
         weights: the name of the column of weights, likewise.
         truths: whether the labels were true and false, which are 1 and 0 for a problem.
-        decimal: the decimal sign of text.
+        decimal: the decimal sign of text; another file may have its own.
         missing: what happens to missing cells: "error", "drop" (leave the row out) or "mean".
         zero_based: whether the indices of a LIBSVM file count from 0; None of other files.
 

@@ -431,7 +431,7 @@ def _noted(state: _TableState, x: Array, u: Array, g: Array) -> _TableState:
 
 
 def _status(given: _Given | ProximalLimits, state: _TableState | ProximalState) -> Array:
-    """Return why to stop at this iterate; the guard's reasons as in its ``reason``."""
+    """Return the first reason that holds to end the table at this iterate; else _RUNNING."""
     horizon = len(given.rows[0] if isinstance(given, ProximalLimits) else given.table[0])
     reasons = {
         _CONVERGED: state.norm <= given.tol,

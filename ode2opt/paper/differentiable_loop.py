@@ -19,7 +19,7 @@ LoopStep = Callable[[Any, Any, Any, Any], tuple[Any, Array]]
 
 
 def loop(step: LoopStep, state: Any, rows: Any, constants: Any) -> tuple[Any, Array, Array]:
-    """LoopStep from row to row until it is over."""
+    """Take steps from row to row until one asks to stop, or the rows end."""
     return _loop((state, rows), constants, step)
 
 

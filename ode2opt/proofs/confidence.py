@@ -58,13 +58,19 @@ class Expectation:
         """Return the fields for JSON."""
         return asdict(self)
 
-    def words(self) -> str:
-        """Return the main statement, to follow on "of this family"."""
+    def words(self, limit: str = "the iteration limit") -> str:
+        """Return the main statement, to follow on "of this family".
+
+        Args:
+            limit: what ended the solves that did not reach the tolerance.
+        """
         solved = "solved" if self.tol is None else f"solved to {self.tol:g}"
         seen = many(self.problems, "fresh problem")
+        if not self.solved_share:
+            return f"0 of {seen} were {solved} within {limit}"
         told = f"with confidence {percent_down(self.confidence)}% ({seen})"
         if self.calls is None:
-            share, most = self.solved_share, "the iteration limit"
+            share, most = self.solved_share, limit
         else:
             share, most = self.share, f"{_calls(self.calls)} calls"
         return f"at least {percent_down(share)}% are {solved} within {most}, {told}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.base.arrays import as_count
-from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, many, unknown_name
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
@@ -106,7 +106,10 @@ def certify_family(
     if not isinstance(method, str | Method):
         return found
     expected = _expected(method, problems, K, family.penalty)
-    note = f"Statistical: of this family {expected.words()}, if problems are drawn in the same way."
+    said = expected.words(many(K, "iteration"))
+    if expected.solved_share:
+        said += ", if problems are drawn in the same way"
+    note = f"Statistical: of this family {said}."
     return replace(found, statistical=expected.summary(), notes=(*found.notes, note))
 
 

@@ -62,13 +62,12 @@ class MethodProof:
         """Return the theorem in words, or why there is none."""
         if self.found is None:
             return [f"Not proved: {self.why}", *self.notes]
-        if not self.proved:
-            said = (
-                f"Not proved: the best bound of {self.method} that was found is no better than "
-                f"f(x0) - f* <= L |x0 - x*|^2 / 2: some function may drive it away."
-            )
-            return [said, self.found.words, *self.notes]
         checked = f"Proved in exact arithmetic, {self.seconds:.1f} s."
+        if not self.proved:
+            checked += (
+                " But it is no better than the start, where f(x0) - f* <= L |x0 - x*|^2 / 2: some "
+                "function may drive the method away."
+            )
         return [self.found.words, checked, *self.notes]
 
     def summary(self) -> dict[str, Any]:

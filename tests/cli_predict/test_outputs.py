@@ -115,7 +115,9 @@ def test_rows_that_are_left_out_have_empty_cells(run_cli, tmp_path, churn):
     )  # fmt: skip
     model = tmp_path / "m.safetensors"
     assert Model.load(model).fit.rows == 119
-    run_cli("predict", model, tmp_path / "holes.csv", "--out", tmp_path / "preds.csv")
+    _, out, _ = run_cli("predict", model, tmp_path / "holes.csv", "--out", tmp_path / "preds.csv")
+    assert "119 predictions written to" in out
+    assert "; 1 row of 120 left without." in " ".join(out.split())
     lines = (tmp_path / "preds.csv").read_text().splitlines()
     assert len(lines) == 121
     assert [i for i, line in enumerate(lines[1:]) if line in ("", '""')] == [4]

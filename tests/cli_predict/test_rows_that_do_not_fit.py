@@ -53,6 +53,19 @@ def test_columns_are_found_by_name_and_others_are_ignored(run_cli, tmp_path, mod
     assert "'shoe'" in run_cli("predict", model, tmp_path / "other.csv")[1]
 
 
+def test_a_file_with_another_decimal_sign_is_predicted_alike(run_cli, tmp_path, model, churn):
+    """A spreadsheet with commas by a model of points: found out, or said."""
+    new = tmp_path / "new.csv"
+    for name, form in (("points", {}), ("commas", {"sep": ";", "decimal": ","})):
+        churn.to_csv(new, index=False, **form)
+        for said in ([], ["--decimal", form.get("decimal", ".")]):
+            out = tmp_path / f"{name}{len(said)}.csv"
+            assert run_cli("predict", model, new, "--out", out, "--proba", *said)[0] == 0
+            assert out.read_text() == (tmp_path / "points0.csv").read_text()
+    code, _, err = run_cli("predict", model, new, "--decimal", ".")
+    assert (code, "but numbers here have decimal points" in " ".join(err.split())) == (2, True)
+
+
 def test_unseen_words_can_count_as_none(run_cli, tmp_path, model, churn):
     edited(churn, lambda frame: frame.assign(plan="gold")).to_csv(tmp_path / "new.csv", index=False)
     code, out, _ = run_cli(

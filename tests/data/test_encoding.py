@@ -170,17 +170,43 @@ def test_unseen_words_are_zeros_on_request(tmp_path):
         read_encoded(tmp_path / "new.csv", encoding, unknown="ones")
 
 
-def test_the_decimal_sign_is_that_of_training(tmp_path):
-    texts = {",": "p;q;y\n1,5;2;0\n2,5;3;1\n", ".": "p;q;y\n1.5;2;0\n2.5;3;1\n"}
-    for sign, other in ((",", "."), (".", ",")):
-        (tmp_path / "train.csv").write_text(texts[sign])
-        (tmp_path / "new.csv").write_text(texts[other])
-        encoding = saved(read_table(tmp_path / "train.csv").encoding)
-        found = read_encoded(tmp_path / "train.csv", encoding)
-        np.testing.assert_array_equal(found.A, [[1.5, 2], [2.5, 3]])
-        words = "commas" if sign == "," else "points"
-        with pytest.raises(InputError, match=f"line 2, column 'p' is '1.5', .* decimal {words}"):
-            read_encoded(tmp_path / "new.csv", encoding)
+DECIMALS = {
+    ",": "p;town;q;y\n1,5;Ulm;2;0\n;Bonn;3;1\n2,5;Ulm;3;1\n",
+    ".": "p,town,q,y\n1.5,Ulm,2,0\n,Bonn,3,1\n2.5,Ulm,3,1\n",
+}
+
+
+@pytest.mark.parametrize("other", DECIMALS)
+@pytest.mark.parametrize("sign", DECIMALS)
+def test_the_decimal_sign_is_a_property_of_the_file_and_not_of_the_model(tmp_path, sign, other):
+    (tmp_path / "train.csv").write_text(DECIMALS[sign])
+    (tmp_path / "new.csv").write_text(DECIMALS[other])
+    encoding = saved(read_table(tmp_path / "train.csv", missing="mean").encoding)
+    for decimal in (None, other):
+        found = read_encoded(tmp_path / "new.csv", encoding, decimal=decimal)
+        np.testing.assert_array_equal(found.A, [[1.5, 2, 0, 1], [2, 3, 1, 0], [2.5, 3, 0, 1]])
+        assert ("decimal commas" in " ".join(found.notes)) == (other == ",")
+    wrong, words = (",", "commas") if other == "." else (".", "points")
+    with pytest.raises(InputError, match=f"line 2, column 'p' is '1.5', .* decimal {words}"):
+        read_encoded(tmp_path / "new.csv", encoding, decimal=wrong)
+    with pytest.raises(InputError, match="decimal is ';'"):
+        read_encoded(tmp_path / "new.csv", encoding, decimal=";")
+
+
+def test_commas_between_commas_are_decimal_for_a_model_of_such_a_file_alone(tmp_path):
+    """Elsewhere "1,500" may be a thousand and a half as well: it has to be said."""
+    file = tmp_path / "t.csv"
+    file.write_text('p,q,y\n"1,5",2,0\n"2,5",3,1\n')
+    encoding = saved(read_table(file, decimal=",").encoding)
+    np.testing.assert_array_equal(read_encoded(file, encoding).A, [[1.5, 2], [2.5, 3]])
+    (tmp_path / "points.csv").write_text("p,q,y\n1.5,2,0\n2.5,3,1\n")
+    np.testing.assert_array_equal(
+        read_encoded(tmp_path / "points.csv", encoding).A, [[1.5, 2], [2.5, 3]]
+    )
+    other = read_table(tmp_path / "points.csv").encoding
+    with pytest.raises(InputError, match="'1,5', but numbers here have decimal points"):
+        read_encoded(file, other)
+    np.testing.assert_array_equal(read_encoded(file, other, decimal=",").A, [[1.5, 2], [2.5, 3]])
 
 
 def test_missing_cells_are_treated_as_in_training(tmp_path):

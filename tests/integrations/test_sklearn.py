@@ -327,6 +327,28 @@ def test_a_solver_is_a_name_a_method_or_its_file(cancer, tmp_path):
         assert pickle.loads(pickle.dumps(found)).predict(X).shape == y.shape
 
 
+@pytest.mark.parametrize("ours", [LogisticRegression, PoissonRegressor, Ridge])
+def test_the_solvers_of_the_namesake_are_taken_and_find_its_coefficients(ours, cancer):
+    """All that its own check of parameters knows, without the intercept: liblinear penalises it."""
+    X, y = cancer
+    theirs = getattr(sklearn.linear_model, ours.__name__)
+    (known,) = (one for one in theirs._parameter_constraints["solver"] if hasattr(one, "options"))
+    assert len(known.options) > 1
+    for solver in known.options:
+        given = {"solver": solver, "fit_intercept": False, "tol": 1e-8, "max_iter": 20_000}
+        given |= {"positive": True} if (ours, solver) == (Ridge, "lbfgs") else {}
+        expected = theirs(**given).fit(X, y).coef_
+        np.testing.assert_allclose(ours(**given).fit(X, y).coef_, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_folds_share_their_work_whichever_solver_of_the_namesake_is_named(cancer):
+    one, other = (
+        LogisticRegressionCV(Cs=3, cv=3, scoring="accuracy", solver=solver).fit(*cancer)
+        for solver in ("auto", "saga")
+    )
+    np.testing.assert_array_equal(one.coefs_paths_[1], other.coefs_paths_[1])
+
+
 def test_the_limit_is_warned_of(cancer):
     with pytest.warns(ConvergenceWarning, match=r"iteration limit .* after 2 iterations"):
         fitted = LogisticRegression(max_iter=2, tol=1e-9).fit(*cancer)
@@ -349,7 +371,6 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LogisticRegressionCV(l1_ratios=()), "numbers between 0 and 1; got"),
         (LogisticRegressionCV(penalty="elasticnet"), "numbers between 0 and 1; got"),
         (LogisticRegression(dual=True), "dual=True is liblinear's alone"),
-        (LogisticRegression(solver="saga"), "The solver 'saga' is scikit-learn's alone"),
         (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),
         (LogisticRegression(solver=Path("none.safetensors")), "none.safetensors"),
         (LogisticRegression(solver="lbfgs", memory=Memory()), "goes with the method 'auto' only"),

@@ -19,7 +19,7 @@ from ode2opt.proofs.confidence import (
     quantile_rank,
 )
 from ode2opt.study.benchmark import Settings, run_benchmark
-from ode2opt.study.certify import _expected, certify_family
+from ode2opt.study.certify import certify_family
 from ode2opt.study.terminal_tables import benchmark_cells, expected_words, legend
 
 SIZES = [1, 2, 10, 20, 59, 200]
@@ -88,6 +88,14 @@ def test_it_says_so_in_a_sentence():
     unsolved = expectation([1.0] * 9 + [math.inf])
     assert unsolved.calls is None
     assert unsolved.words().startswith("at least 60.5% are solved within the iteration limit,")
+
+
+def test_where_nothing_was_solved_no_share_is_told():
+    found = expectation([math.inf] * 10, tol=3e-4)
+    assert found.words("500 iterations") == (
+        "0 of 10 fresh problems were solved to 0.0003 within 500 iterations"
+    )
+    assert "%" not in expectation([math.inf]).words()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.29, 0.9689, 0.96899, 0.9999, 1.0])
@@ -159,8 +167,12 @@ def test_a_certificate_tells_it_of_fresh_problems():
     assert certificate.words()[-1].startswith(
         "Statistical: of this family at least 47.2% are solved to 0.0003"
     )
-    short = _expected("nag", problems, 2)
-    assert (short.calls, short.solved_share) == (None, 0)
+    few = certify_family("nag", family, instances=4, seed=5, K=2)
+    assert (few.statistical["calls"], few.statistical["solved_share"]) == (None, 0)
+    assert few.words()[-1] == (
+        "Statistical: of this family 0 of 4 fresh problems were solved to 0.0003 within 2 "
+        "iterations."
+    )
 
 
 def rows():

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import ode2opt.proofs as package
 from ode2opt import InputError, Method, Schedule
+from ode2opt.proofs import check_proof
 from ode2opt.proofs.exact import exact_proof
 from ode2opt.proofs.theorem import classical_rows, tail_rows
 from ode2opt.proofs.two_step import exact_rows, schedule_of
@@ -50,10 +51,16 @@ def test_built_in_methods_have_their_known_bounds(name, ratio):
 
 
 @pytest.mark.parametrize("name", ["eigac-c2", "eigac-c4"])
-def test_what_can_be_driven_away_is_not_proved(name):
+def test_a_bound_that_is_worse_than_the_start_is_proved_and_said_to_be_so(name):
     proof = prove(name, steps=12)
     assert not proof.proved
-    assert proof.words()[0].startswith("Not proved: ")
+    assert proof.found.value > 0.5
+    assert check_proof.bound(check_proof.ExactProof(dict(proof.found.document))) == proof.found.tau
+    said = " ".join(proof.words())
+    assert proof.found.words in said
+    assert "Proved in exact arithmetic" in said
+    assert "no better than the start" in said
+    assert "not proved" not in said.lower()
 
 
 def test_a_worst_case_that_explodes_is_not_proved_and_said():
@@ -159,8 +166,11 @@ def test_the_command_answers_in_json_and_by_its_exit_code(run_cli, tmp_path):
     assert (document["tau"], document["ratio_to_nesterov"]) == (0.5, 0.5)
     code, out, error = run_cli("prove", "eigac-c2", "--steps", 10, "--json", tmp_path / "p.json")
     assert code == 1
-    assert "Error: eigac-c2 is not proved." in " ".join(error.split())
+    said = "Error: The bound of eigac-c2 is proved, but no better than the start."
+    assert said in " ".join(error.split())
     assert json.loads((tmp_path / "p.json").read_text())["tau"] > 0.5
+    code, _, error = run_cli("prove", "eigac-c4", "--steps", 25)
+    assert (code, "eigac-c4 is not proved." in error) == (1, True)
     assert run_cli("prove", "lbfgs")[0] == 2
 
 

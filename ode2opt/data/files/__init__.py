@@ -64,7 +64,9 @@ def read_table(
         return table_of(raw_table(path, options), options.missing).in_numbers()
 
 
-def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "error") -> EncodedRows:
+def read_encoded(
+    path: str | Path, encoding: TableEncoding, unknown: str = "error", decimal: str | None = None
+) -> EncodedRows:
     """Read another file as a table was read before: the rows that a model predicts.
 
     Columns are matched by name, in any order; without names in both files by position. Others than
@@ -75,6 +77,7 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
         encoding: ``read_table(...).encoding``.
         unknown: what happens to words that the first table did not have: "error", or "zero" for
             zeros in all columns of that column's words.
+        decimal: the decimal sign of this file, "." or ","; by default it is found out.
 
     Examples:
         >>> _ = Path("pets.csv").write_text("age,kind,y\\n3,cat,0\\n7,dog,1\\n")
@@ -84,7 +87,8 @@ def read_encoded(path: str | Path, encoding: TableEncoding, unknown: str = "erro
         [[2.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     """
     with errors_naming(path):
-        raw = raw_table(path, EncodingRequest(encoding))
+        decimal = ReadOptions(decimal=decimal).decimal  # checked there
+        raw = raw_table(path, EncodingRequest(encoding, decimal))
         return encoded_rows(raw, encoding, unknown, str(path))
 
 

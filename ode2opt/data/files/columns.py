@@ -37,6 +37,12 @@ class Columns:
     encoded: Sequence[ColumnEncoding] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def numbers(self) -> list[int]:
+        """The features that an encoding says to be numbers."""
+        both = zip(self.features, self.encoded, strict=True)
+        return [j for j, column in both if column.kind == "number"]
+
 
 class ReadRequest(Protocol):
     """What is to be read of a file: what a user asks for, or what a saved encoding needs."""

@@ -29,8 +29,9 @@ from ode2opt.data.files.cells import (
 from ode2opt.data.files.columns import Columns, ReadRequest
 from ode2opt.data.files.labels import are_truths, as_labels
 from ode2opt.data.files.layout import TextLayout, layout_of
+from ode2opt.data.files.matching import EncodingRequest
 from ode2opt.data.files.raw import RawTable
-from ode2opt.data.files.scanning import ColumnKinds, first_fault, scanned
+from ode2opt.data.files.scanning import ColumnKinds, decimal_sign, first_fault, scanned
 from ode2opt.data.files.unpacking import is_packed, open_text
 
 CellParsers = Mapping[int, CellParser]
@@ -67,7 +68,7 @@ def _read(
 ) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, the parsers that read them, and the decimal sign."""
     if columns.encoded:
-        return _read_encoded(layout, columns, wanted.decimal or ".")
+        return _read_encoded(layout, columns, wanted)
     guesses = _guessed(layout, columns, wanted.decimal)
     if guesses is not None:
         parsers = guesses | _others(layout, columns)
@@ -85,15 +86,26 @@ def _read(
 
 
 def _read_encoded(
-    layout: TextLayout, columns: Columns, decimal: str
+    layout: TextLayout, columns: Columns, wanted: ReadRequest
 ) -> tuple[np.ndarray, CellParsers, str]:
-    """Return all cells as numbers; the encoding says what each column holds."""
-    for plain in (True, False):
-        parsers = _forced(columns, decimal, plain) | _others(layout, columns)
+    """Return all cells as numbers; the encoding says what each column holds.
+
+    Plain numbers are tried first. The decimal sign is the file's own, unless it is said.
+    """
+    assert isinstance(wanted, EncodingRequest)
+    decimal = wanted.decimal
+    if decimal != ",":
+        parsers = _forced(columns, None) | _others(layout, columns)
         cells = _loaded(layout, parsers)
         if cells is not None:
-            return cells, parsers, decimal
-    raise first_fault(layout, parsers)
+            return cells, parsers, "."
+    if decimal is None:
+        decimal = decimal_sign(layout, columns.numbers, wanted.encoding.decimal)
+    parsers = _forced(columns, decimal) | _others(layout, columns)
+    cells = _loaded(layout, parsers)
+    if cells is None:
+        raise first_fault(layout, parsers)
+    return cells, parsers, decimal
 
 
 def _numeric(columns: Columns) -> list[int]:
@@ -132,13 +144,13 @@ def _found(kinds: ColumnKinds) -> dict[int, CellParser]:
     return numbers | {j: WordParser() for j in kinds.words}
 
 
-def _forced(columns: Columns, decimal: str, plain: bool) -> dict[int, CellParser]:
-    """Return the parsers of columns as an encoding has them; with ``plain``, numbers need none."""
+def _forced(columns: Columns, decimal: str | None) -> dict[int, CellParser]:
+    """Return the parsers of columns as an encoding has them; plain numbers (None) need none."""
     found: dict[int, CellParser] = {}
     for j, column in zip(columns.features, columns.encoded, strict=True):
         if column.kind == "words":
             found[j] = WordParser(column.words)
-        elif not plain or decimal == ",":
+        elif decimal is not None:
             found[j] = NumberParser(decimal, truths=True)
     return found
 

@@ -25,21 +25,19 @@ class EncodingRequest:
 
     Attributes:
         encoding: of the model.
+        decimal: the decimal sign of text; None (the default) where it is to be found out.
         to_predict: whether labels may be absent; True by default.
         weights: None: weights are not read.
     """
 
     encoding: TableEncoding
+    decimal: str | None = None
     to_predict: bool = True
     weights: None = None
 
     @property
     def label(self) -> str | None:
         return self.encoding.label
-
-    @property
-    def decimal(self) -> str:
-        return self.encoding.decimal
 
     @property
     def known(self) -> frozenset[str]:

@@ -53,6 +53,25 @@ def scanned(layout: TextLayout, columns: Sequence[int], decimal: str | None) -> 
     Numbers have decimal commas if the user says so, or if cells are not separated by commas and
     the cells of some column are numbers with and only with decimal commas.
     """
+    seen = _first_of_each_kind(layout, columns)
+    if decimal is None:
+        commas = layout.delimiter != "," and any(map(_has_commas, seen.values()))
+        decimal = "," if commas else "."
+    found = ColumnKinds(decimal)
+    for j, kinds in seen.items():
+        _sorted_in(found, layout, j, kinds)
+    return found
+
+
+def decimal_sign(layout: TextLayout, columns: Sequence[int], usual: str) -> str:
+    """Return the decimal sign of columns that are known to hold numbers."""
+    seen = _first_of_each_kind(layout, columns).values()
+    if (layout.delimiter != "," or usual == ",") and any(map(_has_commas, seen)):
+        return ","
+    return "." if any("point" in kinds for kinds in seen) else usual
+
+
+def _first_of_each_kind(layout: TextLayout, columns: Sequence[int]) -> dict[int, _Seen]:
     seen: dict[int, _Seen] = {j: {} for j in columns}
     try:
         for line, row in layout.rows():
@@ -63,13 +82,7 @@ def scanned(layout: TextLayout, columns: Sequence[int], decimal: str | None) -> 
                     kinds[kind] = _Cell(line, row[j])
     except csv.Error as error:
         raise InputError(f"{layout.path} cannot be read: {error}.") from None
-    if decimal is None:
-        commas = layout.delimiter != "," and any(map(_has_commas, seen.values()))
-        decimal = "," if commas else "."
-    found = ColumnKinds(decimal)
-    for j, kinds in seen.items():
-        _sorted_in(found, layout, j, kinds)
-    return found
+    return seen
 
 
 def _kind(cell: str) -> str:

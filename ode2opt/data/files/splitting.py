@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,4 +36,5 @@ def read_split(
         held = held_back(raw.labels)
         table = table_of(raw.take(~held).with_own_words(), reading.missing).in_numbers()
         assert table.encoding is not None
-        return table, encoded_rows(raw.take(held), table.encoding, "zero", str(path))
+        others = replace(raw.take(held), notes=())  # the table's notes are about the whole file
+        return table, encoded_rows(others, table.encoding, "zero", str(path))

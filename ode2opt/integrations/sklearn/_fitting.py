@@ -28,8 +28,11 @@ from ode2opt.solvers import METHODS, Memory, Method, Result, solve
 from ode2opt.solvers.composite.methods import PENALISED
 from ode2opt.solvers.library import SUFFIX, learned_names
 
-THEIRS = ("liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
-"""Solvers of scikit-learn's that are not here."""
+THEIRS = (
+    "cholesky", "liblinear", "lsqr", "newton-cg", "newton-cholesky", "sag", "saga", "sparse_cg",
+    "svd",
+)  # fmt: skip
+"""Solvers of scikit-learn's that are not here: "auto" runs instead, and finds the minimiser."""
 MOST = float(np.finfo(np.float32).max) ** 0.75
 """The largest weight of a penalty: single precision holds it, times a coefficient or a row."""
 FLOATS = (np.float64, np.float32)
@@ -180,8 +183,8 @@ def reachable(tol: float, problem: Problem) -> float:
 def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
     """Return a method from what ``solver`` may be: a name, a method, its file as a ``Path``.
 
-    A string is a name only, so that no file is opened that merely has that name. A learned start is
-    left out: other rows have led there.
+    A string is a name only, so that no file is opened that merely has that name. A name that only
+    scikit-learn has is "auto". A learned start is left out: other rows have led there.
     """
     if isinstance(solver, Method):
         return solver.replace(start=None) if solver.start_rule == "learned" else solver
@@ -190,10 +193,7 @@ def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
     if solver in METHODS or solver in learned_names():
         return solver
     if solver in THEIRS:
-        raise InputError(
-            f"The solver '{solver}' is scikit-learn's alone: leave it out, or take one of "
-            f"{', '.join(METHODS)}."
-        )
+        return "auto"
     if Path(solver).suffix == SUFFIX:
         raise InputError(
             f"The solver {solver!r} is a string, which is taken as a name: for the method in that "

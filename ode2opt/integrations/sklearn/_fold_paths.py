@@ -110,9 +110,8 @@ def fold_paths(
     judges: list[Judge],
 ) -> FoldPaths:
     """Fit and score for all of some folds, values of C and shares of L1."""
-    auto = isinstance(model.solver, str) and model.solver == "auto" and model.memory is None
     smooth = np.count_nonzero(ratios == 0)
-    shared = SharedPreconditioners(len(folds)) if auto and smooth else None
+    shared = SharedPreconditioners(len(folds)) if model._is_auto() and smooth else None
     found = [
         [_path(model, rows, fold, Cs, float(ratio), judge, shared) for ratio in ratios]
         for fold, judge in zip(folds, judges, strict=True)

@@ -114,6 +114,11 @@ class Ridge(Fitting, linear_model.Ridge):
         self.solver_ = fits[0].method if exact is None else "exact"
         return self
 
+    def _penalised_solver(self) -> str | Method:
+        """Return the method for positive coefficients: "auto" for the namesake's "lbfgs", too."""
+        chosen = super()._penalised_solver()
+        return "auto" if isinstance(chosen, str) and chosen == "lbfgs" else chosen
+
     def _at_once(self, X: Array, alphas: np.ndarray) -> bool:
         """Whether to factorise: dense rows that are few, or a penalty of zero."""
         few = X.shape[0] <= X.shape[1]

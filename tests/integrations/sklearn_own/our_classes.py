@@ -1,8 +1,7 @@
 """A pytest plugin: scikit-learn's own tests meet our estimators in the place of its own.
 
-``pytest -p our_classes --pyargs sklearn.linear_model.tests.test_ridge ...``. Names of solvers that
-only scikit-learn has are taken as "auto" here (users are told to leave them out), so that such a
-test asks what our solution is. The outcomes go to the file that OUTCOMES names, as JSON.
+``pytest -p our_classes --pyargs sklearn.linear_model.tests.test_ridge ...``. The outcomes go to the
+file that OUTCOMES names, as JSON.
 """
 
 import json
@@ -16,9 +15,7 @@ import sklearn.svm
 import sklearn.svm._classes
 
 from ode2opt.integrations import sklearn as ours
-from ode2opt.integrations.sklearn import _fitting
 
-THEIR_SOLVERS = (*_fitting.THEIRS, "svd", "cholesky", "lsqr", "sparse_cg")
 NAMES = re.compile(rf"\b({'|'.join(ours.__all__)})\b")
 OTHERS = re.compile("(Binomial|Gamma|Tweedie|GeneralizedLinear)Regressor|array_api")
 outcomes: dict[str, str] = {}
@@ -30,8 +27,6 @@ def pytest_configure(config):
         for name in ours.__all__:
             if hasattr(home, name):
                 setattr(home, name, getattr(ours, name))
-    chosen = _fitting._chosen
-    _fitting._chosen = lambda solver: "auto" if solver in THEIR_SOLVERS else chosen(solver)
 
 
 def pytest_collection_modifyitems(config, items):
