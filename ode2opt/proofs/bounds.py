@@ -1,7 +1,8 @@
 """The number that Theorem 1 gives for an instance: E(t0)/delta(T).
 
 With a minimiser x* it bounds f(x(T)) - f*. Without one, every point z with f(z) <= f(x0) serves:
-some t <= T has f(x(t)) <= f(z) + E_z(t0)/delta(T). See docs/mathematics.md, section 3.
+some t <= T has f(x(t)) <= f(z) + E_z(t0)/delta(T). Where that is not below f(x0), where the flow
+begins, the number says nothing. See docs/mathematics.md, section 3.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class FlowBound:
     Attributes:
         value: E_z(t0)/delta(T), in the units of f.
         reference: f(z), the value that the flow is compared with.
+        start: f(x0) - f(z), how far above that the flow begins.
         minimiser: whether z is a minimiser. Then f(x(T)) - f* <= value; else some t <= T has
             f(x(t)) <= reference + value, and nothing more is known.
         why: such as "no minimiser: column 3 ..." or "no known minimiser: ..."; goes on after "has".
@@ -37,8 +39,14 @@ class FlowBound:
 
     value: float
     reference: float
+    start: float
     minimiser: bool
     why: str
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the bound is below where the flow begins."""
+        return self.value < self.start
 
 
 @double
@@ -108,7 +116,8 @@ def _bound(
     first = starting_energy(coefficients, problem, pair, ReferencePoint(z, value), x0, t0, scale)
     share = scale * float(first) / float(delta(coefficients, pair, t1))
     found = {True: "a minimiser", False: "no minimiser", None: "no known minimiser"}[check.exists]
-    return FlowBound(share, value, check.exists is True, f"{found}: {check.reason}")
+    start = float(problem.value(x0)) - value
+    return FlowBound(share, value, start, check.exists is True, f"{found}: {check.reason}")
 
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]

@@ -17,7 +17,6 @@ from ode2opt.proofs.bounds import FlowBound
 from ode2opt.proofs.worst_cases import IterationsBound
 
 STRICT = 1e-6  # a margin below this is no margin
-DRIVEN_AWAY = 0.5  # f(x0) - f* is at most L |x0 - x*|^2 / 2
 LEVELS = ("flow", "linear", "proved", "guarded")
 CONDITIONS = ("convergence", "stability", "linear")
 
@@ -89,10 +88,13 @@ class Certificate(Displayed):
         times: first and last time for which the conditions were checked.
         smooth: whether beta is smooth enough for Theorem 1.
         flow_bounds: E(t0)/delta(T) for each instance, where Theorem 1 holds.
+        share: the largest curvature of the instances, in units of the method's L; None where it
+            has no known limit.
         proof: what is proved of the table, if anything.
-        worst_case: a bound on the first iterations over all L-smooth convex functions.
-        instances_case: the same over functions no more curved than the instances, where these are
-            smoother than the method's L; else None.
+        worst_case: a bound on the first iterations over all L-smooth convex functions, as many of
+            them as were asked for.
+        instances_case: a bound on the first 80 iterations (or all, if fewer) over functions no more
+            curved than the instances: it decides. None without a ``share``.
         statistical: what fresh problems of the family have shown, where they were solved.
         notes: what else there is to say.
     """
@@ -107,6 +109,7 @@ class Certificate(Displayed):
     times: tuple[float, float]
     smooth: bool = True
     flow_bounds: tuple[FlowBound, ...] = ()
+    share: float | None = None
     proof: Proof | None = None
     worst_case: IterationsBound | None = None
     instances_case: IterationsBound | None = None
@@ -130,17 +133,24 @@ class Certificate(Displayed):
     def levels(self) -> dict[str, bool]:
         """Which levels hold.
 
-        flow: Theorem 1 holds on the whole horizon. linear: the exact condition of linear stability
-        holds with a margin at every iterate. proved: a theorem or matrix inequalities bound the
-        sequence, and cover all instances. guarded: always.
+        flow: Theorem 1 holds on the whole horizon, and its bound is below where the flow begins on
+        every instance. linear: the exact condition of linear stability holds with a margin at every
+        iterate. proved: a theorem or matrix inequalities bound the sequence, and cover all
+        instances. guarded: always.
         """
-        flow, linear = (self.conditions.get(name) for name in ("convergence", "linear"))
+        linear = self.conditions.get("linear")
         return {
-            "flow": flow is not None and flow.margin > 0 and self.smooth,
+            "flow": self.theorem_1 and all(one.says_something for one in self.flow_bounds),
             "linear": linear is not None and linear.margin > STRICT,
             "proved": self.proof is not None and not self.proof.uncovered,
             "guarded": True,
         }
+
+    @property
+    def theorem_1(self) -> bool:
+        """Whether the conditions of Theorem 1 hold, whatever its bound is worth."""
+        flow = self.conditions.get("convergence")
+        return flow is not None and flow.margin > 0 and self.smooth
 
     @property
     def margins(self) -> dict[str, float | None]:
@@ -151,14 +161,15 @@ class Certificate(Displayed):
     def driven_away(self) -> bool:
         """Whether it is not excluded that some convex function drives values upwards.
 
-        Functions that are no more curved than the instances are meant, or L-smooth ones where that
-        is not known. False where the table has a proof, or where the bound on the first iterations
-        is at most L |x0 - x*|^2 / 2, which bounds every start.
+        Functions that are no more curved than the instances are meant. False where the table has a
+        proof for these, or where the bound on the first iterations is at most what bounds every
+        start. True where the curvature of the instances has no known limit.
         """
-        if self.proof is not None:
+        if self.share is None:
+            return True
+        if self.proof is not None and (self.share <= 1 or not self.proof.uncovered):
             return False
-        bound = self.instances_case or self.worst_case
-        return bound is None or bound.value > DRIVEN_AWAY
+        return self.instances_case is None or self.instances_case.driven_away
 
     @property
     def refused(self) -> bool:
@@ -170,7 +181,8 @@ class Certificate(Displayed):
         """Why the certificate is refused, in a sentence; None where it is granted.
 
         A proved method is never refused. Else the sequence has to be linearly stable, the flow, if
-        there is one, to meet Theorem 1, and the first iterations not to be driven away.
+        there is one, to meet Theorem 1 with a bound that says something, and the first iterations
+        not to be driven away.
         """
         levels = self.levels
         if levels["proved"]:
@@ -179,8 +191,12 @@ class Certificate(Displayed):
             return "only the guard's promise holds."
         if not levels["linear"]:
             return "the sequence is not linearly stable along the instances."
-        if self.pair is not None and not levels["flow"]:
+        if self.pair is not None and not self.theorem_1:
             return "the flow is not shown to meet Theorem 1."
+        if self.pair is not None and not levels["flow"]:
+            return "the flow meets Theorem 1, but its bound is not below where the flow begins."
+        if self.share is None:
+            return "no bound covers functions whose curvature has no known limit."
         if self.driven_away:
             return "it is not proved, and some convex function may drive it away from the start."
         return None
@@ -223,12 +239,13 @@ class Certificate(Displayed):
         return constants | {"holds": self.growth.holds}
 
     def _flow_bound(self) -> dict[str, Any] | None:
-        """The largest E(t0)/delta(T), and how many instances have a minimiser."""
+        """The largest E(t0)/delta(T), of how many it is below the start, how many minimisers."""
         if not self.flow_bounds:
             return None
         return {
             "T": self.times[1],
             "value": _bounded(max(one.value for one in self.flow_bounds)),
+            "below_start": sum(one.says_something for one in self.flow_bounds),
             "minimisers": sum(one.minimiser for one in self.flow_bounds),
         }
 

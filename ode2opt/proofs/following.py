@@ -34,6 +34,7 @@ from ode2opt.proofs.certificate import STRICT, Certificate, Condition, Trace
 from ode2opt.proofs.sequence_proof import (
     covered_proof,
     curvature_share,
+    deciding_case,
     first_iterations,
     sequence_proof,
 )
@@ -128,14 +129,14 @@ def _with_proof(
     minimisers = [one.minimiser for one in followed]
     share = curvature_share([one.problem for one in followed], [one.scale for one in followed])
     worst, notes = first_iterations(schedule, N)
-    own = None
-    if share is not None and share < 1:
-        own = first_iterations(schedule, N, share)[0]
     if proved is None:
         proof = sequence_proof(schedule, share, minimisers)
     else:
         proof = covered_proof("lmi", proved, share, minimisers)
-    return replace(found, worst_case=worst, instances_case=own, proof=proof, notes=notes)
+    own = deciding_case(schedule, share)
+    return replace(
+        found, share=share, worst_case=worst, instances_case=own, proof=proof, notes=notes
+    )
 
 
 def _with_flow(

@@ -173,8 +173,9 @@ def _inequality(
     else:
         constant = _congruent(terminal_form(rows[-1], goal) / unit, own)[0]
     size = 4 if k else 2
-    values = np.array([-_triangle(one[KEPT[size]]) for one in np.concatenate(forms)]).T
-    return columns, values, _triangle(constant[KEPT[size]] - margin * np.eye(size))
+    i, j = KEPT[size]
+    values = -_triangle(np.concatenate(forms)[:, i, j]).T
+    return columns, values, _triangle(constant[i, j] - margin * np.eye(size))
 
 
 def _assembled(parts: list[BlockRows], unknowns: int) -> tuple[sparse.csc_matrix, np.ndarray]:
@@ -201,14 +202,13 @@ def _congruent(forms: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 
 _ROOT = np.sqrt(2)
+_TRIANGLES = {n: np.tril_indices(n) for n in (2, 4)}
 
 
-def _triangle(matrix: np.ndarray) -> np.ndarray:
-    """Return the upper triangle by columns, off-diagonal entries times sqrt(2)."""
-    weighed = _ROOT * matrix
-    np.fill_diagonal(weighed, np.diag(matrix))
-    n = len(matrix)
-    return weighed.T[np.tril_indices(n)]
+def _triangle(matrices: np.ndarray) -> np.ndarray:
+    """Return the upper triangle by columns, off-diagonal entries times sqrt(2), of each matrix."""
+    j, i = _TRIANGLES[matrices.shape[-1]]
+    return matrices[..., i, j] * np.where(i == j, 1.0, _ROOT)
 
 
 def _matrix(triangle: np.ndarray, n: int) -> np.ndarray:

@@ -97,16 +97,32 @@ def _by_inequalities(schedule: Schedule, share: float) -> str | None:
 
 
 def first_iterations(
-    schedule: Schedule, N: int | None, share: float = 1.0
+    schedule: Schedule, N: int | None
 ) -> tuple[IterationsBound | None, tuple[str, ...]]:
     """Return the worst case of a table's first iterations, or notes on why there is none."""
     counts = (N,) if N is not None else sorted({min(n, len(schedule)) for n in FIRST}, reverse=True)
     notes: tuple[str, ...] = ()
     for count in counts:
         try:
-            return worst_case(schedule, 1.0, count, share=share), ()
+            return worst_case(schedule, 1.0, count), ()
         except InputError:
             raise
         except Ode2OptError as error:  # what is certified already stays
             notes = notes or (str(error),)
     return None, notes
+
+
+def deciding_case(schedule: Schedule, share: float | None) -> IterationsBound | None:
+    """Return the bound that decides whether the instances may be driven away.
+
+    It is that of the first 80 iterations, or of all where there are fewer, over convex functions
+    that are no more curved than the instances.
+    """
+    if share is None:
+        return None
+    try:
+        return worst_case(schedule, 1.0, min(FIRST[0], len(schedule)), share=share)
+    except InputError:
+        raise
+    except Ode2OptError:
+        return None

@@ -20,11 +20,18 @@ class IterationsBound:
     Attributes:
         N: iterations.
         value: (f(x_N) - f*) / (L |x0 - x*|^2) is at most this, for every L-smooth convex function
-            with a minimiser x* (or as smooth as was asked for); at the start it is at most 0.5.
+            with a minimiser x* (or as smooth as was asked for).
+        start: the same of the start: 0.5, and ``share``/2 for functions of ``share`` L.
     """
 
     N: int
     value: float
+    start: float = AT_START
+
+    @property
+    def driven_away(self) -> bool:
+        """Whether the bound is above every start, so that some function may be driven upwards."""
+        return self.value > self.start
 
     @property
     def ratio(self) -> float:
@@ -60,8 +67,8 @@ def worst_case(schedule: Schedule, L: float, N: int, *, share: float = 1.0) -> I
     share = as_positive(share, "share")
     unit = schedule.scaled(1 / (as_positive(L, "L") * share))
     if N == 1:
-        return IterationsBound(1, AT_START * share)
-    return IterationsBound(N, chain.worst_case(unit.first(N)).tau * share)
+        return IterationsBound(1, AT_START * share, AT_START * share)
+    return IterationsBound(N, chain.worst_case(unit.first(N)).tau * share, AT_START * share)
 
 
 def check_worst_case(N: int, K: int) -> int:

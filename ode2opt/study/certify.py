@@ -47,7 +47,8 @@ def certify(
         K: iterations to follow on each; a learned method is followed to its horizon at most. An
             instant method has nothing to follow.
         worst_case: how many iterations to bound over all L-smooth convex functions, 1 to 201; by
-            default 80, or all where there are fewer (needs the extra ``proofs``).
+            default 80, or all where there are fewer (needs the extra ``proofs``). The verdict does
+            not depend on it.
         options: those of :func:`ode2opt.proofs.certificate_of`: ``scales``, ``starts``,
             ``estimator``.
 

@@ -30,9 +30,9 @@ def test_eigac_is_never_proved_and_refused_where_it_may_be_driven_away():
     for found, linear in ((tame, True), (driven, True), (unstable, False)):
         assert found.levels == {"flow": True, "linear": linear, "proved": False, "guarded": True}
         assert found.summary()["proof"] is None
-    assert [found.refused for found in (tame, driven, unstable)] == [False, True, True]
+        assert found.refused  # with C = 1 the bound rises again: 6.5 after 80 iterations
+    assert tame.instances_case.value == pytest.approx(6.49, rel=1e-3)
     assert driven.worst_case.value > 7.23 > 0.5 > tame.worst_case.value > 0.148  # PEPit's values
-    assert along(Default(1.0)).refused  # the bound rises again: 6.5 after 80 iterations
     assert along(Default(1.0)).worst_case.N == 80
     assert driven.margins["stability"] == pytest.approx(1 - 2 / 3.9564, abs=1e-4)
     assert unstable.margins["stability"] == pytest.approx(1 - 4 / 3.9564, abs=1e-4)
@@ -71,7 +71,6 @@ def test_a_proof_says_nothing_of_functions_that_are_more_curved():
     lpp = Lpp(rng.standard_normal((40, 4)), rng.standard_normal(40))
     found = ode2opt.certify("nag", [lpp], K=30, scales=[400.0])
     assert not found.levels["proved"]
-    assert not found.refused
     assert "their curvature has no known limit" in " ".join(found.words())
 
 

@@ -28,12 +28,12 @@ LEAST_KNOTS = 4
 class Proved(Coefficients):
     """Coefficients of the corrected Theorem 2, for all values of their parameters.
 
-        beta(t) = (1 + (eta(t-h) T(t-h) - 1)/T(t)) / h,    T(t) = (t - h)/((alpha - 1) h),
+        beta(t) = (1 + (eta(t-h) iota(t-h) - 1)/iota(t)) / h,    iota(t) = (t - h)/((alpha - 1) h),
         gamma(t) - beta'(t) = (h beta(t) - 1 + alpha h/t) / h^2
 
-    Then EIGAC with the step h has t_k = T(t0 + k h) and eta_k = eta(t0 + k h) from k = 1 on: it is
-    Nesterov's method where eta = 1. Both proofs ask for 0 < eta <= 2 and a limit on how fast eta
-    grows: d log eta/d log T <= alpha - 3 for the sequence, alpha - 3 - 2h (alpha - 2)/t for the
+    Then EIGAC with the step h has t_k = iota(t0 + k h) and eta_k = eta(t0 + k h) from k = 1 on: it
+    is Nesterov's method where eta = 1. Both proofs ask for 0 < eta <= 2 and a limit on how fast eta
+    grows: d log eta/d log iota <= alpha - 3 for the sequence, alpha - 3 - 2h (alpha - 2)/t for the
     flow (Theorem 1 with kappa = 1, lam = alpha - 1, where w = eta(t-h) (t - 2h)/(t h^2)). Here
     eta = 2 sigmoid(v), and the slope of v is a smooth curve of log(t - h) that stays below the
     flow's limit at t0.
@@ -69,7 +69,7 @@ class Proved(Coefficients):
         self.slopes = np.full(knots, math.log(math.expm1(limit)))  # eta = 1 throughout
 
     def steepest(self) -> Array:
-        """Return the limit of d log eta/d log T: alpha - 3 - 2h (alpha - 2)/t0, or 0 below 0."""
+        """Return the limit of d log eta/d log iota: alpha - 3 - 2h (alpha - 2)/t0, or 0 below 0."""
         return jnp.maximum(self._limit(self.alpha), 0.0)
 
     def _limit(self, alpha: Any) -> Any:
@@ -81,7 +81,7 @@ class Proved(Coefficients):
         return 2 * jax.nn.sigmoid(self.level + self._integrals(jnp.log(t - self.h)) @ slopes)
 
     def momentum_index(self, t: Array) -> Array:
-        """Return T(t) = (t - h)/((alpha - 1) h), which is t_k of the theorem at t0 + k h."""
+        """Return iota(t) = (t - h)/((alpha - 1) h), which is t_k of the theorem at t0 + k h."""
         return (t - self.h) / ((self.alpha - 1) * self.h)
 
     def beta(self, t: Array) -> Array:

@@ -62,8 +62,9 @@ the learned schedule ends, and goes on with default coefficients, C = \
 diverging on a function that is not quadratic; the row "EIGAC, guarded" shows the same method \
 under the guard, which converges.
 
-The theorem on the sequence. The printed O(1/k) rate fails at equality of its conditions: there is \
-a quadratic that meets them all and whose iterates grow. A certificate says whether a sequence is \
+The theorem on the sequence. The printed O(1/k) rate is false: one quadratic meets all conditions, \
+some with equality, and its iterates grow; another meets them with a margin, and its iterates stop \
+short of the minimiser. A certificate says whether a sequence is \
 proved by the corrected theorem or by matrix inequalities, and else only with what margin it was \
 linearly stable along some problems.
 
