@@ -6,6 +6,7 @@ saves, and where other processes want the same cores the threads wait for each o
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,25 +41,58 @@ def is_small(entries: int, side: int) -> bool:
 # NumPy's and SciPy's BLAS, which solves use, are loaded by now. What others load later is theirs:
 # to look for libraries again takes as long as half a small solve.
 _libraries: Any = ThreadpoolController().select(user_api="blas").lib_controllers
-_in_use = threading.Lock()
+_changing = threading.Lock()
+_users = 0
+_before: list[int] = []
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit NumPy's and SciPy's BLAS to one thread, unless a solve of this process has done so.
+    """Limit NumPy's and SciPy's BLAS to one thread as long as any solve of this process wants it.
 
-    The number of threads belongs to the process. So one user at a time changes it, and restores in
-    its own thread what it found; a solve inside a solve, or in another thread, leaves it alone.
+    The number of threads belongs to the process, so that the last user restores what the first one
+    found: with more threads halfway through a solve its sums would round in another way. Where BLAS
+    is built on OpenMP each thread has a number of its own, which it restores itself.
     """
-    if not _in_use.acquire(blocking=False):
-        yield
-        return
-    before = [(library, library.get_num_threads()) for library in _libraries]
+    global _users
+    with _changing:
+        own = [library.get_num_threads() for library in _libraries]
+        if not _users:
+            _before[:] = own
+        _users += 1
+        _set_threads([1] * len(own), own)
     try:
-        for library, _ in before:
-            library.set_num_threads(1)
         yield
     finally:
-        for library, count in before:
-            library.set_num_threads(count)
-        _in_use.release()
+        with _changing:
+            _users -= 1
+            ones = [1] * len(own)
+            shared = ones if _users else _before
+            chosen = zip(map(_is_openmp, _libraries), own, shared, strict=True)
+            _set_threads([mine if each else ours for each, mine, ours in chosen], ones)
+
+
+def _set_threads(counts: list[int], now: list[int]) -> None:
+    """Set the number of each library where it is another one now, from any thread.
+
+    From 3.8 on threadpoolctl obeys one thread alone, the first that asked, until it is set free.
+    """
+    for library, count, found in zip(_libraries, counts, now, strict=True):
+        if count == found:
+            continue
+        set_free = getattr(library, "clear_controlling_thread", lambda force: None)
+        set_free(force=True)
+        library.set_num_threads(count)
+        set_free(force=True)
+
+
+def _is_openmp(library: Any) -> bool:
+    return getattr(library, "threading_layer", "") == "openmp"
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(
+        before=_changing.acquire,
+        after_in_parent=_changing.release,
+        after_in_child=_changing.release,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, refuse_masked
 from ode2opt.base.errors import InputError, shown
 from ode2opt.data.categories import Category, Words, all_words, column_names, one_hot
 from ode2opt.data.encoding import ColumnEncoding, TableEncoding
@@ -189,6 +189,7 @@ def has_words(labels: Any) -> bool:
 
 def counted_labels(labels: Any, kind: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return labels that are words counted from 0, and the words in order."""
+    refuse_masked(labels, "b")
     words = np.asarray(labels, dtype=object)
     odd = next((i for i, word in enumerate(words) if not isinstance(word, str)), None)
     if odd is not None:

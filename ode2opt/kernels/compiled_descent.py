@@ -31,8 +31,8 @@ def _least(x, g, step, l1, l2, lower, upper):  # type: ignore[no-untyped-def]
 
 
 def _on_matrix(H, x, g, steps, l1, l2, lower, upper, sweeps, tol):  # type: ignore[no-untyped-def]
-    """Descend in place, g being the gradient; returns the residual."""
-    n = len(x)
+    """Descend in place, g being the gradient; returns the residual and how many moves were made."""
+    n, moves = len(x), 0
     for sweep in range(sweeps + 1):
         total = 0.0
         for j in range(n):
@@ -45,9 +45,10 @@ def _on_matrix(H, x, g, steps, l1, l2, lower, upper, sweeps, tol):  # type: igno
             if change != 0.0:
                 x[j] = new
                 row = H[j]
+                moves += 1
                 for i in range(n):
                     g[i] += change * row[i]
-    return math.sqrt(total)
+    return math.sqrt(total), moves
 
 
 def _on_columns(  # type: ignore[no-untyped-def]
@@ -98,13 +99,15 @@ def compiled(name: str) -> Any:
     real, whole = types.float64, types.int64
     vector, places = types.Array(real, 1, "C"), types.Array(whole, 1, "C")
     loops: Any
+    answer: Any = real
     if name == "on_matrix":
         loops, given = _on_matrix, (types.Array(real, 2, "C"), *[vector] * 7, whole, real)
+        answer = types.Tuple((real, whole))
     else:
         short = types.Array(types.int32, 1, "C")
         given = (vector, short, places, vector, places, *[vector] * 7, whole, whole, real)
         loops = _on_columns
     try:
-        return njit(real(*given), cache=True, **OPTIONS)(loops)
+        return njit(answer(*given), cache=True, **OPTIONS)(loops)
     except (RuntimeError, OSError):  # no folder to keep it in
-        return njit(real(*given), **OPTIONS)(loops)
+        return njit(answer(*given), **OPTIONS)(loops)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.kernels.rows import available
+from ode2opt.kernels.rows import available, loaded
 
 FEWEST_VARIABLES = 16  # below, NumPy is quick enough: numba takes 0.3 s to import
 WITHIN = 10  # sweeps over sparse columns that move, between those over all
@@ -36,10 +36,11 @@ def descend(
     weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     sweeps: int,
     tol: float,
-) -> float:
+) -> tuple[float, int]:
     """Go through all variables a few times, or until the residual is small; x and g change."""
     found = _kernel("on_matrix") if is_compiled(len(x)) else _plain
-    return float(found(H, x, g, steps, *weights, sweeps, tol))
+    size, moves = found(H, x, g, steps, *weights, sweeps, tol)
+    return float(size), int(moves)
 
 
 class SparseColumns(NamedTuple):
@@ -86,13 +87,14 @@ def _plain(
     upper: np.ndarray,
     sweeps: int,
     tol: float,
-) -> float:
+) -> tuple[float, int]:
     """The same with NumPy: only variables that would move when a sweep begins are looked at."""
     whole = steps + l2
     numbers = [one.tolist() for one in (steps, whole, l1, lower, upper)]
+    moves = 0
     for _ in range(sweeps):
         if (size := _residual_norm(x, g, l1, l2, lower, upper)) <= tol:
-            return size
+            return size, moves
         at = steps * x - g
         goals = np.clip((at - np.clip(at, -l1, l1)) / whole, lower, upper)
         for j in np.flatnonzero(goals != x).tolist():
@@ -103,8 +105,9 @@ def _plain(
             new = min(max(new, low), high)
             if new != before:
                 x[j] = new
+                moves += 1
                 g += (new - before) * H[j]
-    return _residual_norm(x, g, l1, l2, lower, upper)
+    return _residual_norm(x, g, l1, l2, lower, upper), moves
 
 
 def _residual_norm(x: np.ndarray, g: np.ndarray, *weights: np.ndarray) -> float:
@@ -123,7 +126,7 @@ def has_columns() -> bool:
 def _kernel(name: str) -> Any:
     """Return a compiled descent; None where numba does not work."""
     with _compiling:
-        return _compiled(name)
+        return loaded(_compiled, name)
 
 
 @cache

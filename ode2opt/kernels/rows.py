@@ -6,6 +6,9 @@ import os
 import re
 import threading
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -35,6 +38,8 @@ MOST_CHUNKS, LEAST_ROWS = 64, 64
 FIRST_CACHE, SECOND_CACHE = 25_600, 1 << 18  # bytes
 
 _compiling = threading.Lock()
+_known: set[tuple[Any, ...]] = set()
+_limited: ContextVar[bool] = ContextVar("limited", default=False)
 
 
 def available() -> bool:
@@ -154,12 +159,33 @@ def goes_with(v: Any, A: np.ndarray, length: int) -> bool:
 def kernel_for(dtype: np.dtype[Any], name: str = "rows") -> Any:
     """Return the pass over matrices of a precision; None where numba does not work."""
     with _compiling:
-        return _compiled_pass(dtype, name)
+        return loaded(_compiled_pass, dtype, name)
 
 
 def _loss(kind: NamedLoss | RowLoss) -> Any:
     with _compiling:
-        return _compiled_loss(kind)
+        return loaded(_compiled_loss, kind)
+
+
+def loaded(compiled: Callable[..., Any], *key: Any) -> Any:
+    """Return a kernel; None where it would have to be compiled first and there is no time for
+    it.
+    """
+    if _limited.get() and (compiled, key) not in _known:
+        return None
+    found = compiled(*key)
+    _known.add((compiled, key))
+    return found
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Use no kernel that this process has not loaded yet, in this context."""
+    token = _limited.set(True)
+    try:
+        yield
+    finally:
+        _limited.reset(token)
 
 
 @cache

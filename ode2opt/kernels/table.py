@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ode2opt.kernels.coordinate import FEWEST_VARIABLES
-from ode2opt.kernels.rows import available
+from ode2opt.kernels.rows import available, loaded
 
 REACHED, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, PATIENCE, VALUE = range(7)
 """How a loop ends."""
@@ -65,7 +65,7 @@ def table_kernel(n: int) -> Any:
     if n < FEWEST_VARIABLES or not available():
         return None
     with _compiling_tables:
-        return _compiled_table()
+        return loaded(_compiled_table)
 
 
 def follow_table(

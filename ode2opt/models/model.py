@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_matrix, as_raw_weights
+from ode2opt.base.arrays import Array, as_matrix, as_raw_weights, refuse_masked
 from ode2opt.base.display import Displayed, Listing, brief
 from ode2opt.base.errors import InputError, many, shown
 from ode2opt.data.encoding import TableEncoding
@@ -244,6 +244,7 @@ class Model(Displayed):
             labels: of the rows: classes as in ``classes``, else numbers.
             weights: of the rows; one each by default.
         """
+        refuse_masked(labels, "labels")
         scores, found = self.scores(A), np.asarray(labels)
         if self.classes is None and len(self.coef) > 1:
             raise InputError(f"The model has {len(self.coef)} targets: quality is for one.")

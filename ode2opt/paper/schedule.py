@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_count, as_positive, refuse_complex
+from ode2opt.base.arrays import Array, as_count, as_positive, refuse_unreal
 from ode2opt.base.errors import InputError, many
 
 CHUNK = 1024  # rows turned into plain numbers at a time
@@ -47,7 +47,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name in "acd":
-            refuse_complex(getattr(self, name), f"The schedule's {name}")
+            refuse_unreal(getattr(self, name), f"The schedule's {name}")
             try:
                 values = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError) as error:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, namespace
+from ode2opt.base.arrays import Array, namespace, refuse_masked
 from ode2opt.base.errors import InputError, many
 from ode2opt.penalties.base import Face, Penalty
 from ode2opt.penalties.separable import as_weight
@@ -137,6 +137,7 @@ class GroupL1(Penalty):
 
 def _labels(groups: Sequence[Sequence[int]]) -> np.ndarray:
     """Return the number of each variable's group."""
+    refuse_masked(groups, "groups")
     try:
         found = [np.asarray(group) for group in groups]
     except (TypeError, ValueError):

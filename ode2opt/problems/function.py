@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_count, as_number, namespace, refuse_complex
+from ode2opt.base.arrays import Array, as_count, as_number, namespace, refuse_unreal
 from ode2opt.base.errors import InputError, MissingDependencyError, installing
 from ode2opt.base.precision import jax_precision
 from ode2opt.problems.base import Problem
@@ -62,7 +62,7 @@ class FunctionProblem(Problem):
         return self._vector(self._hvp(x, v), "Hessian-vector product")
 
     def _vector(self, g: Any, what: str) -> Array:
-        refuse_complex(g, f"The {what}")
+        refuse_unreal(g, f"The {what}")
         g = np.array(g, dtype=np.float64)  # a copy: the function may hand out its own buffer
         if g.shape != (self.n,):
             raise InputError(f"The {what} has shape {g.shape}; it must be ({self.n},) like x.")

@@ -14,11 +14,13 @@ from itertools import chain, repeat
 from typing import Any
 
 from ode2opt.base.measured_times import NUMPY, form_in_use, measured_times
+from ode2opt.kernels.coordinate import is_compiled
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.row_model import RowModel
 
 NANO = 1e-9
+VARIABLE = 2_000.0  # nanoseconds, which NumPy takes for a move of a variable beside its row
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,16 @@ class Costs:
         ):
             seconds += steps * self.evaluation_seconds(m)
         return seconds / self.preconditioned_seconds()
+
+    def model_work(self, moves: int, face: int) -> float:
+        """Return the price of work in a quadratic model, in evaluations."""
+        times = self.times
+        beside = 0.0 if is_compiled(self.n) else VARIABLE
+        each = times.cached_entry if self.n**2 < times.cached else times.entry
+        price = moves * (each * self.n + beside)
+        if face:
+            price += times.forming + times.cube * face**3 + times.square * face**2
+        return NANO * price / self.evaluation_seconds()
 
     def newton_by_cholesky(self) -> bool:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""

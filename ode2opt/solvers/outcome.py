@@ -37,6 +37,7 @@ class Reason(Enum):
     TOO_DEAR = "rows with curvature are too many for Newton's method"
     MANY_VARIABLES = "the variables are too many for a quadratic model"
     MANY_STEPS = "Newton's method took too many steps"
+    LONG_MODELS = "quadratic models took as long as thousands of evaluations"
     MANY_PRODUCTS = "Newton's method took too many products"
     NON_FINITE = "the gradient is not finite"
     BLOWUP = "the gradient norm exceeds {:g} times its starting value"

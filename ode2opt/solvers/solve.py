@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from ode2opt.base.arrays import (
 )
 from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_name
 from ode2opt.base.threads import is_small, one_blas_thread
+from ode2opt.kernels.rows import nothing_compiled
 from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
@@ -50,6 +51,7 @@ from ode2opt.solvers.start_point import first_point, unfit_start
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()
+COMPILING = 60.0  # seconds: a shorter limit leaves no time to compile kernels
 HANDOVERS: dict[str, Policy] = {"guard": GUARD, "relay": Relay(), "none": None}
 
 
@@ -98,7 +100,8 @@ def solve(
             preconditioner and the plan are shared, and the solution knows its own rows alone.
         tol: the Euclidean gradient norm to reach; with a penalty, the residual.
         max_iter: at most this many iterations.
-        max_seconds: at most this much wall time.
+        max_seconds: at most this much wall time. Below a minute nothing is compiled: of the extra
+            ``fast`` only kernels are used that the process has loaded before, else NumPy.
         handover: who goes on where a method gives up. "guard": the next stage, and in the end a
             method with a proof (a learned method brings its own settings). "none": nobody; the
             first stage runs alone until it meets the tolerance, gives up or hits a limit. "relay":
@@ -148,7 +151,7 @@ def solve(
     with_memory = MemorySession(
         memory, session, first_only=policy is None, from_mean=start_from_memory
     )
-    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(task):
+    with _surroundings(session):
         status = _minimise(session, x0, with_memory, policy)
         with suppress(
             KeyboardInterrupt, WorkersLostError
@@ -198,8 +201,20 @@ def minimised(
     policy: Policy = GUARD,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
-    with np.errstate(over="ignore", invalid="ignore"), _blas_threads(session.problem):
+    with _surroundings(session):
         return _result(session, _minimise(session, x0, method, policy))
+
+
+@contextmanager
+def _surroundings(session: Session) -> Iterator[None]:
+    """What a solve runs in: floating-point warnings, kernels and BLAS threads."""
+    short = session.max_seconds < COMPILING
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        nothing_compiled() if short else nullcontext(),
+        _blas_threads(session.problem),
+    ):
+        yield
 
 
 def _blas_threads(problem: Problem) -> AbstractContextManager[None]:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -88,15 +89,58 @@ def test_a_solve_inside_a_solve_leaves_the_outer_one_with_one_thread():
     assert seen[0] == {1}
 
 
-def test_a_second_user_changes_nothing_when_it_leaves_first_or_last():
+def test_the_last_user_restores_what_the_first_one_found():
     first, second, third = one_blas_thread(), one_blas_thread(), one_blas_thread()
     with first:
         with second:
             third.__enter__()
         assert blas_threads() == {1}
-    assert blas_threads() == {2}
+    assert blas_threads() == {1}, "the third solve is half done"
     third.__exit__(None, None, None)
     assert blas_threads() == {2}
+
+
+def in_a_thread(function):
+    """What a function returns in a thread of its own."""
+    found = []
+    worker = threading.Thread(target=lambda: found.append(function()), daemon=True)
+    worker.start()
+    worker.join()
+    return found[0]
+
+
+def test_a_small_solve_in_another_thread_has_one_thread():
+    assert seen_in_a_solve(SMALL["logistic"]) == {1}  # here first
+    assert in_a_thread(lambda: seen_in_a_solve(SMALL["logistic"])) == {1}
+    assert blas_threads() == {2}
+
+
+def test_a_number_can_be_set_in_another_thread_after_a_solve():
+    solve(SMALL["logistic"])
+
+    def limited():
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
+            return blas_threads()
+
+    assert in_a_thread(limited) == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("method", ["auto", "nag-restart"])
+def test_a_solve_is_the_same_in_every_thread_bit_for_bit(method):
+    """Rows are many enough that BLAS would share their products."""
+    numbers = np.random.default_rng(1)
+    rows, labels = numbers.standard_normal((460, 210)), np.arange(460) % 2
+    problem = Logistic(rows, labels, l2=1e-3)
+
+    def once():
+        result = solve(problem, method=method, tol=1e-9, max_iter=100)
+        return result.oracle_calls, result.x.tobytes()
+
+    here = once()
+    assert in_a_thread(once) == here
+    with ThreadPoolExecutor(3) as pool:
+        assert {each.result() for each in [pool.submit(once) for _ in range(12)]} == {here}
 
 
 def test_solves_in_many_threads_agree_and_leave_the_threads_as_they_were():

@@ -28,6 +28,7 @@ from ode2opt import (
     Quadratic,
     Relay,
     Simplex,
+    SquaredHinge,
     Status,
     solve,
 )
@@ -222,6 +223,27 @@ def test_a_penalty_of_ones_own():
     theirs = solve(LeastSquares(A, B, l2=1.0), tol=1e-10)
     assert np.allclose(ours.x, theirs.x, atol=1e-8)
     assert ours.gap is None
+
+
+class Nothing(Penalty):
+    def value(self, x):
+        return 0.0
+
+    def prox(self, x, step):
+        return x
+
+
+@pytest.mark.parametrize("method", ["auto", "fista"])
+@pytest.mark.parametrize("penalty", [Nothing(), Box(-100.0, 100.0)], ids=["own", "box"])
+def test_separable_rows_are_solved_where_a_step_lands_on_a_minimiser(penalty, method):
+    """Labels tell the sign of the first column, so x = c e_1 has slope 0 for a large c."""
+    for seed in range(10):
+        rows = np.random.default_rng(seed).standard_normal((7, 5))
+        problem = SquaredHinge(rows, (rows[:, 0] > 0).astype(float))
+        assert not problem.gradient(1e3 * np.eye(5)[0]).any()
+        result = solve(problem, penalty=penalty, method=method, tol=1e-8)
+        assert result.status is Status.CONVERGED, (seed, result.residual)
+        assert np.linalg.norm(problem.gradient(result.x)) <= 1e-8
 
 
 @pytest.mark.parametrize(

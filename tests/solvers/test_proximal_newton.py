@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -27,6 +31,7 @@ from ode2opt import (
 from ode2opt.kernels import available
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
 from ode2opt.penalties import Pieces
+from ode2opt.solvers.composite import descent
 from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
 from ode2opt.solvers.composite.faces import descended
@@ -255,3 +260,50 @@ def test_some_of_the_columns():
         assert part.n == 4
         assert float(part.value(x)) == pytest.approx(float(problem.value(whole)))
         assert np.allclose(part.gradient(x), problem.gradient(whole)[[*index, 9]])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_work_in_models_is_counted_and_bounded(seed, monkeypatch):
+    """Columns of many sizes, rates of many powers of e: models that are hard to minimise."""
+    made = []
+
+    class Counted(descent.CholeskyFactor):
+        def __init__(self, H):
+            made.append(len(H))
+            super().__init__(H)
+
+    monkeypatch.setattr(descent, "CholeskyFactor", Counted)
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((17, 29)) * 10 ** rng.uniform(2, 5, 29)
+    counts = np.floor(1000 * rng.random(17))
+    result = solve(Poisson(A, counts), penalty=L1Ball(0.1), max_iter=50, tol=1e-9)
+    assert len(made) <= 4 * result.oracle_calls
+    assert result.oracle_calls <= 4_000
+
+
+LIMITED = """
+import sys
+import numpy as np
+from ode2opt import L1, Poisson, solve
+
+rng = np.random.default_rng(0)
+problem = Poisson(0.3 * rng.standard_normal((90, 40)), np.floor(3 * rng.random(90)))
+result = solve(problem, penalty=L1(0.01), tol=1e-9, max_seconds=30.0)
+assert result.success
+assert "numba" not in sys.modules
+free = solve(problem, penalty=L1(0.01), tol=1e-9)
+assert "numba" in sys.modules
+again = solve(problem, penalty=L1(0.01), tol=1e-9, max_seconds=30.0)
+assert again.x.tobytes() == free.x.tobytes(), "what is loaded is used"
+assert np.allclose(result.x, free.x, atol=1e-7)
+"""
+
+
+@KERNELS
+def test_a_solve_with_little_time_compiles_nothing(tmp_path):
+    """Compiling takes 17 s on a slow machine, whatever limit was set."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

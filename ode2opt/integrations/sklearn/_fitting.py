@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ode2opt.base.arrays import Array, epsilon, is_dask
+from ode2opt.base.arrays import Array, epsilon, is_dask, refuse_masked
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.storage import check_folder_of
 from ode2opt.integrations.sklearn._in_parts import lazily
@@ -78,8 +78,22 @@ class Fitting(CopiedMemory, Saving):
         """
         return self._for_rows("predict", super().predict, X)  # type: ignore[misc]
 
+    def score(self, X: Array, y: Array, sample_weight: Array = None) -> float:
+        """Return how well rows are predicted: accuracy of classes, else R^2.
+
+        Args:
+            X: the rows.
+            y: their labels or targets.
+            sample_weight: the weight of each row; 1 by default.
+        """
+        refuse_masked(y, "y")
+        refuse_masked(sample_weight, "sample_weight")
+        found: float = super().score(X, y, sample_weight=sample_weight)  # type: ignore[misc]
+        return found
+
     def _for_rows(self, name: str, method: Callable[[Array], Array], X: Array) -> Array:
         refuse_repeated_columns(X)
+        refuse_masked(X, "X")
         return lazily(self, name, X) if is_dask(X) else method(X)
 
     def set_callbacks(self, *callbacks: Any) -> None:
@@ -205,6 +219,8 @@ def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
 def validated(estimator: Any, X: Array, y: Array, **options: Any) -> tuple[Array, np.ndarray]:
     """Return rows and targets as scikit-learn checks them, as NumPy arrays or SciPy's CSR."""
     refuse_repeated_columns(X)
+    refuse_masked(X, "X")
+    refuse_masked(y, "y")
     return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **options)
 
 
@@ -223,6 +239,7 @@ def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:
     """Return the weights of rows as an array, None where all are one."""
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight, "sample_weight")
     return np.asarray(
         _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
     )

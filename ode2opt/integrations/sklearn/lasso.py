@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import metadata_routing
 from sklearn.utils.validation import check_array
 
-from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.arrays import Array, is_dask, refuse_masked
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._centred import (
     CentredRows,
@@ -221,6 +221,8 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         model = ElasticNet(
             l1_ratio=l1_ratio, fit_intercept=False, positive=positive, tol=tol, max_iter=max_iter
         )
+        refuse_masked(X, "X")
+        refuse_masked(y, "y")
         X = check_array(X, accept_sparse="csr", dtype=FLOATS)
         y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
         if y.ndim != 1:

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, refuse_masked
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import Fitting, product, reachable
 from ode2opt.integrations.sklearn._fold_paths import (
@@ -248,6 +248,31 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         k = int(np.argsort(Cs).tolist().index(number))
         result = shared.solve(problem, k, mean, **limits)
         return np.asarray(model._report_fit(result, model.tol, model.verbose).x)
+
+    def decision_function(self, X: Array) -> Array:
+        """Return the scores of rows: one number each, or one for each class.
+
+        Args:
+            X: the rows.
+        """
+        return self._for_rows("decision_function", super().decision_function, X)
+
+    def score(  # type: ignore[override]
+        self, X: Array, y: Array, *, sample_weight: Array = None, **score_params: Any
+    ) -> float:
+        """Return how well rows are predicted, by ``scoring``.
+
+        Args:
+            X: the rows.
+            y: their labels.
+            sample_weight: the weight of each row; 1 by default.
+            score_params: what the scorer gets besides.
+        """
+        refuse_masked(y, "y")
+        refuse_masked(sample_weight, "sample_weight")
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        found: float = super(Fitting, self).score(X, y, **given, **score_params)
+        return found
 
     def _model(self) -> LogisticRegression:
         """Return the estimator that stands for one fit."""

@@ -14,7 +14,7 @@ from sklearn.linear_model._base import LinearModel as TheirLinearModel
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
 
-from ode2opt.base.arrays import Array, is_dask
+from ode2opt.base.arrays import Array, is_dask, refuse_masked
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
@@ -233,6 +233,8 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
             y: their counts.
             sample_weight: the weight of each row; 1 by default.
         """
+        refuse_masked(y, "y")
+        refuse_masked(sample_weight, "sample_weight")
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
 

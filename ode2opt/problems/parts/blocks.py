@@ -9,7 +9,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_matrix, as_raw_weights, as_vector, is_sparse
+from ode2opt.base.arrays import (
+    Array,
+    as_matrix,
+    as_raw_weights,
+    as_vector,
+    is_sparse,
+    refuse_masked,
+)
 from ode2opt.base.errors import InputError
 from ode2opt.data.categories import Category, Words
 from ode2opt.data.encoding import TableEncoding
@@ -183,8 +190,9 @@ def _checked(block: Block, labels: bool) -> Block:
     """Return rows of finite numbers; labels that are to be mapped may be words."""
     if block.place is not None:
         check_finite(block.A, "rows", block.names, block.place)
-    A = as_matrix(_aligned(block.A))
+    A = as_matrix(block.A)
     N = A.shape[0]
+    refuse_masked(block.b, "b")
     b = np.asarray(block.b)
     if not labels or b.dtype.kind in "fiub":
         b = as_vector(b, A, "b", N)
@@ -193,15 +201,6 @@ def _checked(block: Block, labels: bool) -> Block:
     weights = None if block.weights is None else as_raw_weights(block.weights, A)
     offset = None if block.offset is None else as_vector(block.offset, A, "offset", N)
     return replace(block, A=A, b=b, weights=weights, offset=offset)
-
-
-def _aligned(A: Array) -> Array:
-    """Return a matrix that begins at a whole number of its entries' size in memory.
-
-    One that came from another process may begin at any byte. Its products would be slower, and
-    would round in another way.
-    """
-    return np.require(A, requirements="A") if isinstance(A, np.ndarray) else A
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def minimise_on_budget(
     x: np.ndarray,
     penalty: Simplex | L1Ball,
     tol: float,
-    check_time: Callable[[], None] = lambda: None,
+    spend: Callable[[int, int], None] = lambda moves, face: None,
 ) -> np.ndarray:
     """Minimise g.(z - x) + 1/2 (z - x).H(z - x) over the z of a simplex or an l1 ball."""
     n, radius, ball = len(x), penalty.radius, isinstance(penalty, L1Ball)
@@ -38,7 +38,7 @@ def minimise_on_budget(
         weight = np.full(n, multiplier if ball else 0.0)
         slope = g + H @ (z - x) + (0.0 if ball else multiplier)
         pieces = Pieces(weight, nothing, -most if ball else nothing, most)
-        z = minimise_model(H, slope, z, pieces, SHARPER * tol, check_time)
+        z = minimise_model(H, slope, z, pieces, SHARPER * tol, spend)
         return z, float(np.abs(z).sum()) - radius
 
     still = g - H @ x  # the slope at 0

@@ -26,7 +26,7 @@ def minimise_model(
     x: np.ndarray,
     pieces: Pieces,
     tol: float,
-    check_time: Callable[[], None] = lambda: None,
+    spend: Callable[[int, int], None] = lambda moves, face: None,
 ) -> np.ndarray:
     """Minimise g.(z - x) + 1/2 (z - x).H(z - x) + h(z) over z, from z = x."""
     H = np.ascontiguousarray(H, dtype=np.float64)
@@ -40,11 +40,11 @@ def minimise_model(
     sweeps, residual = least, np.inf
     for _ in range(ROUNDS):
         before = residual
-        residual = descend(H, x, g, steps, tuple(pieces), sweeps, tol)
+        residual, moves = descend(H, x, g, steps, tuple(pieces), sweeps, tol)
+        face = _face(x, pieces)
+        spend(moves, 0 if residual <= tol else len(face))
         if residual <= tol:
             break
-        check_time()
-        face = _face(x, pieces)
         fair = min(max(least, len(face) // FACTOR_SWEEPS), most)
         if len(face):
             _newton_on_face(H, x, g, pieces, face)

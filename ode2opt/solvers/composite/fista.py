@@ -118,8 +118,8 @@ def _step(
                 continue
         at = session.prox(y - g / trial, 1 / trial)
         moved = at - y
-        if np.all(np.abs(moved) <= unit * np.abs(y)):
-            return None
+        if np.all(np.abs(moved) <= unit * np.abs(y)):  # y is a minimiser, as far as can be told
+            return None if y is x.x else ProxStep(y, session.evaluate(at), trial, t_new)
         new = session.evaluate(at)
         length = norm(moved)
         needed = float((new.g - g) @ (moved / length)) / length

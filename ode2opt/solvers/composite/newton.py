@@ -28,6 +28,8 @@ def newton(session: CompositeSession, here: Evaluated, columns: str | None = Non
         goal = session.project(model.goal(here, tol))
         new = _towards(session, here, goal)
         if new is None:
+            if model.gave_up:
+                return Outcome(Reason.LONG_MODELS, here)
             if model.fresh:
                 return Outcome(Reason.NO_STEP, here)
             model.renew()

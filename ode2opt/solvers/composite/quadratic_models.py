@@ -33,7 +33,12 @@ SMALLEST_SET = 100  # variables of a working set
 NARROW = 500  # variables up to which all of a sparse problem are in its matrix
 LARGEST_SPARSE = 1_000  # variables of a working set that a matrix may be better for than columns
 FEW_SWEEPS, MOST_SWEEPS = 30, 200  # over sparse columns
+MOST_WORK = 3_000  # evaluations, which all models of a matrix may take as long as
 CURVED = 1e-8  # the least cosine of a step and the gradient's change that BFGS learns from
+
+
+class TooDear(Exception):  # noqa: N818  (not an error: FISTA goes on)
+    """Models have taken as long as many evaluations."""
 
 
 class QuadraticModel(ABC):
@@ -71,21 +76,35 @@ class HessianModel(QuadraticModel):
     def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
         super().__init__(session, pieces)
         problem = session.problem
+        self.costs = Costs(problem)
         self.exact = isinstance(problem, Quadratic) or bool(getattr(problem, "quadratic", False))
-        self.cheap = not self.exact and Costs(problem).hessian() <= CHEAP
+        self.cheap = not self.exact and self.costs.hessian() <= CHEAP
         self.rows = sampled_rows(problem)
         self.H: np.ndarray | None = None
-        self.slow = 0
+        self.slow, self.work = 0, 0.0
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
         if self.H is None:
             self.H = self._of_some_rows(here) if self.rows else self.session.hessian(here.x)
             self.fresh = not self.rows
         penalty, given = self.session.penalty, (self.H, here.g, here.x)
-        if isinstance(penalty, Simplex | L1Ball):
-            return minimise_on_budget(*given, penalty, tol, self.session.check_time)
-        assert self.pieces is not None
-        return minimise_model(*given, self.pieces, tol, self.session.check_time)
+        try:
+            if isinstance(penalty, Simplex | L1Ball):
+                return minimise_on_budget(*given, penalty, tol, self._spend)
+            assert self.pieces is not None
+            return minimise_model(*given, self.pieces, tol, self._spend)
+        except TooDear:
+            self.gave_up = True
+            return here.x
+
+    def _spend(self, moves: int, face: int) -> None:
+        """Count work in the model as evaluations that take as long by the plan's times."""
+        price = self.costs.model_work(moves, face)
+        self.work += price
+        self.session.charge(price)
+        self.session.check_time()
+        if self.work > MOST_WORK:
+            raise TooDear
 
     def learn(self, here: Evaluated, new: Evaluated) -> None:
         if self.exact:
