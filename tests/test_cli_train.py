@@ -63,7 +63,7 @@ def test_train_prints_one_json_document(trained):
     folder, document = trained
     assert document["run"] == str(folder)
     assert set(document) == {
-        "run", "horizon", "validation", "test", "fresh", "statistical", "seconds",
+        "run", "horizon", "validation", "test", "fresh", "statistical", "seconds", "mesh",
     }  # fmt: skip
     assert document["test"]["total"] == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
@@ -285,9 +285,10 @@ def test_options_that_do_not_fit_are_refused_in_one_sentence(options, said, run_
 CONTRACT = """
     target protocol metric reference start memory knots coefficients activation split size tol
     steps batch out resume seed blocks no-blocks optimizer lr momentum decay decay-power clip
-    penalty penalty-growth margin alpha learn-alpha h t0 C kappa lam scale estimator safety
-    horizon validate-every validation patience keep units p l2 intercept label weights missing
-    drop columns decimal cluster workers json overwrite quiet help certified tail l1 l1-ratio
+    penalty penalty-growth margin alpha learn-alpha h t0 substeps C kappa lam scale estimator
+    safety horizon validate-every validation patience keep units p l2 intercept label weights
+    missing drop columns decimal cluster workers json overwrite quiet help certified tail l1
+    l1-ratio
 """
 
 

@@ -226,6 +226,8 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
     }
     if protocol := _protocol_words(method.provenance["options"]):
         facts["protocol"] = protocol
+    if mesh := method.statistics.get("mesh"):
+        facts["steps of the flow"] = _mesh_words(**mesh)
     if method.instant:
         return facts
     if fresh["P"] is not None:  # a certified table has a proof in their place
@@ -234,6 +236,14 @@ def _facts(method: Any, folder: Path) -> dict[str, Any]:
         "handed over by the guard": f"{fresh['handovers']} of {fresh['total']}",
         "to": method.guard.words(method.metric is not None),
     }
+
+
+def _mesh_words(substeps: int, mesh_error: float | None) -> str:
+    """Say how fine the mesh of the flow is, and how exact T is with it."""
+    found = "no flow of the first batch reached the tolerance"
+    if mesh_error is not None:
+        found = f"half as long, they change T - t0 by {100 * mesh_error:.2g}%"
+    return f"{substeps} in each of the sequence; {found}"
 
 
 def _protocol_words(options: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from ode2opt.learning.run_directory import read_config
 from ode2opt.learning.sequence.certified.run import CertifiedRun
 from ode2opt.learning.sequence.composite.run import CompositeRun
 from ode2opt.learning.sequence.instant_run import InstantRun
-from ode2opt.learning.sequence.options import SequenceOptions
+from ode2opt.learning.sequence.options import STARTS, SequenceOptions
 from ode2opt.learning.sequence.remembered import snapshot
 from ode2opt.learning.sequence.restarts import sequence_plan
 from ode2opt.learning.training import Planner, Training
@@ -85,6 +85,11 @@ def options_for(
     """
     given = ({"target": SequenceOptions.target} if with_memory else {}) | dict(given)
     given = with_named_coefficients(given)
+    if with_memory and given.get("start") == STARTS[0]:
+        raise InputError(
+            f"start {STARTS[0]} is not for a memory, whose mean solution is the start where that "
+            f"has proved better: leave start out, or give {STARTS[1]}."
+        )
     if resume_from is None:
         return make_options(given)
     stored = read_config(resume_from)["options"]

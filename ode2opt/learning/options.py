@@ -76,6 +76,18 @@ SHARE = Range(0, 1)
 COUNT = Range(1, whole=True)
 
 
+class ReadWith(NamedTuple):
+    """Another option, and the values of it with which an option is read.
+
+    Attributes:
+        name: the other option's name.
+        values: the values.
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+
 class OptionInfo(NamedTuple):
     """What an option says of itself: the source of its help, its check and its place in the help.
 
@@ -85,6 +97,7 @@ class OptionInfo(NamedTuple):
         choices: the names that it may be; None for a number.
         range: the numbers that it may be; None for a name or a switch.
         limit: whether None or infinity stands for no limit; ``none`` on the command line.
+        needs: with which values of another option it is read; None where it always is.
     """
 
     help: str
@@ -92,6 +105,7 @@ class OptionInfo(NamedTuple):
     choices: Collection[str] | None = None
     range: Range | None = None
     limit: bool = False
+    needs: ReadWith | None = None
 
 
 def option(
@@ -102,9 +116,10 @@ def option(
     choices: Collection[str] | None = None,
     range: Range | None = None,
     limit: bool = False,
+    needs: ReadWith | None = None,
 ) -> Any:
     """Declare an option as a field of a dataclass."""
-    return _field(default, OptionInfo(help, panel, choices, range, limit))
+    return _field(default, OptionInfo(help, panel, choices, range, limit, needs))
 
 
 def override(name: str, default: Any, kind: type[Options] | None = None, **changes: Any) -> Any:
@@ -196,7 +211,9 @@ class Options(ABC):
         UPDATES_PANEL,
         range=POSITIVE,
     )
-    momentum: float = option(0.9, "Of sgd.", UPDATES_PANEL, range=SHARE)
+    momentum: float = option(
+        0.9, "Of sgd.", UPDATES_PANEL, range=SHARE, needs=ReadWith("optimizer", ("sgd",))
+    )
     decay: str = option(
         "cosine",
         "How the step size falls; theorem: so that StoPM's convergence theorem applies.",
@@ -208,6 +225,7 @@ class Options(ABC):
         "Of --decay theorem: step size lr (1 + k/10)^-power; above 1/2, at most 1.",
         UPDATES_PANEL,
         range=Range(0.5, 1, "(]"),
+        needs=ReadWith("decay", ("theorem",)),
     )
     clip: float | None = option(
         3.0,
@@ -226,7 +244,11 @@ class Options(ABC):
     validate_every: int = option(10, "Steps between validations.", VALIDATION_PANEL, range=COUNT)
     validation: int = option(8, "Held-out training problems.", VALIDATION_PANEL, range=COUNT)
     patience: int = option(
-        8, "Validations without progress until training stops.", VALIDATION_PANEL, range=COUNT
+        8,
+        "Validations without progress until training stops.",
+        VALIDATION_PANEL,
+        range=COUNT,
+        needs=ReadWith("keep", ("best",)),
     )
     keep: str = option(
         "best",
@@ -265,3 +287,18 @@ class Options(ABC):
 def declared(kind: type[Any]) -> dict[str, OptionInfo]:
     """Return what the options of a target say of themselves."""
     return {each.name: each.metadata["about"] for each in fields(kind)}
+
+
+def check_read(options: Options, reads: Collection[str] | None, kind: str) -> None:
+    """Refuse an option that is not at its default and that nothing in a run reads."""
+    for each in fields(options):
+        name, needs = each.name, each.metadata["about"].needs
+        if getattr(options, name) == each.default:
+            continue
+        if reads is not None and name not in reads:
+            raise InputError(f"{name} is not read by {kind}: leave it out.")
+        if needs is not None and (now := getattr(options, needs.name)) not in needs.values:
+            raise InputError(
+                f"{name} is for {needs.name} {', '.join(needs.values)}, and {needs.name} is {now}: "
+                f"leave {name} out."
+            )

@@ -34,6 +34,10 @@ class Target(ABC, Generic[Tree, InstanceT]):
     learnable: Any
     rules: StoppingRules[Tree, InstanceT]
 
+    def mesh(self, learned: Tree) -> dict[str, Any]:
+        """Return how exact T is, for the metrics; nothing where time has no mesh."""
+        return {}
+
     @abstractmethod
     def problem(self, stream: int, i: int) -> Problem:
         """Return a problem."""

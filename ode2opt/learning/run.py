@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ode2opt.base.errors import InputError
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning import comparison
-from ode2opt.learning.options import Options
+from ode2opt.learning.options import Options, check_read
 from ode2opt.learning.run_directory import LAYOUT, Position, RunDirectory
 from ode2opt.learning.validation import Validation, statistics
 from ode2opt.problems.base import Problem
@@ -59,10 +59,14 @@ class LearningRun(ABC, Generic[OptionsT]):
     """A run in a folder of its own, from its start or from its last checkpoint.
 
     Attributes:
+        kind: what it makes, in words.
+        reads: the options that it reads; None for all of its target.
         position: how far it is.
         steps: how many steps it has at most, those of restarts included.
     """
 
+    kind: ClassVar[str] = "a run of all options"
+    reads: ClassVar[Collection[str] | None] = None
     position: Position
     steps = 0
 
@@ -78,6 +82,7 @@ class LearningRun(ABC, Generic[OptionsT]):
     ) -> None:
         if resume and out is None:
             raise InputError("To resume, name the run's folder: out.")
+        check_read(options, self.reads, self.kind)
         self._began = time.perf_counter()  # earlier, for a run that is resumed
         self.family, self.options, self.log = family, options, log
         self.executor = executor

@@ -211,11 +211,12 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
         """Update the parameters once; validate and write a checkpoint where these are due."""
         options, k = self.options, self.position.step
         penalty, restart, validation = self.state.penalty, self._restart, None
+        last = options.steps if restart is None else self.plan.warm_up
+        due = (k + 1) % options.validate_every == 0 or k + 1 == last
+        mesh = self.target.mesh(self.stopm.learned(self.state)) if due or k == 0 else {}
         prefetched = None if restart is None else self._prefetched.get(restart)
         self.state, batch = prefetched.next() if prefetched else self.stage.step(self.state, k)
         self._warn_once(batch, self.stage.numbers(k))
-        last = options.steps if restart is None else self.plan.warm_up
-        due = (k + 1) % options.validate_every == 0 or k + 1 == last
         if due and restart is None:
             validation = self.validator(self.state)
             self._judge(validation)
@@ -225,7 +226,7 @@ class Training(LearningRun[Options], Generic[Tree, InstanceT]):
             "loss": batch.loss, "validation": validation and validation.complexity,
             "feasible": validation and validation.feasible, "reached": batch.reached,
             "failed": batch.failed, "penalty": penalty, "seconds": round(seconds, 3),
-        } | ({} if restart is None else {"restart": restart + 1})  # fmt: skip
+        } | mesh | ({} if restart is None else {"restart": restart + 1})  # fmt: skip
         length = 0 if self.directory is None else self.directory.add_metrics(line)
         done = self.position.done + 1
         self.position = replace(

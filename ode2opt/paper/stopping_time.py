@@ -4,16 +4,17 @@ docs/mathematics.md, section 6:
 
     T = inf { t >= t0 : |g(X(t))| <= eps },   P = int_t0^T p dt,   Q = int_t0^T q dt
 
-The flow is solved by Heun's method on the mesh of the sequence, or on a finer one: stable wherever
-the sequence is, two gradients a step, and its first stage is the event's test as well. The sequence
-is simulated beside it (one more gradient) and the curvature is estimated once a mesh point (one
-product). T is found inside the last step by the flow's cubic interpolant. Nothing is computed after
-T, forwards or backwards; derivatives are those of automatic differentiation, with the event's by
-the implicit function theorem.
+The flow is solved by Heun's method on the mesh of the sequence, or a finer one where T asks for it
+(``mesh``): stable wherever the sequence is, two gradients a step, and its first stage is the
+event's test as well. The sequence is simulated beside it (one more gradient) and the curvature is
+estimated once a mesh point (one product). T is found inside the last step by the flow's cubic
+interpolant. Nothing is computed after T, forwards or backwards; derivatives are those of automatic
+differentiation, with the event's by the implicit function theorem.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -149,7 +150,7 @@ def stopping_time(
     T = inf { t >= t0 : |g(X(t))| <= eps }, with P and Q integrated up to T (docs/mathematics.md,
     section 6). Compiled; differentiable by the coefficients in reverse mode.
     """
-    at = partial(_row_at, coefficients)
+    at = partial(row_at, coefficients)
     t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
     rows = jax.vmap(at)(t)
     start, constants = _start(at(t[0]), problem, x0, scale, rules)
@@ -172,7 +173,8 @@ def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
     return h**2 * sum(jax.nn.relu(term) for term in terms)
 
 
-def _row_at(coefficients: Coefficients, t: Array) -> _Row:
+def row_at(coefficients: Coefficients, t: Array) -> _Row:
+    """Return the coefficients at one time."""
     gamma = coefficients.gamma(t)
     s = gamma - coefficients.dbeta(t)
     return _Row(coefficients.alpha / t, coefficients.beta(t), gamma, s)
@@ -207,12 +209,7 @@ def _step(
     else:
         e, u = jax.lax.cond(state.part == 0, move, lambda: (state.e, state.u))
     x_bar = problem.at(state.x_bar + e / m)
-    slope = (there.beta - here.beta) / step
-    dx1, dv1 = _velocity(here, slope, state.v, state.g)
-    middle = problem.gradient(state.x + step * dx1) / scale
-    dx2, dv2 = _velocity(there, slope, state.v + step * dv1, middle)
-    x = problem.at(state.x + 0.5 * step * (dx1 + dx2))
-    v = state.v + 0.5 * step * (dv1 + dv2)
+    x, v = heun(problem, scale, step, here, there, state.x, state.v, state.g)
     g, g_bar = (problem.gradient_at(point) / scale for point in (x, x_bar))
     p, z = _p(there, x, x_bar, state.z, constants)
     part = (state.part + 1) % m
@@ -221,6 +218,17 @@ def _step(
     over = ~((square > constants.enough) & (square < limit) & (other < limit))
     min_cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
     return _FlowState(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, min_cosine), over
+
+
+def heun(
+    problem: Problem, scale: Array, step: Any, here: _Row, there: _Row, x: Array, v: Array, g: Array
+) -> tuple[Point, Array]:
+    """Return point and velocity after a step of the flow by Heun's method."""
+    slope = (there.beta - here.beta) / step
+    dx1, dv1 = _velocity(here, slope, v, g)
+    middle = problem.gradient(x + step * dx1) / scale
+    dx2, dv2 = _velocity(there, slope, v + step * dv1, middle)
+    return problem.at(x + 0.5 * step * (dx1 + dx2)), v + 0.5 * step * (dv1 + dv2)
 
 
 def _cosine(move: Array, new: Array, old: Array) -> Array:
@@ -270,16 +278,15 @@ def _finish(
     here, there = row_of(rows, last), row_of(rows, last + 1)
     new, _ = _step(here, there, state, constants)
     ends = (state.x, new.x, state.v - here.beta * state.g, new.v - there.beta * new.g)
-    flow = partial(_hermite, rules.step, *ends)
+    flow = partial(hermite, rules.step, *ends)
     begun = jnp.sum(state.g**2) <= constants.enough  # perhaps there was nothing to do
     reached = begun | (over & (jnp.sum(new.g**2) <= constants.enough))
-    target = jnp.log(rules.eps)
-    share = _crossing(lambda r: log_norm(problem, flow(r)) - target)
+    share = crossing(problem, flow, rules.eps)
     share = jnp.where(reached & ~begun, share, 0.0)
     now = rules.t0 + rules.step * i
     T = now + share * rules.step
     x_bar = problem.at(state.x_bar + share * (new.x_bar - state.x_bar))
-    p, _ = _p(_row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
+    p, _ = _p(row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
     P = state.P + 0.5 * (T - now) * (state.p + p)
     min_cosine = jnp.minimum(state.min_cosine, new.min_cosine)
     Q = _Q(coefficients, T, rules)
@@ -300,21 +307,24 @@ def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
     return jnp.sum(0.5 * (q[1:] + q[:-1]) * (t[1:] - t[:-1]))
 
 
-def _hermite(step: float, x0: Array, x1: Array, dx0: Array, dx1: Array, r: Array) -> Array:
-    """Return the cubic through both ends with their slopes, at a share ``r`` of the step."""
+def hermite(step: Any, x0: Array, x1: Array, dx0: Array, dx1: Array, r: Array) -> Array:
+    """Return the cubic through both ends with their slopes, at a share of the step."""
     rise = x1 - x0
     bow = (1 - 2 * r) * rise + step * ((r - 1) * dx0 + r * dx1)
     return x0 + r * rise + r * (r - 1) * bow
 
 
-def _crossing(excess: Any) -> Array:
-    """Return where a falling function on [0, 1] is zero, with the derivative of the root."""
+def crossing(problem: Problem, flow: Callable[[Array], Array], eps: Array) -> Array:
+    """Return the share of a step at which |g| falls to eps, with the derivative of the root."""
+
+    def excess(r: Array) -> Array:
+        return log_norm(problem, flow(r)) - target
 
     def newton(r: Array, _: None) -> tuple[Array, None]:
         value, slope = jax.jvp(excess, (r,), (jnp.ones_like(r),))
         return jnp.clip(r - value / jnp.where(slope < 0, slope, -jnp.inf), 0.0, 1.0), None
 
-    start = jnp.asarray(0.5)
+    start, target = jnp.asarray(0.5), jnp.log(eps)
     root = jax.lax.stop_gradient(jax.lax.scan(newton, start, None, length=NEWTON_STEPS)[0])
     value, slope = jax.jvp(excess, (root,), (jnp.ones_like(root),))
     return root - value / jax.lax.stop_gradient(jnp.where(slope < 0, slope, -jnp.inf))

@@ -35,6 +35,7 @@ Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
 
 
+UNSET = Guard()
 WORDS = ("guard", "none")
 """The handovers that every method takes."""
 
@@ -89,12 +90,13 @@ def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
 
 
 def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> None:
-    """Refuse a relay, or a guard with settings, for a method that has no table to watch.
+    """Refuse a relay for a method that has no table to watch, and settings that nobody reads.
 
     The words "guard" and "none" are for every method.
     """
     if isinstance(handover, Guard) and isinstance(method, Method):
-        return  # an instant method takes its fallback from the guard
+        _check_guard(handover, method)
+        return
     if isinstance(method, Method) and method.monitored is not None and handover not in WORDS:
         raise InputError(
             "A monitored table checks its own proof and takes no relay: use handover='guard' or "
@@ -106,6 +108,26 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
             f"handover {kind} watches the tables of EIGAC (a Schedule, a learned table, eigac-c1 to"
             f" eigac-c4), and this method has none: use handover='guard' or 'none'."
         )
+    if isinstance(handover, Guard):
+        _check_guard(handover)
+
+
+def _check_guard(guard: Guard, method: Method | None = None) -> None:
+    """Refuse settings of a guard that nobody reads: of a prox, of a metric, of a table."""
+    if guard.fallback == "fista" and (method is None or method.proximal is None):
+        raise InputError("fallback fista is for tables with a prox: use lbfgs or nesterov.")
+    if guard.power != UNSET.power and guard.fallback != "metric-lbfgs":
+        raise InputError(
+            f"power is for the fallback metric-lbfgs, and fallback is {guard.fallback}: leave "
+            f"power out."
+        )
+    if method is None or not method.instant:
+        return
+    for name in ("blowup", "patience", "envelope"):
+        if getattr(guard, name) != getattr(UNSET, name):
+            raise InputError(
+                f"{name} watches a table, and an instant method has none: leave {name} out."
+            )
 
 
 def _classic(

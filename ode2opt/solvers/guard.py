@@ -34,10 +34,10 @@ class Guard:
     Attributes:
         blowup: hand over when the norm exceeds this many times its starting value.
         patience: hand over when the norm has not fallen by a tenth for this many iterations.
-        fallback: who takes over: lbfgs; metric-lbfgs, in the method's metric; or nesterov, with
-            backtracking and restart. Where the latter two are slow, lbfgs goes on. After all of
-            these come turns of nesterov, which always arrives, Newton's method and lbfgs. A table
-            with a prox has fista.
+        fallback: who takes over: lbfgs; metric-lbfgs, in the method's metric if it has one; or
+            nesterov, with backtracking and restart. Where the latter two are slow, lbfgs goes on.
+            After all of these come turns of nesterov, which always arrives, Newton's method and
+            lbfgs. A table with a prox has fista.
         power: metric-lbfgs takes the metric's lengths to this power: below 1 it is a milder one.
         envelope: hand over when the norm at iteration k, in norms of the start, exceeds the k-th
             number: what no held-out problem came near.

@@ -124,6 +124,8 @@ def solve(
     """
     task = _as_problem(problem, x0, fun, jac)
     _check_memory(memory, method)
+    if memory is None and not start_from_memory:
+        raise InputError("start_from_memory is for a memory, and there is none: leave it out.")
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function, not {type(callback).__name__}.")
     if options is not None and not isinstance(options, AutoOptions):

@@ -84,16 +84,15 @@ def test_it_is_about_as_good_as_the_instant_method_from_scratch(made):
 @pytest.mark.parametrize(
     ("starts", "option", "taken"),
     [
-        ((True, True, False), "paper", True),
-        ((True, False), "paper", False),
-        ((), "paper", False),
-        ((), "learned", True),
+        ((True, True, False), {}, True),
+        ((True, False), {}, False),
+        ((), {}, False),
+        ((), {"start": "learned"}, True),
     ],
 )
 def test_the_mean_solution_is_the_start_where_it_has_proved_better(memory, starts, option, taken):
-    method = learn(
-        family(), memory=changed(memory, mean_was_better=starts), start=option, **OPTIONS
-    )
+    known = changed(memory, mean_was_better=starts)
+    method = learn(family(), memory=known, **option, **OPTIONS)
     assert method.start_rule == ("learned" if taken else "paper")
     if taken:
         np.testing.assert_array_equal(method.start, memory.known.mean)

@@ -97,7 +97,7 @@ def test_a_relay_is_refused_by_an_instant_method_and_by_a_memory():
     for options in ({"method": INSTANT}, {"memory": Memory()}):
         with pytest.raises(InputError, match="handover relay watches the tables"):
             solve(problem, handover="relay", **options)
-    guard = Guard(fallback="lbfgs", patience=50)
+    guard = Guard(fallback="lbfgs")
     assert solve(problem, method=INSTANT, handover=guard).success
 
 

@@ -127,7 +127,7 @@ class Fitting(CopiedMemory, Saving):
                 method=_chosen(self.solver) if penalty is None else self._penalised_solver(),
                 penalty=penalty,
                 memory=memory,
-                start_from_memory=False,
+                start_from_memory=memory is None,
                 tol=reachable(tol, problem),
                 max_iter=max_iter - spent,
             )

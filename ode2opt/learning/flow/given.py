@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ode2opt.paper.coefficients import Coefficients
 
 NAME, FIRST_VALUES = "coefficients", "first"
+FITTED = ("C", "activation")  # of these coefficients to begin with are made
 
 
 def with_named_coefficients(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +39,12 @@ def with_named_coefficients(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _settings(given: Coefficients, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an instance says; options that contradict it are refused."""
+    for name in FITTED:
+        if name in options:
+            raise InputError(
+                f"{name} is for coefficients that training makes, and these are given: leave {name}"
+                f" out."
+            )
     found: dict[str, Any] = {"alpha": float(given.alpha)}
     if "h" in given.settings:
         found["h"] = given.settings["h"]

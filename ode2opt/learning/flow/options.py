@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ode2opt.base.errors import InputError, shown
-from ode2opt.learning.options import POSITIVE, Options, Range, option, override
+from ode2opt.learning.options import COUNT, POSITIVE, Options, Range, ReadWith, option, override
 from ode2opt.paper.default import (
     ACTIVATIONS,
     ALPHA,
@@ -61,6 +61,9 @@ class FlowOptions(Options):
         learn_alpha: whether the damping is learned, too; False by default.
         h: the step of the discretisation; positive, 0.04 by default.
         t0: its first time; positive, 1 by default.
+        substeps: steps of the flow in each step of the discretisation; 1 or more. None (the
+            default) takes the first of 1, 2, 4, 8 and 16 with which halving the flow's step changes
+            T - t0 by less than 1% on the first batch.
         C: of the default coefficients that training starts from; positive, 2 by default.
         kappa: of Theorem 1; in (0, 1], 1 by default.
         lam: of Theorem 1; positive, alpha - 1 by default.
@@ -82,13 +85,22 @@ class FlowOptions(Options):
     batch: int = override("batch", 2)
     horizon: int = override("horizon", 600)
     penalty: float = override("penalty", 10.0)
-    activation: str = option("softplus", "Of neural coefficients.", FLOW_PANEL, choices=ACTIVATIONS)
+    activation: str = option(
+        "softplus", "Of neural coefficients.", FLOW_PANEL, choices=ACTIVATIONS,
+        needs=ReadWith("coefficients", ("neural",)),
+    )  # fmt: skip
     alpha: float = option(
         ALPHA, "The damping, at the start.", FLOW_PANEL, range=Range(1, ends="()")
     )
     learn_alpha: bool = option(False, "Learn the damping, too.", FLOW_PANEL)
     h: float = option(H, "Step of the discretisation.", FLOW_PANEL, range=POSITIVE)
     t0: float = option(T0, "Its first time.", FLOW_PANEL, range=POSITIVE)
+    substeps: int | None = option(
+        None,
+        "Steps of the flow in each of the sequence; by default so many that T is within 1%.",
+        FLOW_PANEL,
+        range=COUNT,
+    )
     C: float = option(2.0, "Default coefficients to start from.", FLOW_PANEL, range=POSITIVE)
     kappa: float = option(1.0, "Of Theorem 1, in (0, 1].", FLOW_PANEL, range=Range(0, 1, "(]"))
     lam: float | None = option(

@@ -31,7 +31,7 @@ class PaperOptions(FlowOptions):
     Not as printed: training starts at C = 3.956, because the printed C = 4 violates the paper's
     stability condition at t0. Not in the print: how many problems an epoch has (six here, so that
     60 epochs are 360 steps), how the networks start (inner layers at random, the last fitted to
-    the printed curves), how the flow is integrated (Heun's method on the mesh of the sequence).
+    the printed curves), how the flow is integrated (Heun's method, see ``substeps``).
     """
 
     protocol: ClassVar[str] = "paper"

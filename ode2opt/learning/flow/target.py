@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -14,8 +15,9 @@ import numpy as np
 from ode2opt.base.errors import InputError
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.flow.instances import InstanceSampler
+from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
 from ode2opt.learning.flow.options import FlowOptions
-from ode2opt.learning.protocol import Target, TrainingPlan
+from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
 from ode2opt.paper.coefficients import Coefficients, kind_of
 from ode2opt.paper.instance import FlowInstance
 from ode2opt.paper.stopping_time import Rules
@@ -34,19 +36,35 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
     """Learns the coefficients of the inertial system; the sequence follows its flow."""
 
     strict = True
+    rules: Rules
 
     def __init__(self, family: Family, options: FlowOptions) -> None:
         self.family, self.options = family, options
         self.source = InstanceSampler(family, options)
-        self.rules = Rules(
+        self.start = options.first_coefficients()
+        self.rules = self._rules()
+        self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
+        if not options.learn_alpha:
+            self.learnable = eqx.tree_at(lambda c: c.alpha, self.learnable, False)
+
+    def _rules(self) -> Rules:
+        """Return the rules, with the substeps that are given or that the first batch needs."""
+        options = self.options
+        rules = Rules(
             jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
             K=options.horizon, kappa=options.kappa, lam=options.lam,
             estimator=self.source.estimator(), printed=options.units == "printed",
         )  # fmt: skip
-        self.start = options.first_coefficients()
-        self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
-        if not options.learn_alpha:
-            self.learnable = eqx.tree_at(lambda c: c.alpha, self.learnable, False)
+        count = options.substeps or chosen_substeps(self.start, self._first_batch(), rules)
+        return replace(rules, substeps=count)
+
+    def _first_batch(self) -> list[FlowInstance]:
+        problems = (self.problem(TRAINING, i) for i in range(self.options.batch))
+        return [self.source.instance(problem) for problem in problems]
+
+    def mesh(self, learned: Coefficients) -> dict[str, Any]:
+        error = mesh_error(learned, self._first_batch(), self.rules)
+        return {"substeps": self.rules.substeps, "mesh_error": error}
 
     def problem(self, stream: int, i: int) -> Problem:
         return self.source.problem(stream, i)
@@ -78,7 +96,7 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
         )
 
     def finalized(self, learned: Coefficients, method: Method) -> Method:
-        return method
+        return method.replace(statistics=dict(method.statistics) | {"mesh": self.mesh(learned)})
 
     def baselines(self, method: Method) -> dict[str, str | Method]:
         return BASELINES

@@ -20,6 +20,8 @@ from ode2opt.solvers.start_point import PAPER, first_point
 
 MOST_FOLDS = 4
 STREAM = 3  # of seeds, beside those of training, validation and test
+READ = frozenset(("tol", "seed", "blocks", "validation", "metric", "reference", "start"))
+"""The options that are read where problems are solved beforehand."""
 OVERHEAD = 100_000  # of Python for an iteration, in operations, about
 
 

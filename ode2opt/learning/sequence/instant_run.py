@@ -6,6 +6,7 @@ from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback
 from ode2opt.learning.run_directory import Position
+from ode2opt.learning.sequence.background import READ
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import no_table
 from ode2opt.learning.sequence.instant import instant
@@ -17,6 +18,9 @@ from ode2opt.solvers import Memory, Method
 
 class InstantRun(LearningRun[SequenceOptions]):
     """Makes the instant method of a family, and measures it as training measures a table."""
+
+    kind = "an instant method (steps=0), which trains nothing"
+    reads = READ | {"steps"}
 
     def _set_up(self, memory: Memory | None) -> None:
         self.position = Position()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ode2opt.base.errors import InputError
-from ode2opt.learning.options import SHARE, Options, Range, option, override
+from ode2opt.learning.options import SHARE, Options, Range, ReadWith, option, override
 from ode2opt.solvers.metric import METRIC_KINDS
 
 SEQUENCE_METRICS = ("auto", "none", *METRIC_KINDS)
@@ -59,8 +59,9 @@ class SequenceOptions(Options):
     penalty: float = override("penalty", 0.1, range=Range(0))
     keep: str = override("keep", "best", choices=("best",))
     reference: str = option(
-        "auto", "Where the metric looks at curvature.", SEQUENCE_PANEL, choices=REFERENCES
-    )
+        "auto", "Where the metric looks at curvature.", SEQUENCE_PANEL, choices=REFERENCES,
+        needs=ReadWith("metric", ("auto", *METRIC_KINDS)),
+    )  # fmt: skip
     start: str = option(
         "paper",
         "Of a sequence: the paper's, or learned from solutions.",

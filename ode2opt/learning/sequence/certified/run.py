@@ -15,6 +15,7 @@ from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST, TRAINING
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
+from ode2opt.learning.sequence.background import READ
 from ode2opt.learning.sequence.certified.candidates import (
     NESTEROV_ROWS,
     CandidateMaker,
@@ -53,6 +54,9 @@ class CertifiedRun(LearningRun[SequenceOptions]):
     A checkpoint is written after each weight of the barrier, where the descent begins anew: a run
     that is resumed goes on there and comes to the same table.
     """
+
+    kind = "a certified table, which is learned in its own way"
+    reads = READ | {"steps", "batch", "horizon", "knots", "certified", "tail"}
 
     def _set_up(self, memory: Memory | None) -> None:
         options = self.options

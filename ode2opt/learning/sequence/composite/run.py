@@ -42,6 +42,12 @@ class CompositeRun(LearningRun[SequenceOptions]):
     size. A checkpoint is written after each validation.
     """
 
+    kind = "a table for problems with a penalty, which has no metric and is learned in its own way"
+    reads = frozenset(
+        ("tol", "steps", "seed", "blocks", "coefficients", "horizon", "batch", "validation",
+         "validate_every", "patience", "lr", "clip")
+    )  # fmt: skip
+
     def _set_up(self, memory: Memory | None) -> None:
         if memory is not None:
             raise InputError("A memory knows nothing of penalties: learn without it.")
@@ -64,9 +70,14 @@ class CompositeRun(LearningRun[SequenceOptions]):
         self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
 
     def problem(self, stream: int, i: int) -> Problem:
-        """Return a problem of a stream; only the test stream sees test data."""
-        part = "test" if stream == TEST else "train"
-        return self.family.sample([self.options.seed, stream, i], part=part)
+        """Return a problem of a stream; only the test stream sees test data.
+
+        With ``options.blocks`` every second problem is made of rows that follow each other.
+        """
+        seed = [self.options.seed, stream, i]
+        if stream == TEST:
+            return self.family.sample(seed, part="test")
+        return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
 
     def _batch(self, stream: int, first: int, count: int) -> ProblemBatch:
         return ProblemBatch.of([self.problem(stream, first + i) for i in range(count)])
