@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 # What computes, without what compiles or trains for minutes.
 ESTIMATORS = "tests/integrations/test_sklearn.py"
 NUMERIC = (
-    "tests/problems", "tests/solvers", "tests/paper", "tests/proofs",
+    "tests/base", "tests/data", "tests/problems", "tests/solvers", "tests/paper", "tests/proofs",
     "tests/integrations/test_scipy.py", "tests/integrations/test_torch.py",
 )  # fmt: skip
 KERNELS = ("Prescott", "Nehalem", "Haswell", "Zen", "SkylakeX")
