@@ -20,8 +20,8 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
+from ode2opt.solvers.oracle import PROGRESS
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import PROGRESS
 
 with needing("learn"):
     import jax

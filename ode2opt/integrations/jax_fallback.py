@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from ode2opt.base.arrays import Array
 from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.session import PROGRESS, ROUNDING
+from ode2opt.solvers.oracle import PROGRESS, ROUNDING
 from ode2opt.solvers.stages import line_search
 from ode2opt.solvers.stages.nesterov import BACKTRACKING
 

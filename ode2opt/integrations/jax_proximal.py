@@ -20,8 +20,8 @@ from ode2opt.learning.sequence.composite.objective import ProblemBatch
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.oracle import PROGRESS
 from ode2opt.solvers.proximal_table import COLUMNS, ProximalRow, gradient_point, proximal_step
-from ode2opt.solvers.session import PROGRESS
 
 
 class ProximalLimits(NamedTuple):

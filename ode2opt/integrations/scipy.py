@@ -14,7 +14,7 @@ from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Memory, Method, Result, Status, solve
-from ode2opt.solvers.session import Progress
+from ode2opt.solvers.oracle import Progress
 
 OPTIONS = ("tol", "gtol", "maxiter", "max_seconds", "disp")
 CODES = {status: code for code, status in enumerate(Status)}

@@ -9,10 +9,10 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.options import AutoOptions, MemoryOptions
+from ode2opt.solvers.oracle import Progress
 from ode2opt.solvers.proximal_table import ProximalTable
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
-from ode2opt.solvers.session import Progress
 from ode2opt.solvers.solve import solve
 
 __all__ = [

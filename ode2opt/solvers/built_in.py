@@ -23,9 +23,9 @@ from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.monitored import nag_monitored
 from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.newton import Newton
 from ode2opt.solvers.stages.stage import Stage
@@ -58,28 +58,28 @@ class BuiltIn:
 
     summary: str
     needs_scale: bool
-    minimise: Callable[[Session, Array, float, Policy], None]
+    minimise: Callable[[Oracle, Array, float, Policy], None]
     coefficients: DefaultCoefficients | None = None
     schedule: Callable[[int], Schedule] | None = None
 
 
 def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
     """Run EIGAC under a policy, which lets others go on where it ends; leaves by Stop."""
-    session = eigac.session
-    session.watch = None if policy is None else policy.watch()
+    oracle = eigac.oracle
+    oracle.watch = None if policy is None else policy.watch()
     outcome = eigac.run()
     assert policy is not None, "a schedule without a watch ends the solve"
-    policy.take_over(session, eigac, outcome)
+    policy.take_over(oracle, eigac, outcome)
 
 
 def in_stages(
-    session: Session, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
+    oracle: Oracle, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
 ) -> NoReturn:
     """Run stages from ``x``: all of them under the guard, the first one alone without it."""
-    start = session.begin(np.asarray(x).astype(np.float64))
+    start = oracle.begin(np.asarray(x).astype(np.float64))
     if policy is None:
-        first_alone(session, start, plan_of())
-    supervise(session, start, plan_of())
+        first_alone(oracle, start, plan_of())
+    supervise(oracle, start, plan_of())
 
 
 def runs_a_table(method: BuiltIn | Schedule | Method) -> bool:
@@ -132,19 +132,19 @@ def _check_guard(guard: Guard, method: Method | None = None) -> None:
 
 def _classic(
     summary: str,
-    method: Callable[[Session, Array, float], None],
+    method: Callable[[Oracle, Array, float], None],
     schedule: Callable[[int], Schedule] | None = None,
 ) -> BuiltIn:
-    def classic(session: Session, x: Array, L: float, policy: Policy) -> None:
-        session.log(summary)
-        method(session, x, L)
+    def classic(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
+        oracle.log(summary)
+        method(oracle, x, L)
 
     return BuiltIn(summary, True, classic, None, schedule)
 
 
 def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage]]) -> BuiltIn:
-    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
-        in_stages(session, x, lambda: stages(session.problem, session.options), policy)
+    def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
+        in_stages(oracle, x, lambda: stages(oracle.problem, oracle.options), policy)
 
     return BuiltIn(summary, False, minimise)
 
@@ -152,10 +152,10 @@ def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage
 def _default_eigac(C: float) -> BuiltIn:
     coefficients = DefaultCoefficients(C)
 
-    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
-        horizon = min(max(1, session.max_iter), LONGEST)
-        session.log(summary)
-        follow(EigacIteration(session, coefficients.schedule(horizon, L), x), policy)
+    def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
+        horizon = min(max(1, oracle.max_iter), LONGEST)
+        oracle.log(summary)
+        follow(EigacIteration(oracle, coefficients.schedule(horizon, L), x), policy)
 
     summary = f"EIGAC, default coefficients, C = {C:g}"
     return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)
@@ -197,7 +197,7 @@ METHODS: dict[str, BuiltIn] = {
     ),
     "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda problem, options: [Lbfgs()]),
     "lbfgs-scipy": BuiltIn(
-        "scipy's L-BFGS-B, 10 corrections", False, lambda session, x, L, p: lbfgs_scipy(session, x)
+        "scipy's L-BFGS-B, 10 corrections", False, lambda oracle, x, L, p: lbfgs_scipy(oracle, x)
     ),
 }
 

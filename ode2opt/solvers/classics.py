@@ -1,4 +1,4 @@
-"""The classical methods, as the paper compares with them; each is a loop around ``session.at``."""
+"""The classical methods, as the paper compares with them; each is a loop around ``oracle.at``."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from itertools import count
 import numpy as np
 
 from ode2opt.base.arrays import Array, copy
-from ode2opt.solvers.session import Session
+from ode2opt.solvers.oracle import Oracle
 
 IGAHD_ALPHA = 6.0
 
 
-def gradient_descent(session: Session, x: Array, L: float) -> None:
+def gradient_descent(oracle: Oracle, x: Array, L: float) -> None:
     """x <- x - g(x)/L."""
     while True:
-        g = session.at(x)
+        g = oracle.at(x)
         g /= -L
         g += x
         x = g
 
 
-def nesterov(session: Session, x: Array, L: float) -> None:
+def nesterov(oracle: Oracle, x: Array, L: float) -> None:
     """Nesterov's method for convex functions with momentum (k-1)/(k+2), as printed.
 
     y_{k+1} = x_k - g(x_k)/L;  x_{k+1} = y_{k+1} + (k-1)/(k+2) (y_{k+1} - y_k), k = 1, 2, ...
     """
     y = copy(x)
     for k in count(1):
-        g = session.at(x)
+        g = oracle.at(x)
         g /= -L
         g += x
         x = g + ((k - 1) / (k + 2)) * (g - y)
@@ -41,11 +41,11 @@ def nesterov_momenta(K: int) -> np.ndarray:
     return np.maximum(k - 1, 0) / (k + 2)
 
 
-def nesterov_restart(session: Session, x: Array, L: float) -> None:
+def nesterov_restart(oracle: Oracle, x: Array, L: float) -> None:
     """Nesterov's method whose momentum starts anew when <g(x_k), y_{k+1} - y_k> > 0."""
     y, k = copy(x), 1
     while True:
-        g = session.at(x)
+        g = oracle.at(x)
         new = x - g / L
         if float(g @ (new - y)) > 0:
             k = 1
@@ -53,21 +53,21 @@ def nesterov_restart(session: Session, x: Array, L: float) -> None:
         y, k = new, k + 1
 
 
-def ogm(session: Session, x: Array, L: float) -> None:
+def ogm(oracle: Oracle, x: Array, L: float) -> None:
     """OGM of Kim and Fessler with t_k = (k + 2)/2: half of the bound of ``nag`` at each k.
 
     With z from x_0: z <- z - 2 t_k g(x_k)/L;  y = x_k - g(x_k)/L;  x_{k+1} = y + (z - y)/t_{k+1}.
     """
     z = copy(x)
     for k in count():
-        step = session.at(x)
+        step = oracle.at(x)
         step /= L
         z -= (k + 2) * step
         y = x - step
         x = y + (z - y) * (2 / (k + 3))
 
 
-def igahd(session: Session, x: Array, L: float) -> None:
+def igahd(oracle: Oracle, x: Array, L: float) -> None:
     """IGAHD of Attouch, Chbani, Fadili and Riahi: two gradients an iteration.
 
     See docs/mathematics.md, section 2.
@@ -80,10 +80,10 @@ def igahd(session: Session, x: Array, L: float) -> None:
     correction = s  # beta sqrt(s)
     previous, previous_g = copy(x), None
     for k in count(int(IGAHD_ALPHA)):
-        g = session.at(x)
+        g = oracle.at(x)
         if previous_g is None:
             previous_g = g
         y = x + (1 - IGAHD_ALPHA / k) * (x - previous)
         y -= correction * (g - previous_g + previous_g / k)
         previous, previous_g = x, g
-        x = y - s * session.at(y, iterate=False)
+        x = y - s * oracle.at(y, iterate=False)

@@ -17,8 +17,8 @@ from ode2opt.base.arrays import epsilon
 from ode2opt.base.numbers import norm
 
 if TYPE_CHECKING:
+    from ode2opt.solvers.oracle import Oracle
     from ode2opt.solvers.outcome import Evaluated
-    from ode2opt.solvers.session import Session
 
 POINTS = 9  # on the segment
 WINDOW = 5  # points in a row between which the slope must fall
@@ -47,7 +47,7 @@ class Concave(NamedTuple):
         )
 
 
-def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Concave | None:
+def concave_between(oracle: Oracle, one: Evaluated, other: Evaluated) -> Concave | None:
     """Return evidence from the segment between two evaluated points, or None; costs gradients."""
     moved = other.x - one.x
     length = norm(moved)
@@ -55,12 +55,12 @@ def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Conca
         return None
     along = moved / length
     shares = np.linspace(0, 1, POINTS)
-    inner = [session.evaluate(one.x + share * moved, iterate=False) for share in shares[1:-1]]
+    inner = [oracle.evaluate(one.x + share * moved, iterate=False) for share in shares[1:-1]]
     points = [one, *inner, other]
     slopes = np.array([float(point.g @ along) for point in points])
     if not np.all(np.isfinite(slopes)):
         return None
-    rounding = max(_rounding(session, point, along) for point in (one, other))
+    rounding = max(_rounding(oracle, point, along) for point in (one, other))
     for first in range(POINTS - WINDOW + 1):
         window = slopes[first : first + WINDOW]
         fall = float(window[0] - window[-1])
@@ -71,10 +71,10 @@ def concave_between(session: Session, one: Evaluated, other: Evaluated) -> Conca
     return None
 
 
-def _rounding(session: Session, here: Evaluated, along: np.ndarray) -> float:
+def _rounding(oracle: Oracle, here: Evaluated, along: np.ndarray) -> float:
     """Return what rounding does to the slope at a point, by what its last digits do to it."""
-    eps = epsilon(session.problem.xp, session.problem.dtype)
+    eps = epsilon(oracle.problem.xp, oracle.problem.dtype)
     signs = np.where(np.arange(len(here.x)) % 2, 1.0, -1.0)
-    shaken = session.evaluate(here.x * (1 + 2 * eps * signs), iterate=False)
+    shaken = oracle.evaluate(here.x * (1 + 2 * eps * signs), iterate=False)
     change = abs(float((shaken.g - here.g) @ along))
-    return change + eps * math.sqrt(len(along)) * max(here.norm, session.first_norm)
+    return change + eps * math.sqrt(len(along)) * max(here.norm, oracle.first_norm)

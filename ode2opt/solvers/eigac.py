@@ -10,9 +10,9 @@ from collections.abc import Callable
 from ode2opt.base.arrays import Array, plus, plus_multiple
 from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop
 
 
 class EigacIteration:
@@ -27,13 +27,13 @@ class EigacIteration:
 
     def __init__(
         self,
-        session: Session,
+        oracle: Oracle,
         schedule: Schedule,
         x: Array,
         metric: Operator | None = None,
         scale_at: Callable[[Array], float] | None = None,
     ) -> None:
-        self.session, self.x, self.metric, self.scale_at = session, x, metric, scale_at
+        self.oracle, self.x, self.metric, self.scale_at = oracle, x, metric, scale_at
         self.start = x
         self._other: Array = None
         self.schedule, self.scale = schedule, 1.0
@@ -43,7 +43,7 @@ class EigacIteration:
 
     def run(self) -> Outcome:
         """Run the whole schedule, or until the watch ends it; a solve that is over raises Stop."""
-        session = self.session
+        oracle = self.oracle
         outcome = self._idle_step() if self.u is None else None
         for a, c, d in self.schedule.rows(self.done):
             if outcome is not None:
@@ -54,28 +54,28 @@ class EigacIteration:
             self.u *= 1.0 - d
             self.u = plus_multiple(self.u, a - c, g)
             self.done += 1
-            self.g = session.gradient(self.x)
-            session.observe(self.x, self.g)
-            outcome = session.judge()
-        if session.watch is None:
+            self.g = oracle.gradient(self.x)
+            oracle.observe(self.x, self.g)
+            outcome = oracle.judge()
+        if oracle.watch is None:
             raise Stop(Status.HORIZON)
         return outcome or Outcome(Reason.HORIZON)
 
     def _idle_step(self) -> Outcome | None:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""
-        self.g = self.session.at(self.x)
+        self.g = self.oracle.at(self.x)
         if self.scale_at is not None:
             self.divide_by(self.scale_at(self.g))
         a, c, _ = next(self.schedule.rows())
         self.u = (a - c) * self.direction()
         self.done = 1
-        self.session.observe(self.x, self.g)
-        return self.session.judge()
+        self.oracle.observe(self.x, self.g)
+        return self.oracle.judge()
 
     def _move(self) -> None:
         """x <- x + u, in another vector where x is the start or the best point so far."""
         into = self.x
-        if self.x is self.start or self.x is self.session.best_x:
+        if self.x is self.start or self.x is self.oracle.best_x:
             into, self._other = self._other, None if self.x is self.start else self.x
         self.x = plus(self.x, self.u, into)
 

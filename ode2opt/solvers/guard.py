@@ -12,8 +12,8 @@ from ode2opt.base.arrays import as_count, as_number, as_positive
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.session import Session, Watch
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.stage import Stage
@@ -78,37 +78,37 @@ class Guard:
     def watch(self) -> Watch:
         """Return what watches one run of a schedule."""
         budget = within(*TABLE_BUDGET)
-        return lambda session: self.check(session) or budget(session)
+        return lambda oracle: self.check(oracle) or budget(oracle)
 
-    def check(self, session: Session) -> Outcome | None:
+    def check(self, oracle: Oracle) -> Outcome | None:
         """Say why another method should go on now, or None.
 
         Args:
-            session: the solve, after an iteration of the schedule.
+            oracle: the solve, after an iteration of the schedule.
         """
-        norm, first, k = session.norm, session.first_norm, session.k
+        norm, first, k = oracle.norm, oracle.first_norm, oracle.k
         if not math.isfinite(norm):
             return Outcome(Reason.NON_FINITE)
         if norm > self.blowup * first:
             return Outcome(Reason.BLOWUP, number=self.blowup)
         if k < len(self.envelope) and norm > self.envelope[k] * first:
             return Outcome(Reason.ENVELOPE)
-        if k - session.progress_k >= self.patience:
+        if k - oracle.progress_k >= self.patience:
             return Outcome(Reason.PATIENCE, number=self.patience)
         return None
 
-    def stages(self, session: Session, metric: Operator | None, scale: float = 1.0) -> list[Stage]:
+    def stages(self, oracle: Oracle, metric: Operator | None, scale: float = 1.0) -> list[Stage]:
         """Return who goes on after a schedule.
 
         Args:
-            session: the solve.
+            oracle: the solve.
             metric: the method's preconditioner, if it has one.
             scale: the curvature of problems in it.
         """
         if self.fallback == "nesterov":
             return [Nesterov(within(*FALLBACK_BUDGET)), Lbfgs()]
         if self.fallback == "metric-lbfgs" and metric is not None:
-            product = session.on_numpy(metric.milder(self.power))
+            product = oracle.on_numpy(metric.milder(self.power))
             watch = within(*FALLBACK_BUDGET)
             return [
                 PreconditionedLbfgs(self.words(in_metric=True), product, watch, 1 / scale),
@@ -116,28 +116,28 @@ class Guard:
             ]
         return [Lbfgs()]
 
-    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
+    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
         """Go on from the lower of start and best point; leaves by Stop.
 
         Args:
-            session: the solve.
+            oracle: the solve.
             eigac: the iteration that ended.
             outcome: how it ended.
         """
-        stages = self.stages(session, eigac.metric, eigac.scale)
-        session.hand_over(outcome, stages[0].name)
-        supervise(session, _lower(session, eigac), stages)
+        stages = self.stages(oracle, eigac.metric, eigac.scale)
+        oracle.hand_over(outcome, stages[0].name)
+        supervise(oracle, _lower(oracle, eigac), stages)
 
 
-def _lower(session: Session, eigac: EigacIteration) -> Evaluated:
+def _lower(oracle: Oracle, eigac: EigacIteration) -> Evaluated:
     """Return the best point, or the start where its value is lower.
 
     A gradient may be small far out, where nothing moves any more; a value there is not. Where the
     gradient at the best point says that a convex function is not lower at the start, nobody asks.
     """
-    best = session.evaluate(session.best_x, iterate=False)
+    best = oracle.evaluate(oracle.best_x, iterate=False)
     start = np.asarray(eigac.start).astype(np.float64)
-    if not session.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
+    if not oracle.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
         return best
-    other = session.evaluate(eigac.start, iterate=False)
+    other = oracle.evaluate(eigac.start, iterate=False)
     return best if best.value <= other.value else other

@@ -23,9 +23,9 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.memory_state import MemoryState
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.plan import plan
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
@@ -39,12 +39,12 @@ class MemorySession:
     """A solve that begins with what a memory knows, and ends with what it has learned."""
 
     def __init__(
-        self, memory: Memory, session: Session, first_only: bool = False, from_mean: bool = True
+        self, memory: Memory, oracle: Oracle, first_only: bool = False, from_mean: bool = True
     ) -> None:
-        self.memory, self.session = memory, session
+        self.memory, self.oracle = memory, oracle
         self.first_only, self.from_mean = first_only, from_mean
         with memory.lock:
-            self.known = memory.about(session.problem)
+            self.known = memory.about(oracle.problem)
         known = self.known
         retry = known.solves >= known.options.retry_after and _power_of_two(known.solves)
         self.without_memory = not known.solves or not (known.helps or retry)
@@ -54,26 +54,26 @@ class MemorySession:
         """Minimise from a start, or from the mean solution; leaves by Stop."""
         start = self._start(np.asarray(x).astype(np.float64), given)
         go = first_alone if self.first_only else supervise
-        go(self.session, start, self._stages())
+        go(self.oracle, start, self._stages())
 
     def _start(self, x: np.ndarray, given: bool) -> Evaluated:
         """Return the better of two starts, evaluated; one of them alone where that is known."""
-        session, known, most = self.session, self.known, self.known.options.start_trials
+        oracle, known, most = self.oracle, self.known, self.known.options.start_trials
         wins, trials = sum(known.mean_was_better), len(known.mean_was_better)
         hopeless = trials >= most and not wins
         if not self.from_mean or known.mean is None or self.without_memory or hopeless:
-            return session.begin(x)
-        other = session.begin(x) if given else None
-        mean = session.begin_if_finite(known.mean.copy())
+            return oracle.begin(x)
+        other = oracle.begin(x) if given else None
+        mean = oracle.begin_if_finite(known.mean.copy())
         trusted = other is None and trials >= most and wins == trials
         if mean is None or not trusted or self._above_zero(mean, x):
-            other = other or session.begin(x)
+            other = other or oracle.begin(x)
             self.mean_was_better = (
                 mean is not None and mean.norm < other.norm and mean.value <= other.value
             )
             if mean is None or not self.mean_was_better:
                 return other
-        session.log(f"from the mean of {many(known.solutions, 'solution')}")
+        oracle.log(f"from the mean of {many(known.solutions, 'solution')}")
         return mean
 
     def _above_zero(self, mean: Evaluated, x: np.ndarray) -> bool:
@@ -81,15 +81,15 @@ class MemorySession:
 
         Then problems have changed so much that the mean solution is no longer to be trusted.
         """
-        problem = self.session.problem
+        problem = self.oracle.problem
         if not isinstance(problem, RowModel) or np.any(x):
             return False
         return mean.value > problem.value_at_zero()
 
     def _stages(self) -> list[Stage]:
-        session, known, product = self.session, self.known, self._preconditioner()
-        costs = Costs(session.problem, count_calls=True)
-        stages = plan(session.problem, costs, session.options, product is not None)
+        oracle, known, product = self.oracle, self.known, self._preconditioner()
+        costs = Costs(oracle.problem, count_calls=True)
+        stages = plan(oracle.problem, costs, oracle.options, product is not None)
         if product is None:
             return stages
         usual = min(
@@ -103,25 +103,25 @@ class MemorySession:
 
     def _preconditioner(self) -> Product | None:
         """Return the product with the memory's preconditioner, if there is one to be used."""
-        known, session = self.known, self.session
+        known, oracle = self.known, self.oracle
         if self.without_memory:
             return None
         if known.inverse is not None:
             return partial(np.matmul, known.inverse)
-        return None if known.metric is None else session.on_numpy(known.metric.on(session.problem))
+        return None if known.metric is None else oracle.on_numpy(known.metric.on(oracle.problem))
 
     def learn(self) -> None:
         """Give the memory what this solve has found; what that costs is on the solve's account."""
-        session = self.session
-        if session.reached is None:
+        oracle = self.oracle
+        if oracle.reached is None:
             return
-        calls = session.reached.oracle_calls
-        x = np.asarray(session.best_x).astype(np.float64)
+        calls = oracle.reached.oracle_calls
+        x = np.asarray(oracle.best_x).astype(np.float64)
         found = self._counted(calls, x)
         update = self._curvature(x) if self._worth_a_hessian(found, calls) else None
         with self.memory.lock:
             # Another thread may have learned in between: what it knows now is what is added to.
-            self.known = self.memory.about(session.problem)
+            self.known = self.memory.about(oracle.problem)
             found = self._counted(calls, x)
             self.memory.known = found if update is None else update(found).with_inverse()
 
@@ -140,7 +140,7 @@ class MemorySession:
             better = (*better, self.mean_was_better)[-options.start_trials :]
         found = replace(
             known,
-            tol=self.session.tol,
+            tol=self.oracle.tol,
             solves=known.solves + 1,
             slow_in_a_row=slow_in_a_row,
             solutions=solutions + 1,
@@ -162,7 +162,7 @@ class MemorySession:
 
     def _worth_a_hessian(self, found: MemoryState, calls: float) -> bool:
         """Whether to form a Hessian: at powers of two, or when problems have changed."""
-        if not self.session.problem.has_hvp:
+        if not self.oracle.problem.has_hvp:
             return False
         missing = found.hessians == 0
         if not (missing or found.helps):
@@ -175,32 +175,32 @@ class MemorySession:
 
     @property
     def _is_wide(self) -> bool:
-        return self.session.problem.n > self.known.options.largest_matrix
+        return self.oracle.problem.n > self.known.options.largest_matrix
 
     def _hessian_calls(self) -> float:
         """Return what the Hessian, or a low rank of it, costs in calls."""
-        problem = self.session.problem
+        problem = self.oracle.problem
         if self._is_wide:
             return RANK + EXTRA + 1
         return problem.hessian_flops() / problem.gradient_flops()
 
     def _curvature(self, x: np.ndarray) -> Update | None:
         """Form the Hessian at a solution; returns how what is known changes by it."""
-        session = self.session
+        oracle = self.oracle
         if self._is_wide:
-            diagonal = session.hessian_diagonal(x)
-            metric = lowrank_metric(diagonal, self._floor(x, diagonal), session.products(x))
+            diagonal = oracle.hessian_diagonal(x)
+            metric = lowrank_metric(diagonal, self._floor(x, diagonal), oracle.products(x))
             return lambda known: replace(known, metric=metric, hessians=1)
-        H = session.hessian(x)
+        H = oracle.hessian(x)
         if not np.all(np.isfinite(H)):
             return None
         return partial(_with_hessian, H, self._floor(x, H.diagonal()))
 
     def _floor(self, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         """Return the curvature that one more row could add, by variable."""
-        problem = self.session.problem
+        problem = self.oracle.problem
         if isinstance(problem, RowModel):
-            return problem.unseen_curvature(self.session.to_problem(x))
+            return problem.unseen_curvature(self.oracle.to_problem(x))
         return np.full(problem.n, self.known.options.floor * (float(diagonal.max()) or 1.0))
 
 

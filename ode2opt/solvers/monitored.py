@@ -11,7 +11,7 @@ from ode2opt.base.arrays import Array
 from ode2opt.proofs.theorem import rows_for_every_point, weights_for_every_point
 from ode2opt.solvers.bound import MONITORED
 from ode2opt.solvers.monitored_loop import MonitoredLoop
-from ode2opt.solvers.session import Session
+from ode2opt.solvers.oracle import Oracle
 
 RHO = 1 / 16
 """The run begins with L' = RHO L. Powers of 2 up to 1 differ by one restart each; not tuned."""
@@ -43,7 +43,7 @@ class NesterovProof:
         return weights_for_every_point(float(k + 1))[1]
 
 
-def nag_monitored(session: Session, x: Array, L: float) -> None:
+def nag_monitored(oracle: Oracle, x: Array, L: float) -> None:
     """Nesterov's method at L' = rho L, which starts anew with 2 L' where its proof does not hold.
 
     With w_k = (k + 2)/2, n_k = k (k + 3)/4 and t_k = 1 + n_k/w_k, from z = y_0:
@@ -57,4 +57,4 @@ def nag_monitored(session: Session, x: Array, L: float) -> None:
 
         f(y_k) - |g_k|^2/(2L') <= f(z) + (L' |y_0 - z|^2/2 + sum_j n_j e_j) / n_{k+1}.
     """
-    MonitoredLoop(session, NesterovProof(), x).run(RHO * L)
+    MonitoredLoop(oracle, NesterovProof(), x).run(RHO * L)

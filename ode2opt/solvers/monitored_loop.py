@@ -16,8 +16,8 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import norm
 from ode2opt.solvers.bound import CONVEXITY, Distance, LowerBound, euclidean
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.start_point import unfit_start
 
 FREE_MOVES = 2
@@ -98,18 +98,18 @@ class MonitoredLoop:
     The inequalities of the proof between neighbours have computed numbers in them only: these are
     checked. How far they are missed is part of the bound. A miss after the second move ends the
     run; the next one starts at the point with the least value. What is proved is told to the
-    session at every point, before the solve may end there.
+    oracle at every point, before the solve may end there.
     """
 
     def __init__(
         self,
-        session: Session,
+        oracle: Oracle,
         proof: RunProof,
         x: Array,
         product: Callable[[np.ndarray], np.ndarray] | None = None,
         distance: Distance = euclidean,
     ) -> None:
-        self.session, self.proof = session, proof
+        self.oracle, self.proof = oracle, proof
         self._x0 = np.asarray(x).astype(np.float64)
         self._product, self._distance = product, distance
         self._by_convexity: list[LowerBound] = []
@@ -125,18 +125,16 @@ class MonitoredLoop:
             lowest, outcome = self._until_missed(lowest, L)
             L *= 2
             if outcome is None:
-                self.session.log(f"restarted with steps of 1/{L:.3g}")
+                self.oracle.log(f"restarted with steps of 1/{L:.3g}")
         return outcome
 
     def _begin(self) -> MonitoredPoint:
         """Evaluate the start point."""
-        session = self.session
-        session.accept_non_finite = True
+        oracle = self.oracle
+        oracle.accept_non_finite = True
         start = self._evaluated(self._x0)
         if not math.isfinite(start.value):
-            unfit = unfit_start(
-                session.problem, session.to_problem(start.x), "function", start.value
-            )
+            unfit = unfit_start(oracle.problem, oracle.to_problem(start.x), "function", start.value)
             raise InputError(f"{unfit} {self._needs_values()}")
         return start
 
@@ -170,15 +168,15 @@ class MonitoredLoop:
 
     def _evaluated(self, x: np.ndarray) -> MonitoredPoint:
         """Evaluate a point; counted, but not yet an iterate of the solve."""
-        session = self.session
+        oracle = self.oracle
         try:
-            value, g = session.problem.value_and_gradient(session.to_problem(x))
+            value, g = oracle.problem.value_and_gradient(oracle.to_problem(x))
         except NotImplementedError:
             raise InputError(
-                f"{session.problem.kind} has no values. {self._needs_values()}"
+                f"{oracle.problem.kind} has no values. {self._needs_values()}"
             ) from None
-        session.charge(1)
-        g = session.to_numpy(g)
+        oracle.charge(1)
+        g = oracle.to_numpy(g)
         return MonitoredPoint(x, float(value), g, g if self._product is None else self._product(g))
 
     def _needs_values(self) -> str:
@@ -189,7 +187,7 @@ class MonitoredLoop:
     ) -> tuple[float, float]:
         """Return by how much point k misses an inequality, and what that adds to the bound."""
         s, r = self.proof.multipliers(k)
-        rounding = self.session.rounding * max(abs(here.value), abs(new.value))
+        rounding = self.oracle.rounding * max(abs(here.value), abs(new.value))
         ahead, behind = violations(here, new, L)
         missed = max(ahead, behind) if r > NEGLIGIBLE * s else ahead
         return missed - rounding, s * max(ahead + rounding, 0.0) + r * max(behind + rounding, 0.0)
@@ -221,12 +219,12 @@ class MonitoredLoop:
 
     def _observe(self, new: MonitoredPoint) -> Outcome | None:
         """Tell the solve of a point and of what is proved by now; may raise Stop."""
-        session = self.session
+        oracle = self.oracle
         if not self.proof.for_every_point:
             self._keep_convexity(new)
-        session.lower_bounds = [*self._by_convexity, *self._earlier, *self._recent]
-        session.observe(session.to_problem(new.x), session.to_problem(new.g), new.value)
-        return session.judge()
+        oracle.lower_bounds = [*self._by_convexity, *self._earlier, *self._recent]
+        oracle.observe(oracle.to_problem(new.x), oracle.to_problem(new.g), new.value)
+        return oracle.judge()
 
     def _keep_convexity(self, new: MonitoredPoint) -> None:
         """Keep f(z) >= f(x) + <g, z - x> of the point with the least gradient norm.

@@ -22,8 +22,8 @@ from ode2opt.solvers.bound import Distance, euclidean
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.monitored_loop import MonitoredLoop
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.session import Session
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class MonitoredTable(EigacIteration):
 
     def __init__(
         self,
-        session: Session,
+        oracle: Oracle,
         schedule: Schedule,
         x: Array,
         settings: MonitoredSettings,
@@ -105,11 +105,11 @@ class MonitoredTable(EigacIteration):
         metric: Operator | None = None,
         distance: Distance = euclidean,
     ) -> None:
-        super().__init__(session, schedule, x, metric)
+        super().__init__(oracle, schedule, x, metric)
         self.rho = settings.rho
-        product = None if metric is None else session.on_numpy(metric)
+        product = None if metric is None else oracle.on_numpy(metric)
         proved = TableProof(proof, schedule, settings.tau)
-        self._loop = MonitoredLoop(session, proved, x, product, distance)
+        self._loop = MonitoredLoop(oracle, proved, x, product, distance)
 
     def divide_by(self, scale: float) -> None:
         """Take the curvature L that the table is divided by."""

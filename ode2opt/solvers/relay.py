@@ -13,8 +13,8 @@ from ode2opt.base.numbers import usable
 from ode2opt.paper.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Outcome, Reason
-from ode2opt.solvers.session import Session, Watch
 
 
 @dataclass(frozen=True)
@@ -39,35 +39,35 @@ class Relay:
         """Return what watches a schedule."""
         return self.reason
 
-    def reason(self, session: Session) -> Outcome | None:
+    def reason(self, oracle: Oracle) -> Outcome | None:
         """Say whether to latch now.
 
         Args:
-            session: the solve, after an iteration.
+            oracle: the solve, after an iteration.
         """
-        if session.norm > session.previous_norm and session.previous_norm < session.tol:
+        if oracle.norm > oracle.previous_norm and oracle.previous_norm < oracle.tol:
             return Outcome(Reason.ROSE)
         return None
 
-    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
+    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
         """Go on with the default coefficients from where EIGAC is; leaves by Stop.
 
         Args:
-            session: the solve.
+            oracle: the solve.
             eigac: the iteration that ended.
             outcome: how it ended.
         """
-        session.hand_over(outcome, "relay")
-        session.watch = None
+        oracle.hand_over(outcome, "relay")
+        oracle.watch = None
         k, old = eigac.done, eigac.schedule
         a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
         move = eigac.u - a * eigac.direction()
         curvature = 0.0
         for x in (eigac.x, eigac.x + move / d):
-            found, calls = largest_curvature(session.problem, x)
-            session.calls += calls
+            found, calls = largest_curvature(oracle.problem, x)
+            oracle.calls += calls
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
-        horizon = k + min(max(1, session.max_iter - k), LONGEST)
+        horizon = k + min(max(1, oracle.max_iter - k), LONGEST)
         schedule = self.coefficients.schedule(horizon, usable(curvature))
         # The next move e = u - a g stays what it would have been; the default needs no metric.
         eigac.u = move + float(schedule.a[k]) * eigac.g

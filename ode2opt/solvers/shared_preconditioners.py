@@ -15,10 +15,10 @@ from ode2opt.base.arrays import Array
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.plan import plan, subsample_sizes
 from ode2opt.solvers.result import Result
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.solve import minimised
 from ode2opt.solvers.stages.classes import ClassPreconditioner
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
@@ -54,12 +54,12 @@ class SharedPreconditioners:
         self, problem: LinearModel, k: int, x0: Array | None, *, tol: float, max_iter: int
     ) -> Result:
         """Solve for the k-th penalty; the first solve of that number forms the preconditioner."""
-        session = Session(problem, tol=tol, max_iter=max_iter)
+        oracle = Oracle(problem, tol=tol, max_iter=max_iter)
         first = k == len(self.found)
         strategy = _Preconditioned(
-            session, self.paths if first else 0, None if first else self.found[k]
+            oracle, self.paths if first else 0, None if first else self.found[k]
         )
-        result = minimised(session, x0, strategy)
+        result = minimised(oracle, x0, strategy)
         if first:
             self._keep(problem, strategy.preconditioner)
         return result
@@ -76,19 +76,19 @@ class SharedPreconditioners:
 class _Preconditioned:
     """One solve: with a given preconditioner, or with one that it forms for ``solves`` of them."""
 
-    def __init__(self, session: Session, solves: int, preconditioner: Product | None) -> None:
-        self.session, self.solves, self.preconditioner = session, solves, preconditioner
-        self.costs = Costs(session.problem)
+    def __init__(self, oracle: Oracle, solves: int, preconditioner: Product | None) -> None:
+        self.oracle, self.solves, self.preconditioner = oracle, solves, preconditioner
+        self.costs = Costs(oracle.problem)
 
     def minimise(self, x: Array, given: bool) -> None:
         """Minimise; leaves by Stop."""
-        start = self.session.begin(np.asarray(x).astype(np.float64))
+        start = self.oracle.begin(np.asarray(x).astype(np.float64))
         if self.solves:
             self.preconditioner = self._formed(start)
-        supervise(self.session, start, self._stages())
+        supervise(self.oracle, start, self._stages())
 
     def _stages(self) -> list[Stage]:
-        stages = plan(self.session.problem, self.costs, skip_subsample=True)
+        stages = plan(self.oracle.problem, self.costs, skip_subsample=True)
         if self.preconditioner is None:
             return stages
         watch = SwitchIfCheaper.than(self.costs.hessian())
@@ -97,14 +97,14 @@ class _Preconditioned:
 
     def _formed(self, start: Evaluated) -> Product | None:
         """Return a preconditioner that is worth its price to all solves that share it."""
-        session, problem = self.session, self.session.problem
+        oracle, problem = self.oracle, self.oracle.problem
         assert isinstance(problem, LinearModel)
         if problem.columns >= LARGEST_DENSE_HESSIAN:
             return None
         if problem.width > 1:
-            return ClassPreconditioner(session, start.x, self.costs, self.solves)
+            return ClassPreconditioner(oracle, start.x, self.costs, self.solves)
         if problem.N <= problem.n:
             return None
-        affordable = self.costs.hessian() <= session.options.affordable_hessian * self.solves
+        affordable = self.costs.hessian() <= oracle.options.affordable_hessian * self.solves
         rows = problem.N if affordable else [*subsample_sizes(problem, self.costs), problem.N][0]
-        return Subsamples(session, problem).hessian(rows, start.x)
+        return Subsamples(oracle, problem).hessian(rows, start.x)

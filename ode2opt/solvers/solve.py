@@ -35,7 +35,7 @@ from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in
 from ode2opt.solvers.composite.gap import with_residual
 from ode2opt.solvers.composite.learned import follow_proximal
 from ode2opt.solvers.composite.methods import penalised_method
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import method_of
@@ -44,9 +44,9 @@ from ode2opt.solvers.memory_session import MemorySession
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.monitored_table import MonitoredTable
 from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.oracle import Callback, Oracle, Stop
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result, Status
-from ode2opt.solvers.session import Callback, Session, Stop
 from ode2opt.solvers.start_point import first_point, unfit_start
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
@@ -138,7 +138,7 @@ def solve(
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
-    session = _kind_of_session(task, penalty)(
+    oracle = _kind_of_oracle(task, penalty)(
         task,
         tol=tolerance(task, tol),
         max_iter=as_count(max_iter, "max_iter", least=0),
@@ -149,17 +149,17 @@ def solve(
         options=options,
     )
     if memory is None:
-        return minimised(session, x0, chosen, policy)
+        return minimised(oracle, x0, chosen, policy)
     with_memory = MemorySession(
-        memory, session, first_only=policy is None, from_mean=start_from_memory
+        memory, oracle, first_only=policy is None, from_mean=start_from_memory
     )
-    with _surroundings(session):
-        status = _minimise(session, x0, with_memory, policy)
+    with _surroundings(oracle):
+        status = _minimise(oracle, x0, with_memory, policy)
         with suppress(
             KeyboardInterrupt, WorkersLostError
         ):  # the solution is worth more than what can be learned
             with_memory.learn()
-        return _result(session, status)
+        return _result(oracle, status)
 
 
 def _check_memory(memory: Memory | None, method: object) -> None:
@@ -183,10 +183,10 @@ def _smooth_method(method: str | Path | Schedule | Method) -> BuiltIn | Schedule
     return found
 
 
-def _kind_of_session(task: Problem, penalty: Penalty | None) -> Callable[..., Session]:
+def _kind_of_oracle(task: Problem, penalty: Penalty | None) -> Callable[..., Oracle]:
     if penalty is None:
-        return Session
-    return partial(CompositeSession, penalty=as_penalty(penalty, task))
+        return Oracle
+    return partial(CompositeOracle, penalty=as_penalty(penalty, task))
 
 
 class Strategy(Protocol):
@@ -197,24 +197,24 @@ class Strategy(Protocol):
 
 
 def minimised(
-    session: Session,
+    oracle: Oracle,
     x0: Array | Start | None,
     method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy = GUARD,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
-    with _surroundings(session):
-        return _result(session, _minimise(session, x0, method, policy))
+    with _surroundings(oracle):
+        return _result(oracle, _minimise(oracle, x0, method, policy))
 
 
 @contextmanager
-def _surroundings(session: Session) -> Iterator[None]:
+def _surroundings(oracle: Oracle) -> Iterator[None]:
     """What a solve runs in: floating-point warnings, kernels and BLAS threads."""
-    short = session.max_seconds < COMPILING
+    short = oracle.max_seconds < COMPILING
     with (
         np.errstate(over="ignore", invalid="ignore"),
         nothing_compiled() if short else nullcontext(),
-        _blas_threads(session.problem),
+        _blas_threads(oracle.problem),
     ):
         yield
 
@@ -233,129 +233,129 @@ def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
 
 
 def _minimise(
-    session: Session,
+    oracle: Oracle,
     x0: Array | Start | None,
     method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy,
 ) -> Status:
     """Run the method until it stops, and say why it did."""
-    start = _first_point(session, method) if x0 is None else x0
+    start = _first_point(oracle, method) if x0 is None else x0
     x = copy(start.x0 if isinstance(start, Start) else start)
     try:
         if isinstance(method, Schedule):
-            session.log(f"EIGAC with a given schedule of {len(method)} iterations")
-            follow(EigacIteration(session, method, x), policy)
+            oracle.log(f"EIGAC with a given schedule of {len(method)} iterations")
+            follow(EigacIteration(oracle, method, x), policy)
         elif isinstance(method, Method):
-            _follow_learned(session, x, method, policy)
+            _follow_learned(oracle, x, method, policy)
         elif isinstance(method, BuiltIn):
-            L = _step_constant(session, start) if method.needs_scale else math.nan
-            method.minimise(session, x, L, policy)
+            L = _step_constant(oracle, start) if method.needs_scale else math.nan
+            method.minimise(oracle, x, L, policy)
         else:
             method.minimise(x, given=x0 is not None)
     except Stop as stop:
         return stop.status
     except WorkersLostError:
-        if session.best_x is None:
+        if oracle.best_x is None:
             raise
         return Status.WORKERS_LOST
     except KeyboardInterrupt:
-        if session.best_x is None:  # still in the set-up: the start is the best point so far
+        if oracle.best_x is None:  # still in the set-up: the start is the best point so far
             with suppress(Stop):
-                session.at(x)
+                oracle.at(x)
         return Status.INTERRUPTED
     raise AssertionError("a method returned without a status")
 
 
-def _follow_learned(session: Session, x: Array, method: Method, policy: Policy) -> None:
+def _follow_learned(oracle: Oracle, x: Array, method: Method, policy: Policy) -> None:
     """Run a table as a learned method has it, with its scale and metric; leaves by Stop."""
     if method.proximal is not None:
-        follow_proximal(session, x, method, policy)
-    metric = None if method.metric is None else method.metric.on(session.problem)
+        follow_proximal(oracle, x, method, policy)
+    metric = None if method.metric is None else method.metric.on(oracle.problem)
     if method.schedule is None:
         guard = policy or method.guard
         assert isinstance(guard, Guard)
         scale = method.family_scale or 1.0
-        in_stages(session, x, lambda: guard.stages(session, metric, scale), policy)
+        in_stages(oracle, x, lambda: guard.stages(oracle, metric, scale), policy)
         return
-    session.log(method.words)
+    oracle.log(method.words)
     if method.monitored is not None:
         assert method.proof is not None
         distance = euclidean if method.metric is None else method.metric.distance
         table = MonitoredTable(
-            session, method.schedule, x, method.monitored, method.proof, metric, distance
+            oracle, method.schedule, x, method.monitored, method.proof, metric, distance
         )
         table.divide_by(method.family_scale or 1.0)
         follow(table, policy)
     elif method.scale == "product":
 
         def scale_at(g: Array) -> float:
-            session.charge(1)
-            return method.curvature(session.problem, x, g, metric)
+            oracle.charge(1)
+            return method.curvature(oracle.problem, x, g, metric)
 
-        follow(EigacIteration(session, method.schedule, x, metric, scale_at), policy)
+        follow(EigacIteration(oracle, method.schedule, x, metric, scale_at), policy)
     else:
-        scale, calls = method.scale_and_calls(session.problem, x)
-        session.charge(calls)
-        eigac = EigacIteration(session, method.schedule, x, metric)
+        scale, calls = method.scale_and_calls(oracle.problem, x)
+        oracle.charge(calls)
+        eigac = EigacIteration(oracle, method.schedule, x, metric)
         eigac.divide_by(scale)
         follow(eigac, policy)
 
 
-def _first_point(session: Session, method: BuiltIn | Schedule | Method | Strategy) -> Array:
+def _first_point(oracle: Oracle, method: BuiltIn | Schedule | Method | Strategy) -> Array:
     """Return a learned method's own start, else 0."""
-    return first_point(method.start if isinstance(method, Method) else None, session.problem)
+    return first_point(method.start if isinstance(method, Method) else None, oracle.problem)
 
 
-def _step_constant(session: Session, start: Array | Start) -> float:
+def _step_constant(oracle: Oracle, start: Array | Start) -> float:
     """Return L, with its price on the run's account."""
     if isinstance(start, Start):
-        session.charge(start.scale.oracle_calls, start.scale.seconds)
+        oracle.charge(start.scale.oracle_calls, start.scale.seconds)
         return start.L
-    scale = session.problem.scale(start)
-    session.charge(scale.oracle_calls)
+    scale = oracle.problem.scale(start)
+    oracle.charge(scale.oracle_calls)
     return scale.L
 
 
-def _result(session: Session, status: Status) -> Result:
-    if session.best_x is None:
-        raise unfit_start(session.problem, session.unfit, "gradient", "not finite")
-    value = _best_value(session)
+def _result(oracle: Oracle, status: Status) -> Result:
+    if oracle.best_x is None:
+        raise unfit_start(oracle.problem, oracle.unfit, "gradient", "not finite")
+    value = _best_value(oracle)
     result = Result(
-        x=session.best_x,
+        x=oracle.best_x,
         fun=value,
-        grad_norm=session.best_norm,
+        grad_norm=oracle.best_norm,
         status=status,
-        iterations=session.k,
-        oracle_calls=session.calls,
-        seconds=session.seconds,
-        method=", then ".join(session.description) or AT_ONCE[session.reached is not None],
-        handovers=tuple(session.handovers),
-        history=session.history,
-        reached=session.reached,
-        concave=session.concave,
-        tol=session.tol,
-        bound=_bound(session, value),
+        iterations=oracle.k,
+        oracle_calls=oracle.calls,
+        seconds=oracle.seconds,
+        method=", then ".join(oracle.description) or AT_ONCE[oracle.reached is not None],
+        handovers=tuple(oracle.handovers),
+        history=oracle.history,
+        reached=oracle.reached,
+        concave=oracle.concave,
+        tol=oracle.tol,
+        bound=_bound(oracle, value),
     )
-    return with_residual(session, result) if isinstance(session, CompositeSession) else result
+    return with_residual(oracle, result) if isinstance(oracle, CompositeOracle) else result
 
 
-def _bound(session: Session, value: float) -> Bound | None:
+def _bound(oracle: Oracle, value: float) -> Bound | None:
     """Return what is known of f(best_x) - f*, by strong convexity or by the method's own proof."""
-    if session.concave is not None or isinstance(session, CompositeSession):
+    if oracle.concave is not None or isinstance(oracle, CompositeOracle):
         return None
-    x, unit = session.best_x, session.rounding
-    known = by_strong_convexity(session.problem, x, session.best_norm, value, unit)
-    if known is not None or not session.lower_bounds:
+    x, unit = oracle.best_x, oracle.rounding
+    known = by_strong_convexity(oracle.problem, x, oracle.best_norm, value, unit)
+    if known is not None or not oracle.lower_bounds:
         return known
-    return best_bound(session.lower_bounds, np.asarray(x, dtype=np.float64), value, unit)
+    return best_bound(oracle.lower_bounds, np.asarray(x, dtype=np.float64), value, unit)
 
 
-def _best_value(session: Session) -> float:
+def _best_value(oracle: Oracle) -> float:
     """Return f at the best point; no number where nobody is left to tell it."""
-    if session.best_value is not None:
-        return session.best_value
+    if oracle.best_value is not None:
+        return oracle.best_value
     try:
-        return session.value(session.best_x)
+        return oracle.value(oracle.best_x)
     except WorkersLostError:
         return math.nan
 

@@ -1,7 +1,7 @@
 """One supervisor for every solve: stages follow each other, and the last ones need no trust.
 
 A stage returns an outcome when its watch ends it or when it finds no step; the solve itself is
-over where the session raises Stop. The next stage starts at the lowest point so far. After all of
+over where the oracle raises Stop. The next stage starts at the lowest point so far. After all of
 them come rounds of turns: Nesterov's method with backtracking, which converges for every convex
 function with a locally Lipschitz gradient, Newton's method, and L-BFGS, each with twice as many
 calls from round to round (docs/mathematics.md, section 11).
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import PROGRESS, Session, Stop
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton
@@ -26,9 +26,9 @@ FIRST_TURN = 150  # calls of a method's turn in the first round
 PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
 
 
-def supervise(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
+def supervise(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
     """Run stages one after the other, then turns of the methods that need no trust."""
-    relay = Supervisor(session, start)
+    relay = Supervisor(oracle, start)
     for stage in stages:
         relay.run(stage)
     budget = FIRST_TURN
@@ -48,21 +48,21 @@ class Supervisor:
             led into a corner that it would not have come to.
     """
 
-    def __init__(self, session: Session, start: Evaluated) -> None:
-        self.session, self.start, self.point = session, start, start
+    def __init__(self, oracle: Oracle, start: Evaluated) -> None:
+        self.oracle, self.start, self.point = oracle, start, start
         self.last: Outcome | None = None
         self.plain_from_start = False
         self._nesterov_at: Evaluated | None = None
 
     def run(self, stage: Stage, begin: Evaluated | None = None) -> Outcome:
         """Run a stage from the lowest point, or from ``begin``, and keep its point if lower."""
-        session = self.session
+        oracle = self.oracle
         if self.last is not None:
-            session.hand_over(self.last, stage.name)
-        session.watch, session.accept_non_finite = stage.watch or not_stuck(PATIENCE), True
+            oracle.hand_over(self.last, stage.name)
+        oracle.watch, oracle.accept_non_finite = stage.watch or not_stuck(PATIENCE), True
         if begin is None and self.point is self.start:
             self.plain_from_start |= isinstance(stage, Lbfgs)
-        self.last = outcome = stage.run(session, begin or self.point)
+        self.last = outcome = stage.run(oracle, begin or self.point)
         if outcome.point is not None and outcome.point.value <= self.point.value:
             self.point = outcome.point
         return outcome
@@ -72,20 +72,20 @@ class Supervisor:
 
         Nesterov's method goes on where its last turn ended.
         """
-        session, norm = self.session, self.session.best_norm
+        oracle, norm = self.oracle, self.oracle.best_norm
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
         self._nesterov_at = outcomes[0].point
-        if session.problem.has_hvp:
-            outcomes.append(self.run(Newton(Costs(session.problem), turn(calls))))
+        if oracle.problem.has_hvp:
+            outcomes.append(self.run(Newton(Costs(oracle.problem), turn(calls))))
         if not self.plain_from_start and not all(one.exhausted for one in outcomes):
             outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))
         outcomes.append(self.run(Lbfgs(turn(calls))))
-        if all(one.exhausted for one in outcomes) and session.best_norm >= PROGRESS * norm:
+        if all(one.exhausted for one in outcomes) and oracle.best_norm >= PROGRESS * norm:
             raise Stop(Status.STALLED)
 
 
-def first_alone(session: Session, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
+def first_alone(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
     """Run the first stage only, unwatched; where it gives up the solve is over."""
-    session.watch, session.accept_non_finite = None, True
-    outcome = stages[0].run(session, start)
+    oracle.watch, oracle.accept_non_finite = None, True
+    outcome = stages[0].run(oracle, start)
     raise Stop(Status.LINE_SEARCH if outcome.reason is Reason.NO_STEP else Status.GAVE_UP)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome, Reason
-from ode2opt.solvers.session import Session
 
 SOONEST = 3  # calls of a preconditioned stage before it is judged
 AFTER = 2.0  # calls that another preconditioner takes, about
@@ -64,11 +64,11 @@ class SwitchIfCheaper:
         """Return a watch for a preconditioned stage beside another preconditioner."""
         return cls(price + after, max(SOONEST, math.ceil(price / 2)))
 
-    def __call__(self, session: Session) -> Outcome | None:
-        if session.reached is not None:
+    def __call__(self, oracle: Oracle) -> Outcome | None:
+        if oracle.reached is not None:
             return None
-        left = self._rate.left(session.calls, session.norm, session.tol)
-        made = session.calls - self._rate.began
+        left = self._rate.left(oracle.calls, oracle.norm, oracle.tol)
+        made = oracle.calls - self._rate.began
         if len(self._rate) < self.steps or made < self.soonest:
             return None
         price = self.price(made) if callable(self.price) else self.price

@@ -23,7 +23,7 @@ from ode2opt.problems.parts import Parts
 from ode2opt.solvers import monitored
 from ode2opt.solvers.bound import Bound, LowerBound, by_strong_convexity, rounded_up
 from ode2opt.solvers.classics import gradient_descent
-from ode2opt.solvers.session import Session, Stop
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.solve import minimised
 
 KINDS = [Logistic, LeastSquares, Huber, SquaredHinge, Softmax, Poisson, Lpp]
@@ -235,12 +235,12 @@ def test_a_method_may_report_what_it_proves_of_f_from_below():
 
     class Proving:
         def minimise(self, x, given):
-            session.lower_bounds = proved
-            gradient_descent(session, x, 10.0)
+            oracle.lower_bounds = proved
+            gradient_descent(oracle, x, 10.0)
 
     for l2, due in ((0.0, "the monitored certificate"), (0.1, "strong convexity")):
-        session = Session(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
-        result = minimised(session, None, Proving())
+        oracle = Oracle(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
+        result = minimised(oracle, None, Proving())
         assert result.bound.source == due
         if not l2:
             assert result.bound.value == pytest.approx(result.fun)
@@ -276,18 +276,18 @@ def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid(mon
     """Two moves at L' = L/64, which both violate the inequality: the formula, written out."""
     monkeypatch.setattr(monitored, "RHO", 1 / 64)
     problem = Quadratic(np.diag([1.0, 0.5]), np.zeros(2))
-    session = Session(problem, tol=1e-9, max_iter=3)
+    oracle = Oracle(problem, tol=1e-9, max_iter=3)
     y = []
-    session.callback = lambda progress: y.append(progress.x) and None
+    oracle.callback = lambda progress: y.append(progress.x) and None
     with pytest.raises(Stop):
-        monitored.nag_monitored(session, np.array([1.0, -2.0]), 1.0)
+        monitored.nag_monitored(oracle, np.array([1.0, -2.0]), 1.0)
     f, g, L = [*map(problem.value, y)], [*map(problem.gradient, y)], 1 / 64
     missed = [
         f[k] + g[k] @ (y[k - 1] - y[k]) + (g[k] - g[k - 1]) @ (g[k] - g[k - 1]) / (2 * L) - f[k - 1]
         for k in (1, 2)
     ]
     assert min(missed) > 1
-    told, last = session.lower_bounds
+    told, last = oracle.lower_bounds
     assert last.factor == pytest.approx(L / (2 * 7))
     assert told.factor == pytest.approx(L / (2 * 4.5))
     due = f[2] - g[2] @ g[2] / (2 * L) - (1 * missed[0] + 2.5 * missed[1]) / 4.5

@@ -8,8 +8,8 @@ import pytest
 from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, solve
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Outcome, Reason
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import supervise
@@ -23,7 +23,7 @@ def made(N=200, n=30, seed=0, l2=0.01):
 
 def ended(problem, stages, **options):
     """A run under supervision from ones, after its end."""
-    run = Session(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
+    run = Oracle(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
     here = run.evaluate(np.ones(problem.n))
     with pytest.raises(Stop) as stop:
         supervise(run, here, stages)
@@ -39,8 +39,8 @@ class Given(Stage):
         super().__init__(watch)
         self.name, self.go = name, go
 
-    def run(self, session, point):
-        return self.go(session, point)
+    def run(self, oracle, point):
+        return self.go(oracle, point)
 
 
 def gives_up(name, after=0):
@@ -266,7 +266,7 @@ def recorded(monkeypatch, reason, most=99):
     ran = []
 
     def replace(stage):
-        def run(self, session, here):
+        def run(self, oracle, here):
             ran.append((stage.name, here.x[0]))
             if len(ran) == most:
                 raise Stop(Status.CALLBACK)

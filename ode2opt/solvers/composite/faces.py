@@ -12,7 +12,7 @@ import numpy as np
 from ode2opt.penalties import Face
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
@@ -21,23 +21,23 @@ PIVOTS = 30  # variables that may leave the face in a row
 SHARES = (1.0, 0.3, 0.1, 0.01)  # of a step
 
 
-def has_faces(session: CompositeSession) -> bool:
+def has_faces(oracle: CompositeOracle) -> bool:
     """Return whether Newton steps on faces can be made: few variables, and both sides know how."""
-    problem = session.problem
+    problem = oracle.problem
     rows = isinstance(problem, RowModel) and problem.width == 1
     if not (rows or isinstance(problem, Quadratic)) or problem.n > LARGEST:
         return False
-    return session.penalty.curvature_set(session.project(np.zeros(problem.n))) is not None
+    return oracle.penalty.curvature_set(oracle.project(np.zeros(problem.n))) is not None
 
 
-def descended(session: CompositeSession, here: Evaluated) -> Evaluated:
+def descended(oracle: CompositeOracle, here: Evaluated) -> Evaluated:
     """Return a point that Newton steps on faces lead to; the given one where none helps."""
-    H = session.hessian(here.x)
+    H = oracle.hessian(here.x)
     for _ in range(PIVOTS):
-        face = session.penalty.curvature_set(here.x)
+        face = oracle.penalty.curvature_set(here.x)
         if face is None or not face.free.any():
             break
-        found, whole = _step(session, here, face, H)
+        found, whole = _step(oracle, here, face, H)
         if found is None:
             break
         here = found
@@ -47,7 +47,7 @@ def descended(session: CompositeSession, here: Evaluated) -> Evaluated:
 
 
 def _step(
-    session: CompositeSession, here: Evaluated, face: Face, H: np.ndarray
+    oracle: CompositeOracle, here: Evaluated, face: Face, H: np.ndarray
 ) -> tuple[Evaluated | None, bool]:
     """Return where a step leads, None where it helps not; and whether it stayed on the face."""
     d = _direction(here, face, H)
@@ -61,8 +61,8 @@ def _step(
         x = here.x + share * d
         if share == first:
             x[leaving <= first] = 0.0
-        new = session.evaluate(session.project(x), iterate=False)
-        close = abs(new.value - here.value) <= session.rounding * abs(here.value)
+        new = oracle.evaluate(oracle.project(x), iterate=False)
+        close = abs(new.value - here.value) <= oracle.rounding * abs(here.value)
         if (new.value < here.value and not close) or (close and new.norm < 0.5 * here.norm):
             return new, first >= 1 and share == 1
     return None, True

@@ -14,11 +14,11 @@ import numpy as np
 from ode2opt.base.arrays import epsilon
 from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.composite.faces import descended, has_faces
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.oracle import Oracle, Stop, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop, Watch
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
 from ode2opt.solvers.stages.stage import Stage
@@ -42,7 +42,7 @@ class ProxStep(NamedTuple):
     t: float
 
 
-def for_ever(session: Session) -> Outcome | None:
+def for_ever(oracle: Oracle) -> Outcome | None:
     """Let a stage go on: the watch of the one that always converges."""
     return None
 
@@ -58,31 +58,31 @@ class Fista(Stage):
         super().__init__(watch)
         self.L, self.faces = L, faces
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
-        assert isinstance(session, CompositeSession)
-        steps = self.faces and has_faces(session)
+        assert isinstance(oracle, CompositeOracle)
+        steps = self.faces and has_faces(oracle)
         between = "Newton steps on faces" if steps else "backtracking and restart"
-        session.log(f"FISTA with {between}")
-        L, standstill = self.L or _first_curvature(session, point), Standstill()
+        oracle.log(f"FISTA with {between}")
+        L, standstill = self.L or _first_curvature(oracle, point), Standstill()
         wait = FIRST_FACE if steps else math.inf
         while True:
-            before, last = session.k, session.k + wait
-            point, L, outcome = _until_restart(session, point, L, last)
-            due = session.k >= last if outcome is None else outcome.exhausted
+            before, last = oracle.k, oracle.k + wait
+            point, L, outcome = _until_restart(oracle, point, L, last)
+            due = oracle.k >= last if outcome is None else outcome.exhausted
             if steps and due:
-                reached = descended(session, point)
+                reached = descended(oracle, point)
                 better = reached.norm < 0.5 * point.norm
                 wait = FIRST_FACE if better else 2 * wait
                 point, outcome = reached, None if better else outcome
             if outcome is not None:
                 return outcome
-            if session.k == before or standstill(point.value, point.norm):
+            if oracle.k == before or standstill(point.value, point.norm):
                 return Outcome(Reason.ROUNDING, point)
 
 
 def _until_restart(
-    session: CompositeSession, x: Evaluated, L: float, last: float
+    oracle: CompositeOracle, x: Evaluated, L: float, last: float
 ) -> tuple[Evaluated, float, Outcome | None]:
     """Go on until the momentum points uphill, or the iteration ``last``.
 
@@ -90,41 +90,41 @@ def _until_restart(
     """
     previous, t, lowest, least = x, 0.0, x, x.value
     while True:
-        step = _step(session, x, previous, t, L)
+        step = _step(oracle, x, previous, t, L)
         if step is None:
             return lowest, L, Outcome(Reason.ROUNDING, lowest)
         uphill = t > 1 and float((step.y - step.new.x) @ (step.new.x - x.x)) > 0
         previous, x, L, t = x, step.new, step.L, step.t
-        if x.value <= least + session.rounding * abs(least):
+        if x.value <= least + oracle.rounding * abs(least):
             lowest, least = x, min(x.value, least)
-        if (outcome := session.judge(lowest)) is not None or uphill or session.k >= last:
+        if (outcome := oracle.judge(lowest)) is not None or uphill or oracle.k >= last:
             return lowest, L, outcome
 
 
 def _step(
-    session: CompositeSession, x: Evaluated, previous: Evaluated, t: float, L: float
+    oracle: CompositeOracle, x: Evaluated, previous: Evaluated, t: float, L: float
 ) -> ProxStep | None:
     """Make one accepted step; None where rounding allows none."""
-    trial, unit = BACKTRACKING.relax * L, epsilon(session.problem.xp, session.problem.dtype)
+    trial, unit = BACKTRACKING.relax * L, epsilon(oracle.problem.xp, oracle.problem.dtype)
     for _ in range(BACKTRACKING.trials):
         t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
         y, value, g = x.x, x.value, x.g
         if momentum > 0:
             y = x.x + momentum * (x.x - previous.x)
-            value, g = session.smooth(y)
+            value, g = oracle.smooth(y)
             if not (math.isfinite(value) and np.isfinite(g).all()):
                 trial *= BACKTRACKING.most_growth
                 continue
-        at = session.prox(y - g / trial, 1 / trial)
+        at = oracle.prox(y - g / trial, 1 / trial)
         moved = at - y
         if np.all(np.abs(moved) <= unit * np.abs(y)):  # y is a minimiser, as far as can be told
-            return None if y is x.x else ProxStep(y, session.evaluate(at), trial, t_new)
-        new = session.evaluate(at)
+            return None if y is x.x else ProxStep(y, oracle.evaluate(at), trial, t_new)
+        new = oracle.evaluate(at)
         length = norm(moved)
         needed = float((new.g - g) @ (moved / length)) / length
         if needed < 0:
-            _stop_if_concave(session, Evaluated(y, value, g, norm(g)), new)
+            _stop_if_concave(oracle, Evaluated(y, value, g, norm(g)), new)
         if math.isfinite(new.value) and 2 * needed <= trial:
             return ProxStep(y, new, trial, t_new)
         most = BACKTRACKING.most_growth * trial
@@ -133,15 +133,15 @@ def _step(
     return None
 
 
-def _stop_if_concave(session: CompositeSession, y: Evaluated, new: Evaluated) -> None:
+def _stop_if_concave(oracle: CompositeOracle, y: Evaluated, new: Evaluated) -> None:
     """Stop where f is not convex between two points, by more than rounding."""
-    found = concave_between(session, y, new._replace(norm=norm(new.g)))
+    found = concave_between(oracle, y, new._replace(norm=norm(new.g)))
     if found is not None:
-        session.concave = found
+        oracle.concave = found
         raise Stop(Status.NON_CONVEX)
 
 
-def _first_curvature(session: CompositeSession, here: Evaluated) -> float:
+def _first_curvature(oracle: CompositeOracle, here: Evaluated) -> float:
     """Return the curvature along the gradient, from one more gradient close by.
 
     How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
@@ -150,5 +150,5 @@ def _first_curvature(session: CompositeSession, here: Evaluated) -> float:
     if slope == 0:
         return 1.0
     length = BACKTRACKING.probe * (norm(here.x) or abs(here.value) / slope or 1.0)
-    _, near = session.smooth(here.x - (length / slope) * here.g)
+    _, near = oracle.smooth(here.x - (length / slope) * here.g)
     return usable(norm(near - here.g) / length)

@@ -20,7 +20,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, SquaredHinge
 from ode2opt.problems.softmax import Softmax
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.result import Result
 
 NOT_NEGATIVE = (LeastSquares, Lpp, Logistic, Huber, SquaredHinge, Softmax)
@@ -44,24 +44,24 @@ def duality_gap(
     return max(gap, 0.0) if math.isfinite(gap) else None
 
 
-def with_residual(session: CompositeSession, result: Result) -> Result:
+def with_residual(oracle: CompositeOracle, result: Result) -> Result:
     """Return a result with what a penalty adds: residual, support, gap and f's own gradient
     norm.
     """
-    x = session.to_numpy(session.best_x)
-    support = session.penalty.support(x)
+    x = oracle.to_numpy(oracle.best_x)
+    support = oracle.penalty.support(x)
     try:
-        _, g = session.smooth(x)
+        _, g = oracle.smooth(x)
     except WorkersLostError:
         return replace(result, grad_norm=math.nan, residual=result.grad_norm, support=support)
     gap = None
     if result.concave is None:
-        gap = duality_gap(session.problem, session.penalty, x, g, result.fun)
+        gap = duality_gap(oracle.problem, oracle.penalty, x, g, result.fun)
     return replace(
         result,
         grad_norm=norm(g),
         residual=result.grad_norm,
         support=support,
         gap=gap,
-        oracle_calls=session.calls,
+        oracle_calls=oracle.calls,
     )

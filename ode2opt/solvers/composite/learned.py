@@ -14,14 +14,14 @@ from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.composite.fista import Fista, for_ever
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable, gradient_point, proximal_step
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import PROGRESS, Session, Stop
 from ode2opt.solvers.supervisor import Supervisor
 
 INSIDE = 1 - 1e-9  # of the tolerance: sums in another order must not miss it
@@ -37,57 +37,57 @@ VALUE_EVERY = 10  # iterations between two looks at the value, which come with t
 
 
 def follow_proximal(
-    session: Session, x: Array, method: Method, policy: Guard | Relay | None
+    oracle: Oracle, x: Array, method: Method, policy: Guard | Relay | None
 ) -> NoReturn:
     """Run a learned table with a prox; FISTA goes on where the guard ends it. Leaves by Stop."""
-    assert isinstance(session, CompositeSession)
+    assert isinstance(oracle, CompositeOracle)
     assert method.proximal is not None
     if isinstance(policy, Relay) or (policy is not None and policy.fallback != Fista.name):
         raise InputError(
             f"This table has a prox, and only FISTA goes on after it: use handover='guard', 'none' "
             f"or Guard(fallback={Fista.name!r})."
         )
-    session.log(method.words)
-    start, scale = session.begin(session.first_point(x)), method.family_scale or 1.0
-    session.watch = None if policy is None else policy.check
+    oracle.log(method.words)
+    start, scale = oracle.begin(oracle.first_point(x)), method.family_scale or 1.0
+    oracle.watch = None if policy is None else policy.check
     scaled = method.proximal.scaled(scale)
-    kernel = _kernel_for(session, policy)
+    kernel = _kernel_for(oracle, policy)
     if kernel is None or policy is None:
-        outcome = _followed(session, scaled, start)
+        outcome = _followed(oracle, scaled, start)
     else:
-        outcome = _followed_at_once(session, scaled, start, policy, kernel)
+        outcome = _followed_at_once(oracle, scaled, start, policy, kernel)
     if policy is None:
         raise Stop(Status.HORIZON)
-    session.hand_over(outcome, Fista.name)
-    session.watch = None
-    best = session.evaluate(session.best_x, iterate=False)
-    Supervisor(session, best if best.value <= start.value else start).run(Fista(for_ever, scale))
+    oracle.hand_over(outcome, Fista.name)
+    oracle.watch = None
+    best = oracle.evaluate(oracle.best_x, iterate=False)
+    Supervisor(oracle, best if best.value <= start.value else start).run(Fista(for_ever, scale))
     raise Stop(Status.STALLED)
 
 
-def _kernel_for(session: CompositeSession, policy: Guard | None) -> Any:
+def _kernel_for(oracle: CompositeOracle, policy: Guard | None) -> Any:
     """Return the compiled loop where it does all that is asked for; None where NumPy has to."""
-    problem, plain = session.problem, session.history is None and session.callback is None
-    if not plain or policy is None or not session.stop_at_tol or session.max_seconds < math.inf:
+    problem, plain = oracle.problem, oracle.history is None and oracle.callback is None
+    if not plain or policy is None or not oracle.stop_at_tol or oracle.max_seconds < math.inf:
         return None
     if not isinstance(problem, Quadratic) or not isinstance(problem.Q, np.ndarray):
         return None
     if problem.Q.dtype != np.float64 or not problem.Q.flags.c_contiguous:
         return None
-    return None if session.penalty.pieces() is None else table_kernel(problem.n)
+    return None if oracle.penalty.pieces() is None else table_kernel(problem.n)
 
 
 def _followed_at_once(
-    session: CompositeSession, table: ProximalTable, start: Evaluated, guard: Guard, kernel: Any
+    oracle: CompositeOracle, table: ProximalTable, start: Evaluated, guard: Guard, kernel: Any
 ) -> Outcome:
-    """Follow a table by the compiled loop; the session sees the last point alone."""
-    problem, pieces = session.problem, session.penalty.pieces()
+    """Follow a table by the compiled loop; the oracle sees the last point alone."""
+    problem, pieces = oracle.problem, oracle.penalty.pieces()
     assert isinstance(problem, Quadratic)
     assert pieces is not None
-    if start.norm <= session.tol or session.max_iter <= session.k:
+    if start.norm <= oracle.tol or oracle.max_iter <= oracle.k:
         return Outcome(Reason.HORIZON)
-    columns = (getattr(table, name)[: session.max_iter - session.k] for name in COLUMNS)
-    highest = start.value + session.rounding * abs(start.value)
+    columns = (getattr(table, name)[: oracle.max_iter - oracle.k] for name in COLUMNS)
+    highest = start.value + oracle.rounding * abs(start.value)
     end = follow_table(
         kernel,
         (problem.Q, problem.b, problem.l2),
@@ -95,19 +95,19 @@ def _followed_at_once(
         np.column_stack(list(columns)),
         pieces.each(problem.n),
         TableLimits(
-            INSIDE * session.tol, start.norm, highest, PROGRESS, guard.blowup, guard.envelope,
+            INSIDE * oracle.tol, start.norm, highest, PROGRESS, guard.blowup, guard.envelope,
             VALUE_EVERY, guard.patience,
         ),
     )  # fmt: skip
-    session.k += end.iterations - 1
-    session.calls += end.iterations - 1
-    session.next_gradient(end.x)
+    oracle.k += end.iterations - 1
+    oracle.calls += end.iterations - 1
+    oracle.next_gradient(end.x)
     number = {Reason.BLOWUP: guard.blowup, Reason.PATIENCE: guard.patience}
     reason = ENDS.get(end.code, Reason.ROUNDING)
     return Outcome(reason, number=number.get(reason, 0.0))
 
 
-def _followed(session: CompositeSession, table: ProximalTable, start: Evaluated) -> Outcome:
+def _followed(oracle: CompositeOracle, table: ProximalTable, start: Evaluated) -> Outcome:
     """Follow a table until the watch ends it, its value is above the start's, or it is over.
 
     The residual is that of the iterate; where the gradient is taken elsewhere (w), that is one more
@@ -115,25 +115,25 @@ def _followed(session: CompositeSession, table: ProximalTable, start: Evaluated)
     """
     x = before = start.x
     g = at_before = slope_before = start.g
-    quadratic = isinstance(session.problem, Quadratic | Deconvolution)
-    highest = start.value + session.rounding * abs(start.value)
+    quadratic = isinstance(oracle.problem, Quadratic | Deconvolution)
+    highest = start.value + oracle.rounding * abs(start.value)
     for k, row in enumerate(table.rows(), start=1):
         slope = g
         if row.w and x is not before:
             if quadratic:
                 slope = gradient_point(g, at_before, row.w)
             else:
-                slope = session.smooth(gradient_point(x, before, row.w))[1]
-        new = proximal_step(row, x, before, slope, slope_before, session.prox)
+                slope = oracle.smooth(gradient_point(x, before, row.w))[1]
+        new = proximal_step(row, x, before, slope, slope_before, oracle.prox)
         x, before, at_before, slope_before = new, x, g, slope
         if k % VALUE_EVERY:
-            g = session.next_gradient(x)
+            g = oracle.next_gradient(x)
         else:
-            found = session.evaluate(x)
+            found = oracle.evaluate(x)
             g = found.g
-            if session.watch is not None and not found.value <= highest:
+            if oracle.watch is not None and not found.value <= highest:
                 return Outcome(Reason.VALUE)
-        outcome = session.judge()
+        outcome = oracle.judge()
         if outcome is not None:
             return outcome
     return Outcome(Reason.HORIZON)

@@ -13,29 +13,29 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.built_in import METHODS, BuiltIn, Policy
 from ode2opt.solvers.composite.fista import Fista, for_ever
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import LARGEST_MATRIX
 from ode2opt.solvers.composite.rows import ProximalNewton
-from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.library import learned_names, method_of
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import Supervisor, first_alone
 
 
 def _in_stages(
-    summary: str, plan: Callable[[CompositeSession], Sequence[Stage]], faces: bool
+    summary: str, plan: Callable[[CompositeOracle], Sequence[Stage]], faces: bool
 ) -> BuiltIn:
     """Return a method: the stages of a plan, then FISTA, which needs no trust."""
 
-    def minimise(session: Session, x: Array, L: float, policy: Policy) -> None:
-        assert isinstance(session, CompositeSession)
-        start = session.begin(session.first_point(x))
-        stages = [*plan(session), Fista(for_ever, faces=faces)]
+    def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
+        assert isinstance(oracle, CompositeOracle)
+        start = oracle.begin(oracle.first_point(x))
+        stages = [*plan(oracle), Fista(for_ever, faces=faces)]
         if policy is None:
-            first_alone(session, start, stages)
-        relay = Supervisor(session, start)
+            first_alone(oracle, start, stages)
+        relay = Supervisor(oracle, start)
         for stage in stages:
             relay.run(stage)
         raise Stop(Status.STALLED)
@@ -43,12 +43,12 @@ def _in_stages(
     return BuiltIn(summary, False, minimise)
 
 
-def plan(session: CompositeSession) -> list[Stage]:
+def plan(oracle: CompositeOracle) -> list[Stage]:
     """Return the stages before FISTA: proximal Newton where the problem has a cheap model."""
-    problem = session.problem
+    problem = oracle.problem
     quadratic = isinstance(problem, Quadratic) and problem.n <= LARGEST_MATRIX
     rows = isinstance(problem, RowModel) and problem.width == 1
-    penalty = session.penalty
+    penalty = oracle.penalty
     known = isinstance(penalty, Simplex | L1Ball) or penalty.pieces() is not None
     return [ProximalNewton()] if known and (rows or quadratic) else []
 
@@ -57,7 +57,7 @@ PENALISED: dict[str, BuiltIn] = {
     "auto": _in_stages(
         "proximal Newton on rows and quadratics, then FISTA with Newton steps on faces", plan, True
     ),
-    "fista": _in_stages("FISTA with backtracking and restart", lambda session: [], False),
+    "fista": _in_stages("FISTA with backtracking and restart", lambda oracle: [], False),
 }
 
 

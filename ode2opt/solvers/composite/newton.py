@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import model_of
-from ode2opt.solvers.composite.session import CompositeSession
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 
 ARMIJO = 1e-4  # of the decrease that the slope promises
@@ -17,16 +17,16 @@ INSIDE = 0.3  # of the tolerance: nor further than this
 REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
 
 
-def newton(session: CompositeSession, here: Evaluated, columns: str | None = None) -> Outcome:
+def newton(oracle: CompositeOracle, here: Evaluated, columns: str | None = None) -> Outcome:
     """Go on from a point until the solve is over or no step helps."""
-    pieces = session.penalty.pieces()
-    model = model_of(session, None if pieces is None else pieces.each(session.problem.n), columns)
+    pieces = oracle.penalty.pieces()
+    model = model_of(oracle, None if pieces is None else pieces.each(oracle.problem.n), columns)
     if model is None:
         return Outcome(Reason.MANY_VARIABLES, here)
     for _ in range(STEPS):
-        tol = max(INSIDE * session.tol, 0.0 if model.exact else model.inexact * here.norm)
-        goal = session.project(model.goal(here, tol))
-        new = _towards(session, here, goal)
+        tol = max(INSIDE * oracle.tol, 0.0 if model.exact else model.inexact * here.norm)
+        goal = oracle.project(model.goal(here, tol))
+        new = _towards(oracle, here, goal)
         if new is None:
             if model.gave_up:
                 return Outcome(Reason.LONG_MODELS, here)
@@ -34,34 +34,34 @@ def newton(session: CompositeSession, here: Evaluated, columns: str | None = Non
                 return Outcome(Reason.NO_STEP, here)
             model.renew()
             continue
-        if model.exact and new.norm > REFINED * here.norm and _is_flat(session, here, new):
+        if model.exact and new.norm > REFINED * here.norm and _is_flat(oracle, here, new):
             return Outcome(Reason.ROUNDING, new)
         model.learn(here, new)
         here = new
         if model.gave_up:
             return Outcome(Reason.CHEAPER, here)
-        if (outcome := session.judge(here)) is not None:
+        if (outcome := oracle.judge(here)) is not None:
             return outcome
     return Outcome(Reason.MANY_STEPS, here)
 
 
-def _is_flat(session: CompositeSession, here: Evaluated, new: Evaluated) -> bool:
+def _is_flat(oracle: CompositeOracle, here: Evaluated, new: Evaluated) -> bool:
     """Whether two values may be equal but for rounding."""
-    return abs(new.value - here.value) <= session.rounding * abs(here.value)
+    return abs(new.value - here.value) <= oracle.rounding * abs(here.value)
 
 
-def _towards(session: CompositeSession, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
+def _towards(oracle: CompositeOracle, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
     """Return a point on the way to the goal with Armijo's decrease; None where there is none."""
     d = goal - here.x
     if not (d.any() and np.isfinite(d).all()):
         return None
-    promised = float(here.g @ d) + session.penalty_at(goal) - session.penalty_at(here.x)
+    promised = float(here.g @ d) + oracle.penalty_at(goal) - oracle.penalty_at(here.x)
     share = 1.0
     for _ in range(HALVINGS):
-        x = goal if share == 1 else session.project(here.x + share * d)
-        new = session.evaluate(x)
+        x = goal if share == 1 else oracle.project(here.x + share * d)
+        new = oracle.evaluate(x)
         least = here.value + ARMIJO * share * min(promised, 0.0)
-        if new.value < least or (new.norm < here.norm and _is_flat(session, here, new)):
+        if new.value < least or (new.norm < here.norm and _is_flat(oracle, here, new)):
             return new
         share *= 0.5 if math.isfinite(new.value) else 0.1
     return None

@@ -20,7 +20,7 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.built_in import BuiltIn
 from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
-from ode2opt.solvers.composite.path_session import EvaluatedStart, PathSession
+from ode2opt.solvers.composite.path_session import EvaluatedStart, PathOracle
 from ode2opt.solvers.composite.screening import Screen
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.result import Result, Status
@@ -156,16 +156,16 @@ class _PathRun:
         about: Any = {"stopped": stopped, "seconds": self.seconds, "tol": tol}
         return PenaltyPath.of(self.problem.n, scales, results, **about)
 
-    def _session(
+    def _oracle(
         self,
         problem: Problem,
         penalty: Penalty,
         known: EvaluatedStart | None = None,
         share: float = 1.0,
-    ) -> PathSession:
+    ) -> PathOracle:
         left = max(self.limits["max_seconds"] - self.seconds, 1e-9)
         given = self.limits | {"max_seconds": left, "tol": share * self.limits["tol"]}
-        return PathSession(problem, penalty, known, **given)
+        return PathOracle(problem, penalty, known, **given)
 
     def _first(self, x0: Array | None) -> tuple[EvaluatedStart, tuple[int, float]]:
         """Return where all that is penalised is 0, and the iterations and calls that it took."""
@@ -179,15 +179,15 @@ class _PathRun:
         if face is None or not face.free.any():
             return self._evaluated(self.penalty.project(np.zeros(n))), (0, 1.0)
         far = np.where(face.free, np.inf, 0.0)
-        session = self._session(self.problem, Separable(Pieces(lower=-far, upper=far)))
-        result = minimised(session, np.zeros(n), self.method)
+        oracle = self._oracle(self.problem, Separable(Pieces(lower=-far, upper=far)))
+        result = minimised(oracle, np.zeros(n), self.method)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return session.best(), (result.iterations, session.calls)
+        return oracle.best(), (result.iterations, oracle.calls)
 
     def _evaluated(self, x: np.ndarray) -> EvaluatedStart:
-        session = self._session(self.problem, self.penalty)
-        return EvaluatedStart(x, *session.smooth(x))
+        oracle = self._oracle(self.problem, self.penalty)
+        return EvaluatedStart(x, *oracle.smooth(x))
 
     def _solved(
         self, scale: float, before: float, here: EvaluatedStart
@@ -202,24 +202,24 @@ class _PathRun:
                 here, spent, calls = self._with_fewer(self.screen, penalty, here, columns)
         elif self.gram is not None and norm(penalty.residual(here.x, here.g)) > self.limits["tol"]:
             here, spent, calls = self._by_gram(self.gram, penalty, here)
-        session = self._session(self.problem, penalty, here)
-        result = minimised(session, session.to_problem(here.x), self.method)
-        best = here if result.status is Status.INTERRUPTED else session.best()
-        return _charged(replace(result, oracle_calls=session.calls), spent, calls), best
+        oracle = self._oracle(self.problem, penalty, here)
+        result = minimised(oracle, oracle.to_problem(here.x), self.method)
+        best = here if result.status is Status.INTERRUPTED else oracle.best()
+        return _charged(replace(result, oracle_calls=oracle.calls), spent, calls), best
 
     def _by_gram(
         self, gram: Quadratic, penalty: Penalty, here: EvaluatedStart
     ) -> tuple[EvaluatedStart, int, float]:
         """Return a point from a solve with the Gram matrix, its iterations and its calls."""
-        session = self._session(gram, penalty, share=INSIDE)
-        result = minimised(session, here.x, self.method)
+        oracle = self._oracle(gram, penalty, share=INSIDE)
+        result = minimised(oracle, here.x, self.method)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        full = self._session(self.problem, penalty)
-        x = full.to_numpy(full.to_problem(np.asarray(session.best_x)))
+        full = self._oracle(self.problem, penalty)
+        x = full.to_numpy(full.to_problem(np.asarray(oracle.best_x)))
         share = gram.gradient_flops() / self.problem.gradient_flops()
         now = EvaluatedStart(x, *full.smooth(x))
-        return now, result.iterations, share * session.calls + full.calls
+        return now, result.iterations, share * oracle.calls + full.calls
 
     def _with_fewer(
         self, screen: Screen, penalty: Penalty, here: EvaluatedStart, columns: np.ndarray
@@ -235,16 +235,16 @@ class _PathRun:
             part = penalty.only(chosen)
             if part is None:
                 return now, spent, calls
-            session = self._session(problem, part, share=INSIDE)
-            result = minimised(session, session.to_problem(now.x[chosen]), self.method)
+            oracle = self._oracle(problem, part, share=INSIDE)
+            result = minimised(oracle, oracle.to_problem(now.x[chosen]), self.method)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             share = problem.entries() / max(screen.problem.entries(), 1)
             x = np.zeros(self.problem.n)
-            x[chosen] = session.to_numpy(session.best_x)
-            full = self._session(self.problem, penalty)
+            x[chosen] = oracle.to_numpy(oracle.best_x)
+            full = self._oracle(self.problem, penalty)
             now = EvaluatedStart(x, *full.smooth(x))
-            spent, calls = spent + result.iterations, calls + share * session.calls + full.calls
+            spent, calls = spent + result.iterations, calls + share * oracle.calls + full.calls
             wrong = (penalty.residual(x, now.g) != 0) & ~chosen
             more = screen.with_more(columns, wrong) if wrong.any() else None
             if more is None or not result.success:

@@ -9,7 +9,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 
 
 class EvaluatedStart(NamedTuple):
@@ -26,7 +26,7 @@ class EvaluatedStart(NamedTuple):
     g: np.ndarray
 
 
-class PathSession(CompositeSession):
+class PathOracle(CompositeOracle):
     """One solve of a path: it may know its start, and tells the gradient at its best point."""
 
     def __init__(

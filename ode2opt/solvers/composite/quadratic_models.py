@@ -18,7 +18,7 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.stages.subsample import Subsamples
@@ -53,8 +53,8 @@ class QuadraticModel(ABC):
 
     inexact = 0.02
 
-    def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
-        self.session, self.pieces = session, pieces
+    def __init__(self, oracle: CompositeOracle, pieces: Pieces | None) -> None:
+        self.oracle, self.pieces = oracle, pieces
         self.fresh = self.exact = self.gave_up = False
 
     @abstractmethod
@@ -73,9 +73,9 @@ class QuadraticModel(ABC):
 class HessianModel(QuadraticModel):
     """A matrix: the Hessian, of all rows or of some."""
 
-    def __init__(self, session: CompositeSession, pieces: Pieces | None) -> None:
-        super().__init__(session, pieces)
-        problem = session.problem
+    def __init__(self, oracle: CompositeOracle, pieces: Pieces | None) -> None:
+        super().__init__(oracle, pieces)
+        problem = oracle.problem
         self.costs = Costs(problem)
         self.exact = isinstance(problem, Quadratic) or bool(getattr(problem, "quadratic", False))
         self.cheap = not self.exact and self.costs.hessian() <= CHEAP
@@ -85,9 +85,9 @@ class HessianModel(QuadraticModel):
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
         if self.H is None:
-            self.H = self._of_some_rows(here) if self.rows else self.session.hessian(here.x)
+            self.H = self._of_some_rows(here) if self.rows else self.oracle.hessian(here.x)
             self.fresh = not self.rows
-        penalty, given = self.session.penalty, (self.H, here.g, here.x)
+        penalty, given = self.oracle.penalty, (self.H, here.g, here.x)
         try:
             if isinstance(penalty, Simplex | L1Ball):
                 return minimise_on_budget(*given, penalty, tol, self._spend)
@@ -101,8 +101,8 @@ class HessianModel(QuadraticModel):
         """Count work in the model as evaluations that take as long by the plan's times."""
         price = self.costs.model_work(moves, face)
         self.work += price
-        self.session.charge(price)
-        self.session.check_time()
+        self.oracle.charge(price)
+        self.oracle.check_time()
         if self.work > MOST_WORK:
             raise TooDear
 
@@ -121,10 +121,10 @@ class HessianModel(QuadraticModel):
 
     def _of_some_rows(self, here: Evaluated) -> np.ndarray:
         """Return the Hessian of rows drawn at random, with what one more row could add."""
-        problem, session = self.session.problem, self.session
+        problem, oracle = self.oracle.problem, self.oracle
         assert isinstance(problem, LinearModel)
-        part = Subsamples(session, problem).of([self.rows])[0]
-        session.charge(part.hessian_flops() / problem.gradient_flops())
+        part = Subsamples(oracle, problem).of([self.rows])[0]
+        oracle.charge(part.hessian_flops() / problem.gradient_flops())
         x = part.xp.asarray(here.x, dtype=part.dtype)
         H = np.asarray(part.hessian(x), dtype=np.float64)
         H.flat[:: part.n + 1] += part.unseen_curvature(x)
@@ -144,20 +144,20 @@ class ColumnModel(QuadraticModel):
 
     inexact = 0.1
 
-    def __init__(self, session: CompositeSession, pieces: Pieces, patient: bool) -> None:
-        super().__init__(session, pieces)
+    def __init__(self, oracle: CompositeOracle, pieces: Pieces, patient: bool) -> None:
+        super().__init__(oracle, pieces)
         self.patient = patient
-        assert isinstance(session.problem, LinearModel)
-        self.problem, self.weights = session.problem, pieces
+        assert isinstance(oracle.problem, LinearModel)
+        self.problem, self.weights = oracle.problem, pieces
         self.columns, self.ridge = sparse_columns(self.problem), self.problem.penalties()
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
-        problem, session = self.problem, self.session
-        bends = problem.bends_at(problem.at(session.to_problem(here.x)))
-        session.charge(1)
+        problem, oracle = self.problem, self.oracle
+        bends = problem.bends_at(problem.at(oracle.to_problem(here.x)))
+        oracle.charge(1)
         self.fresh = True
         shares = np.asarray(bends, dtype=np.float64)
-        among = working_set(session.penalty, self.weights, here)
+        among = working_set(oracle.penalty, self.weights, here)
         hurry = not self.patient and len(among) <= LARGEST_SPARSE
         found, size = descend_columns(
             self.columns, shares, among, here.x, here.g, self.ridge, tuple(self.weights),
@@ -209,12 +209,12 @@ def sparse_columns(problem: LinearModel) -> SparseColumns:
 
 
 def model_of(
-    session: CompositeSession, pieces: Pieces | None, columns: str | None = None
+    oracle: CompositeOracle, pieces: Pieces | None, columns: str | None = None
 ) -> QuadraticModel | None:
     """Return the model for a problem, None where there is none that is worth it."""
-    if columns is not None and pieces is not None and is_by_columns(session.problem):
-        return ColumnModel(session, pieces, columns == "patient")
-    return HessianModel(session, pieces) if session.problem.n <= LARGEST_MATRIX else None
+    if columns is not None and pieces is not None and is_by_columns(oracle.problem):
+        return ColumnModel(oracle, pieces, columns == "patient")
+    return HessianModel(oracle, pieces) if oracle.problem.n <= LARGEST_MATRIX else None
 
 
 def is_by_columns(problem: Problem) -> bool:

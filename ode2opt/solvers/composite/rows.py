@@ -10,15 +10,15 @@ from ode2opt.penalties import Penalty, Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.composite.newton import newton
+from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import (
     NARROW,
     is_by_columns,
     sampled_rows,
     working_set,
 )
-from ode2opt.solvers.composite.session import CompositeSession
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
 
@@ -37,70 +37,70 @@ class ProximalNewton(Stage):
 
     name = "proximal-newton"
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        assert isinstance(session, CompositeSession)
-        session.log("proximal Newton")
-        problem = session.problem
+        assert isinstance(oracle, CompositeOracle)
+        oracle.log("proximal Newton")
+        problem = oracle.problem
         on_host = isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)
-        if not on_host or session.penalty.pieces() is None:
-            return newton(session, point)
+        if not on_host or oracle.penalty.pieces() is None:
+            return newton(oracle, point)
         assert isinstance(problem, LinearModel)
         by_columns = is_by_columns(problem)
         if by_columns:
-            outcome = newton(session, point, "hasty")
+            outcome = newton(oracle, point, "hasty")
             if outcome.reason is not Reason.CHEAPER or outcome.point is None:
                 return outcome
             point = outcome.point
         elif not problem.quadratic:
-            point = _after_samples(session, problem, point)
-        outcome = _by_working_sets(session, problem, point)
+            point = _after_samples(oracle, problem, point)
+        outcome = _by_working_sets(oracle, problem, point)
         if not by_columns or outcome.reason is not Reason.MANY_VARIABLES or outcome.point is None:
             return outcome
-        return newton(session, outcome.point, "patient")
+        return newton(oracle, outcome.point, "patient")
 
 
-def _after_samples(session: CompositeSession, problem: LinearModel, point: Evaluated) -> Evaluated:
+def _after_samples(oracle: CompositeOracle, problem: LinearModel, point: Evaluated) -> Evaluated:
     """Return the point that samples of rows lead to; the given one where that is no lower."""
     sizes = [count * problem.n for count in ROWS_PER_COLUMN]
     sizes = [size for size in sizes if size <= problem.largest_sample()]
     if not sizes:
         return point
     x = point.x
-    for part in Subsamples(session, problem).of(sizes):
+    for part in Subsamples(oracle, problem).of(sizes):
         error = NOISE * part.gradient_error(part.xp.asarray(x, dtype=part.dtype))
         share = part.N / problem.N
-        x = _solved(session, part, session.penalty, x, max(error, session.tol), share)
-    found = session.evaluate(x)
+        x = _solved(oracle, part, oracle.penalty, x, max(error, oracle.tol), share)
+    found = oracle.evaluate(x)
     return found if found.value <= point.value else point
 
 
-def _by_working_sets(session: CompositeSession, problem: LinearModel, here: Evaluated) -> Outcome:
+def _by_working_sets(oracle: CompositeOracle, problem: LinearModel, here: Evaluated) -> Outcome:
     """Solve for the variables that move or should, then look at all of them again."""
-    pieces = session.penalty.pieces()
+    pieces = oracle.penalty.pieces()
     assert pieces is not None
     pieces = pieces.each(problem.n)
     whole = (problem.sparse and problem.n <= NARROW) or sampled_rows(problem)
     for _ in range(0 if whole else ROUNDS):
-        chosen = working_set(session.penalty, pieces, here)
+        chosen = working_set(oracle.penalty, pieces, here)
         if len(chosen) >= PART * problem.n:
             break
         part = problem.with_columns(chosen[chosen < problem.columns])
         penalty = Separable(Pieces(*(one[chosen] for one in pieces)))
-        x, tol = here.x.copy(), max(INSIDE * session.tol, SOLVED * here.norm)
+        x, tol = here.x.copy(), max(INSIDE * oracle.tol, SOLVED * here.norm)
         share = part.entries() / max(1, problem.entries())
-        x[chosen] = _solved(session, part, penalty, here.x[chosen], tol, share)
-        new = session.evaluate(x)
+        x[chosen] = _solved(oracle, part, penalty, here.x[chosen], tol, share)
+        new = oracle.evaluate(x)
         if not (new.value < here.value or new.norm < here.norm):
             return Outcome(Reason.NO_STEP, here)
         here = new
-        if (outcome := session.judge(here)) is not None:
+        if (outcome := oracle.judge(here)) is not None:
             return outcome
-    return newton(session, here)
+    return newton(oracle, here)
 
 
 def _solved(
-    session: CompositeSession,
+    oracle: CompositeOracle,
     part: RowModel,
     penalty: Penalty,
     x: np.ndarray,
@@ -108,16 +108,16 @@ def _solved(
     share: float,
 ) -> np.ndarray:
     """Return the solution on some rows or columns, or the nearest that proximal Newton comes."""
-    left = session.max_seconds - session.seconds
-    inner = CompositeSession(part, penalty, tol=tol, max_iter=STEPS, max_seconds=left)
+    left = oracle.max_seconds - oracle.seconds
+    inner = CompositeOracle(part, penalty, tol=tol, max_iter=STEPS, max_seconds=left)
     with suppress(Stop):
         start = inner.begin_if_finite(x)
         if start is None:  # what fits fewer rows may overflow on these
             return x
-        if isinstance(part, LinearModel) and part.n == session.problem.n:
+        if isinstance(part, LinearModel) and part.n == oracle.problem.n:
             _by_working_sets(inner, part, start)
         else:
             newton(inner, start)
-    session.charge(inner.calls * share)
-    session.check_time()
+    oracle.charge(inner.calls * share)
+    oracle.check_time()
     return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)

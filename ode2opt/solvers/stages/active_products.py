@@ -17,8 +17,8 @@ from ode2opt.base.arrays import Array, is_sparse
 from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Reason
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 
 
@@ -62,23 +62,23 @@ ACTIVE_ROWS = ActiveRowsRules()
 class ConjugateSteps:
     """The direction of each Newton step; the residual asked for falls with the gradient norm."""
 
-    def __init__(self, session: Session, problem: LinearModel) -> None:
-        self.session, self.problem = session, problem
+    def __init__(self, oracle: Oracle, problem: LinearModel) -> None:
+        self.oracle, self.problem = oracle, problem
         self.first: float | None = None
-        self.end = session.calls + ACTIVE_ROWS.calls
+        self.end = oracle.calls + ACTIVE_ROWS.calls
 
     def __call__(self, point: Point, g: Array) -> Array | Reason:
         """Return about -H^-1 g at a point, or why no further step is made."""
-        if self.session.calls > self.end:
+        if self.oracle.calls > self.end:
             return Reason.MANY_PRODUCTS
         size = norm(g)
         self.first = max(size, self.first or 0.0)
         share = min(ACTIVE_ROWS.forcing, math.sqrt(size / self.first))
-        goal = max(share * size, ACTIVE_ROWS.enough * self.session.tol)
+        goal = max(share * size, ACTIVE_ROWS.enough * self.oracle.tol)
         active = ActiveRows(self.problem, self.problem.bends_at(point))
-        self.session.charge(active.share)  # the diagonal
+        self.oracle.charge(active.share)  # the diagonal
         d, products = solve_by_cg(active.product, active.scaling(), -g, goal, ACTIVE_ROWS.products)
-        self.session.charge(products * active.share)
+        self.oracle.charge(products * active.share)
         return d
 
 

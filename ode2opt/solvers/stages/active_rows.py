@@ -24,8 +24,8 @@ from ode2opt.problems.line import Line
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.options import AutoOptions
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.active_products import ACTIVE_ROWS, ConjugateSteps
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.stage import Stage
@@ -58,14 +58,14 @@ class ActiveRowsNewton(Stage):
             return False
         return bool(_sizes(problem)) or costs.hessian() <= options.affordable_hessian
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point, after solutions on some rows."""
-        problem = session.problem
+        problem = oracle.problem
         assert isinstance(problem, LinearModel)
         sizes = [] if self.skip_subsample else _sizes(problem)
-        session.log("Newton's method by the rows with curvature")
+        oracle.log("Newton's method by the rows with curvature")
         first = 0 if sizes else 1  # a Hessian of all rows, where these are few
-        return _newton(session, _solved(session, problem, point, sizes), self.costs, first)
+        return _newton(oracle, _solved(oracle, problem, point, sizes), self.costs, first)
 
 
 class ActiveProductsNewton(Stage):
@@ -76,13 +76,13 @@ class ActiveProductsNewton(Stage):
 
     name = "newton"
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        problem = session.problem
+        problem = oracle.problem
         assert isinstance(problem, LinearModel)
-        session.log("Newton's method by products with the rows with curvature")
-        direction = ConjugateSteps(session, problem)
-        return _steps(session, problem, point, direction, ACTIVE_ROWS.conjugate_steps)
+        oracle.log("Newton's method by products with the rows with curvature")
+        direction = ConjugateSteps(oracle, problem)
+        return _steps(oracle, problem, point, direction, ACTIVE_ROWS.conjugate_steps)
 
 
 def _sizes(problem: LinearModel) -> list[int]:
@@ -94,29 +94,29 @@ def _sizes(problem: LinearModel) -> list[int]:
     return sizes
 
 
-def _solved(session: Session, problem: LinearModel, here: Evaluated, sizes: list[int]) -> Evaluated:
+def _solved(oracle: Oracle, problem: LinearModel, here: Evaluated, sizes: list[int]) -> Evaluated:
     """Return the solution on some rows, or where it began if that is lower."""
     if not sizes:
         return here
     x = here.x
-    for part in Subsamples(session, problem).of(sizes):
-        left = session.max_seconds - session.seconds
-        inner = Session(part, tol=session.tol, max_iter=ACTIVE_ROWS.steps, max_seconds=left)
+    for part in Subsamples(oracle, problem).of(sizes):
+        left = oracle.max_seconds - oracle.seconds
+        inner = Oracle(part, tol=oracle.tol, max_iter=ACTIVE_ROWS.steps, max_seconds=left)
         with suppress(Stop):
             _newton(inner, inner.begin(x), Costs(part), ACTIVE_ROWS.steps)
-        session.charge(inner.calls * part.N / problem.N)
-        session.check_time()
+        oracle.charge(inner.calls * part.N / problem.N)
+        oracle.check_time()
         x = x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
-    found = session.evaluate(x)
+    found = oracle.evaluate(x)
     return found if found.value <= here.value else here
 
 
-def _newton(session: Session, here: Evaluated, costs: Costs, at_any_price: int) -> Outcome:
+def _newton(oracle: Oracle, here: Evaluated, costs: Costs, at_any_price: int) -> Outcome:
     """Minimise by Hessians of the active rows.
 
     Hessians are asked what they cost only after the first few, ``at_any_price``.
     """
-    problem, formed = session.problem, count()
+    problem, formed = oracle.problem, count()
     assert isinstance(problem, LinearModel)
 
     def direction(point: Point, g: Array) -> Array | Reason:
@@ -124,43 +124,43 @@ def _newton(session: Session, here: Evaluated, costs: Costs, at_any_price: int) 
         rows = extent(problem.A, bends)
         if next(formed) >= at_any_price and costs.hessian_of(rows) > ACTIVE_ROWS.dear:
             return Reason.TOO_DEAR
-        session.charge(rows.flops() / problem.gradient_flops())
+        oracle.charge(rows.flops() / problem.gradient_flops())
         factor = CholeskyFactor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
-        return session.to_problem(-factor(np.asarray(g, dtype=np.float64)))
+        return oracle.to_problem(-factor(np.asarray(g, dtype=np.float64)))
 
-    return _steps(session, problem, here, direction, ACTIVE_ROWS.steps)
+    return _steps(oracle, problem, here, direction, ACTIVE_ROWS.steps)
 
 
 def _steps(
-    session: Session, problem: LinearModel, here: Evaluated, direction: Direction, most: int
+    oracle: Oracle, problem: LinearModel, here: Evaluated, direction: Direction, most: int
 ) -> Outcome:
     """Take Newton steps from an evaluated point."""
-    point, g = problem.at(session.to_problem(here.x)), session.to_problem(here.g)
+    point, g = problem.at(oracle.to_problem(here.x)), oracle.to_problem(here.g)
     reason = Reason.MANY_STEPS
     for _ in range(most):
-        session.check_time()
+        oracle.check_time()
         d = direction(point, g)
         if isinstance(d, Reason):
             reason = d
             break
         line = Line(problem, point, d)
         found = _along(line, float(g @ d))
-        session.charge(line.flops() / problem.gradient_flops())
+        oracle.charge(line.flops() / problem.gradient_flops())
         if found is None:
             reason = Reason.NO_STEP
             break
-        point, g = found, _gradient(session, problem, found)
-    return Outcome(reason, session.evaluate(point.x, iterate=False))
+        point, g = found, _gradient(oracle, problem, found)
+    return Outcome(reason, oracle.evaluate(point.x, iterate=False))
 
 
-def _gradient(session: Session, problem: LinearModel, point: Point) -> np.ndarray:
+def _gradient(oracle: Oracle, problem: LinearModel, point: Point) -> np.ndarray:
     """Return the gradient at the next iterate; one that is small enough is taken anew from x."""
     g = problem.gradient_at(point)
-    if norm(g) <= session.tol:
-        found = session.evaluate(np.asarray(point.x, dtype=np.float64))
-        return session.to_problem(found.g)
-    session.charge(1)
-    session.observe(point.x, g)
+    if norm(g) <= oracle.tol:
+        found = oracle.evaluate(np.asarray(point.x, dtype=np.float64))
+        return oracle.to_problem(found.g)
+    oracle.charge(1)
+    oracle.observe(point.x, g)
     return g
 
 

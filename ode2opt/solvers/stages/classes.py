@@ -11,8 +11,8 @@ import numpy as np
 
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Evaluated, Outcome
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
@@ -27,8 +27,8 @@ class ClassPreconditioner:
     At zero all blocks are alike.
     """
 
-    def __init__(self, session: Session, x: np.ndarray, costs: Costs, solves: int = 1) -> None:
-        problem = session.problem
+    def __init__(self, oracle: Oracle, x: np.ndarray, costs: Costs, solves: int = 1) -> None:
+        problem = oracle.problem
         assert isinstance(problem, RowModel)
         self.classes = problem.width
         price = self.classes * problem.extent().seconds() / costs.evaluation_seconds()
@@ -37,8 +37,8 @@ class ClassPreconditioner:
             "the metrics of its classes" if each else "the metric that the classes share"
         )
         count = self.classes if each else 1
-        session.charge(1 + count * problem.extent().flops() / problem.gradient_flops())
-        blocks = problem.class_hessians(session.to_problem(x), each)
+        oracle.charge(1 + count * problem.extent().flops() / problem.gradient_flops())
+        blocks = problem.class_hessians(oracle.to_problem(x), each)
         blocks = np.asarray(blocks, dtype=np.float64)
         self.inverses = np.stack([CholeskyFactor(block).inverse() for block in blocks])
 
@@ -60,8 +60,8 @@ class ClasswiseLbfgs(Stage):
         super().__init__(SwitchIfCheaper.than(costs.hessian(), after=0.0))
         self.costs = costs
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        preconditioner = ClassPreconditioner(session, point.x, self.costs)
-        session.log(f"L-BFGS in {preconditioner.description}")
-        return lbfgs(session, point, preconditioner)
+        preconditioner = ClassPreconditioner(oracle, point.x, self.costs)
+        oracle.log(f"L-BFGS in {preconditioner.description}")
+        return lbfgs(oracle, point, preconditioner)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Evaluated, Outcome
-from ode2opt.solvers.session import Session
 from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import within
@@ -36,9 +36,9 @@ class DiagonalLbfgs(Stage):
     def __init__(self) -> None:
         super().__init__(within(calls=60, steps=6))
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        session.log("L-BFGS in the metric of the Hessian's diagonal")
-        diagonal = session.hessian_diagonal(point.x)
+        oracle.log("L-BFGS in the metric of the Hessian's diagonal")
+        diagonal = oracle.hessian_diagonal(point.x)
         diagonal = np.where(diagonal > 0, diagonal, 1.0)
-        return lbfgs(session, point, lambda g: g / diagonal)
+        return lbfgs(oracle, point, lambda g: g / diagonal)

@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 
 from ode2opt.base.lapack import dtrtrs
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.session import Session, Watch
 from ode2opt.solvers.stages.line_search import Standstill, Trial, search
 from ode2opt.solvers.stages.stage import Stage
 
@@ -28,10 +28,10 @@ class Lbfgs(Stage):
 
     name = "lbfgs"
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        session.log("L-BFGS")
-        return lbfgs(session, point)
+        oracle.log("L-BFGS")
+        return lbfgs(oracle, point)
 
 
 class PreconditionedLbfgs(Stage):
@@ -45,24 +45,24 @@ class PreconditionedLbfgs(Stage):
         super().__init__(watch)
         self.description, self.product, self.first = description, product, first
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        session.log(self.description)
-        return lbfgs(session, point, self.product, self.first)
+        oracle.log(self.description)
+        return lbfgs(oracle, point, self.product, self.first)
 
 
 def lbfgs(
-    session: Session, here: Evaluated, metric: Product | None = None, first: float | None = None
+    oracle: Oracle, here: Evaluated, metric: Product | None = None, first: float | None = None
 ) -> Outcome:
     """Minimise from an evaluated point until a watch ends the stage or no step helps."""
-    corrections, standstill = Corrections(session.problem.n), Standstill()
+    corrections, standstill = Corrections(oracle.problem.n), Standstill()
     scaled = here.g if metric is None else metric(here.g)
     if first is None and metric is not None:
         first = 1.0
     while True:
         direction = corrections.direction(here.g, scaled)
         longest = 1.0 / max(here.norm, 1e-300) if first is None else first
-        found = step(session, here, direction, longest if corrections.empty else 1.0)
+        found = step(oracle, here, direction, longest if corrections.empty else 1.0)
         if found is None and not corrections.empty:
             corrections.clear()
             continue
@@ -71,13 +71,11 @@ def lbfgs(
         new_scaled = found.g if metric is None else metric(found.g)
         corrections.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
         here, scaled = found, new_scaled
-        if (outcome := session.judge(here)) is not None:
+        if (outcome := oracle.judge(here)) is not None:
             return outcome
 
 
-def step(
-    session: Session, here: Evaluated, direction: np.ndarray, first: float
-) -> Evaluated | None:
+def step(oracle: Oracle, here: Evaluated, direction: np.ndarray, first: float) -> Evaluated | None:
     """Return the evaluated point of an accepted step along a direction, None if there is none."""
     slope = float(direction @ here.g)
     if not -math.inf < slope < 0:  # rounding has spoilt the direction
@@ -86,10 +84,10 @@ def step(
 
     def at(length: float) -> Trial:
         nonlocal tried
-        tried = session.evaluate(here.x + length * direction)
+        tried = oracle.evaluate(here.x + length * direction)
         return Trial(length, tried.value, float(tried.g @ direction))
 
-    found = search(Trial(0.0, here.value, slope), first, at, session.rounding)
+    found = search(Trial(0.0, here.value, slope), first, at, oracle.rounding)
     return None if found is None else tried
 
 

@@ -20,9 +20,9 @@ import numpy as np
 from ode2opt.base.arrays import epsilon
 from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 
@@ -69,14 +69,14 @@ class Nesterov(Stage):
 
     name = "nesterov"
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient is an iteration of the solve."""
-        session.log("Nesterov's method with backtracking")
+        oracle.log("Nesterov's method with backtracking")
         if point.norm == 0:
             return Outcome(Reason.ROUNDING, point)
-        L, standstill = _probe(session, point), Standstill()
+        L, standstill = _probe(oracle, point), Standstill()
         while True:
-            point, L, outcome = until_restart(session, point, L)
+            point, L, outcome = until_restart(oracle, point, L)
             if outcome is not None:
                 return outcome
             if standstill(point.value, point.norm):
@@ -84,43 +84,43 @@ class Nesterov(Stage):
 
 
 def until_restart(
-    session: Session, x: Evaluated, L: float
+    oracle: Oracle, x: Evaluated, L: float
 ) -> tuple[Evaluated, float, Outcome | None]:
     """Go on from ``x`` until the momentum points uphill."""
     previous, t = x, 0.0  # so that the first t is 1, and the first step one of gradient descent
     lowest, least = x, x.value
     while True:
-        step = _step(session, x, previous, t, L)
+        step = _step(oracle, x, previous, t, L)
         if step is None:
             return lowest, L, Outcome(Reason.ROUNDING, lowest)
         uphill = t > 1 and float(step.y.g @ (step.new.x - x.x)) > 0
         previous, x, L, t = x, step.new, step.L, step.t
-        if x.value <= least + session.rounding * abs(least):
+        if x.value <= least + oracle.rounding * abs(least):
             lowest, least = x, min(x.value, least)
-        if (outcome := session.judge(lowest)) is not None or uphill:
+        if (outcome := oracle.judge(lowest)) is not None or uphill:
             return lowest, L, outcome
 
 
 def _step(
-    session: Session, x: Evaluated, previous: Evaluated, t: float, L: float
+    oracle: Oracle, x: Evaluated, previous: Evaluated, t: float, L: float
 ) -> MomentumStep | None:
     """Make one accepted step, with the momentum of the L that is accepted; None by rounding."""
-    problem = session.problem
+    problem = oracle.problem
     trial, rounding = BACKTRACKING.relax * L, epsilon(problem.xp, problem.dtype)
     for _ in range(BACKTRACKING.trials):
         t_new = next_t(t, trial / L)
         momentum = (t - 1) / t_new
-        y = session.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
-        if session.undefined(y.value):  # beyond a wall: less momentum
+        y = oracle.evaluate(x.x + momentum * (x.x - previous.x)) if momentum > 0 else x
+        if oracle.undefined(y.value):  # beyond a wall: less momentum
             trial *= BACKTRACKING.most_growth
             continue
         moved = -y.g / trial
         if np.all(np.abs(moved) <= rounding * np.abs(y.x)):
             return None
-        new = session.evaluate(y.x + moved)
-        needed = math.nan if session.undefined(new.value) else _curvature(y, new)
-        if needed < 0 and (found := concave_between(session, y, new)) is not None:
-            session.concave = found
+        new = oracle.evaluate(y.x + moved)
+        needed = math.nan if oracle.undefined(new.value) else _curvature(y, new)
+        if needed < 0 and (found := concave_between(oracle, y, new)) is not None:
+            oracle.concave = found
             raise Stop(Status.NON_CONVEX)
         if 2 * needed <= trial:
             return MomentumStep(y, new, trial, t_new)
@@ -145,11 +145,11 @@ def next_t(t: float, ratio: float) -> float:
     return (1 + math.sqrt(1 + 4 * ratio * t * t)) / 2
 
 
-def _probe(session: Session, here: Evaluated) -> float:
+def _probe(oracle: Oracle, here: Evaluated) -> float:
     """Return the curvature along the gradient, from one more gradient close by.
 
     How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
     """
     length = BACKTRACKING.probe * (norm(here.x) or abs(here.value) / here.norm or 1.0)
-    near = session.evaluate(here.x - (length / here.norm) * here.g, iterate=False)
+    near = oracle.evaluate(here.x - (length / here.norm) * here.g, iterate=False)
     return usable(norm(near.g - here.g) / length)

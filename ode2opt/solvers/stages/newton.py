@@ -16,8 +16,8 @@ import numpy as np
 from ode2opt.base.errors import InputError
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.session import Session, Watch
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 from ode2opt.solvers.stages.lbfgs import step
@@ -75,36 +75,36 @@ class Newton(Stage):
         hessians = NEWTON.hessians * costs.problem.hessian_flops() / costs.problem.gradient_flops()
         return cls(costs, within(max(NEWTON.calls, hessians), NEWTON.hessians + 1))
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; a problem without second derivatives is refused."""
-        if not session.problem.has_hvp:
+        if not oracle.problem.has_hvp:
             raise InputError(
                 "newton needs second derivatives: give the function's hvp, or use lbfgs."
             )
         if self.costs.newton_by_cholesky():
-            session.log("Newton's method by Cholesky")
-            return newton_steps(session, point, partial(_by_cholesky, session))
-        session.log("Newton's method by conjugate gradients")
-        return newton_steps(session, point, ConjugateDirections(session))
+            oracle.log("Newton's method by Cholesky")
+            return newton_steps(oracle, point, partial(_by_cholesky, oracle))
+        oracle.log("Newton's method by conjugate gradients")
+        return newton_steps(oracle, point, ConjugateDirections(oracle))
 
 
-def _by_cholesky(session: Session, here: Evaluated) -> np.ndarray:
+def _by_cholesky(oracle: Oracle, here: Evaluated) -> np.ndarray:
     """Return the step with the whole Hessian, of which no second copy is kept."""
-    return -CholeskyFactor(session.hessian(here.x))(here.g)
+    return -CholeskyFactor(oracle.hessian(here.x))(here.g)
 
 
 def newton_steps(
-    session: Session, here: Evaluated, direction: Callable[[Evaluated], np.ndarray]
+    oracle: Oracle, here: Evaluated, direction: Callable[[Evaluated], np.ndarray]
 ) -> Outcome:
     """Take steps with a line search along directions until no step helps."""
     standstill = Standstill()
     while True:
-        session.check_time()
-        found = step(session, here, direction(here), 1.0)
+        oracle.check_time()
+        found = step(oracle, here, direction(here), 1.0)
         if found is None or standstill(found.value, found.norm):
             return Outcome(Reason.NO_STEP, here)
         here = found
-        if (outcome := session.judge(here)) is not None:
+        if (outcome := oracle.judge(here)) is not None:
             return outcome
 
 
@@ -115,29 +115,29 @@ class ConjugateDirections:
     half-way to Jacobi's scaling, which does too much for columns that are rarely seen.
     """
 
-    def __init__(self, session: Session) -> None:
-        self.session, problem = session, session.problem
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, problem = oracle, oracle.problem
         self.quadratic = isinstance(problem, RowModel) and problem.quadratic
         self.weights: np.ndarray | float | None = None
 
     def __call__(self, here: Evaluated) -> np.ndarray:
         """Return about -H^-1 g, the more exact the smaller the gradient is."""
         most = min(NEWTON.products, 2 * len(here.x))
-        product, weights = self.session.products(here.x), self._weights(here)
+        product, weights = self.oracle.products(here.x), self._weights(here)
         return solve_by_cg(product, weights, -here.g, self._goal(here), most)[0]
 
     def _goal(self, here: Evaluated) -> float:
         """Return the residual to reach: no smaller than the tolerance needs."""
-        tol = self.session.tol if self.session.stop_at_tol else 0.0
+        tol = self.oracle.tol if self.oracle.stop_at_tol else 0.0
         if self.quadratic and tol:
             return NEWTON.at_once * tol
-        first = max(self.session.first_norm, here.norm)
+        first = max(self.oracle.first_norm, here.norm)
         goal = here.norm * min(NEWTON.residual, math.sqrt(here.norm / first))
         return max(goal, NEWTON.last * tol)
 
     def _weights(self, here: Evaluated) -> np.ndarray | float:
         """Return the scaling of all steps."""
-        if self.weights is None and self.session.problem.cheap_diagonal:
-            diagonal = np.sqrt(self.session.hessian_diagonal(here.x))
+        if self.weights is None and self.oracle.problem.cheap_diagonal:
+            diagonal = np.sqrt(self.oracle.hessian_diagonal(here.x))
             self.weights = 1 / np.where(diagonal > 0, diagonal, diagonal.max(initial=0.0) or 1.0)
         return 1.0 if self.weights is None else self.weights

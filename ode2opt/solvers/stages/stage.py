@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome
-from ode2opt.solvers.session import Session, Watch
 
 
 class Stage(ABC):
@@ -26,5 +26,5 @@ class Stage(ABC):
         self.watch = watch
 
     @abstractmethod
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Go on from an evaluated point."""

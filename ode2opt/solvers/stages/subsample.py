@@ -15,8 +15,8 @@ import numpy as np
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
+from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome
-from ode2opt.solvers.session import Session, Stop
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
@@ -61,28 +61,28 @@ class SubsampledLbfgs(Stage):
         self.problem, self.sizes, self.options = problem, sizes, options
         self.skip_subsample = skip_subsample
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        subsamples = Subsamples(session, self.problem, self.options)
+        subsamples = Subsamples(oracle, self.problem, self.options)
         rows = f"{self.sizes[-1]:,} of {self.problem.N:,} rows"
         if self.skip_subsample:
-            session.log(f"L-BFGS in the metric of {rows}")
+            oracle.log(f"L-BFGS in the metric of {rows}")
             factor = subsamples.hessian(self.sizes[-1], point.x)
-            return lbfgs(session, point, factor)
-        x, factor = self._solved(session, subsamples, point.x)
-        session.log(f"{rows} solved")
-        session.log("L-BFGS in their metric")
-        found = session.evaluate(x)
-        return lbfgs(session, found if found.value <= point.value else point, factor)
+            return lbfgs(oracle, point, factor)
+        x, factor = self._solved(oracle, subsamples, point.x)
+        oracle.log(f"{rows} solved")
+        oracle.log("L-BFGS in their metric")
+        found = oracle.evaluate(x)
+        return lbfgs(oracle, found if found.value <= point.value else point, factor)
 
     def _solved(
-        self, session: Session, subsamples: Subsamples, x: np.ndarray
+        self, oracle: Oracle, subsamples: Subsamples, x: np.ndarray
     ) -> tuple[np.ndarray, CholeskyFactor]:
         """Return the solution on the last subsample, and its Hessian there."""
         factor = None
         for part in subsamples.of(self.sizes):
             x = subsamples.solved(part, x, factor)
-            session.check_time()
+            oracle.check_time()
             factor = subsamples.factor(part, x)
         assert factor is not None
         return x, factor
@@ -100,13 +100,13 @@ class FullHessianLbfgs(Stage):
         super().__init__()
         self.costs = costs
 
-    def run(self, session: Session, point: Evaluated) -> Outcome:
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        session.log(f"L-BFGS in metrics of all {session.problem.rows:,} rows")
+        oracle.log(f"L-BFGS in metrics of all {oracle.problem.rows:,} rows")
         after = RULES.after
         for _ in range(RULES.hessians):
-            session.watch = SwitchIfCheaper.than(self.costs.hessian(), after)
-            outcome = lbfgs(session, point, CholeskyFactor(session.hessian(point.x)))
+            oracle.watch = SwitchIfCheaper.than(self.costs.hessian(), after)
+            outcome = lbfgs(oracle, point, CholeskyFactor(oracle.hessian(point.x)))
             if outcome.exhausted:
                 break
             assert outcome.point is not None
@@ -117,10 +117,8 @@ class FullHessianLbfgs(Stage):
 class Subsamples:
     """Problems on some rows of another one, drawn at random from a fixed seed."""
 
-    def __init__(
-        self, session: Session, problem: RowModel, options: AutoOptions = DEFAULTS
-    ) -> None:
-        self.session, self.problem, self.options = session, problem, options
+    def __init__(self, oracle: Oracle, problem: RowModel, options: AutoOptions = DEFAULTS) -> None:
+        self.oracle, self.problem, self.options = oracle, problem, options
         self.rng = np.random.default_rng(options.seed)
 
     def of(self, sizes: list[int]) -> list[RowModel]:
@@ -138,13 +136,13 @@ class Subsamples:
     def hessian(self, m: int, x: np.ndarray) -> CholeskyFactor:
         """Return the Hessian of m rows at a point, factorised."""
         if m == self.problem.N:
-            return CholeskyFactor(self.session.hessian(x))
+            return CholeskyFactor(self.oracle.hessian(x))
         return self.factor(self.of([m])[0], x)
 
     def factor(self, part: RowModel, x: np.ndarray) -> CholeskyFactor:
         """Return the Hessian of a subsample with what a row more could add to it, factorised."""
         share = part.N / self.problem.N
-        self.session.charge(part.hessian_flops() / part.gradient_flops() * share)
+        self.oracle.charge(part.hessian_flops() / part.gradient_flops() * share)
         point = _as(part, x)
         H = np.asarray(part.hessian(point), dtype=np.float64)
         if part.N < self.problem.N:
@@ -155,16 +153,16 @@ class Subsamples:
         self, part: RowModel, x: np.ndarray, factor: CholeskyFactor | None = None
     ) -> np.ndarray:
         """Return the solution on some rows, as exact as they are worth."""
-        session, share = self.session, part.N / self.problem.N
-        session.charge(share)
+        oracle, share = self.oracle, part.N / self.problem.N
+        oracle.charge(share)
         error = RULES.noise * part.gradient_error(_as(part, x))
-        left = session.max_seconds - session.seconds
-        inner = Session(part, tol=error, max_iter=RULES.steps, max_seconds=left)
+        left = oracle.max_seconds - oracle.seconds
+        inner = Oracle(part, tol=error, max_iter=RULES.steps, max_seconds=left)
         with suppress(Stop):
             here = inner.begin_if_finite(x)
             if here is not None:  # what fits fewer rows may overflow on these
                 lbfgs(inner, here, factor)
-        session.charge(inner.calls * share)
+        oracle.charge(inner.calls * share)
         return x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)
 
     def _draw(self, m: int) -> tuple[np.ndarray, RowModel]:

@@ -25,8 +25,8 @@ from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.solvers import Method, Progress, Relay, Result
 from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.session import Session
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made, family_of, learned_method, six_digits
 from ode2opt.study.reproduction.examples import followed, instance_of
@@ -113,9 +113,9 @@ class _NotedRelay(Relay):
 
     noted: list[EigacIteration] = field(default_factory=list)
 
-    def take_over(self, session: Session, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
+    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
         self.noted.append(eigac)
-        super().take_over(session, eigac, outcome)
+        super().take_over(oracle, eigac, outcome)
 
 
 def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made:

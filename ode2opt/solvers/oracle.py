@@ -1,8 +1,8 @@
 """One solve under way: it counts, keeps the best point, and says when to stop.
 
-A method asks ``session.at(x)`` or ``session.evaluate(x)`` for its next iterate and goes on for
-ever: the session raises :class:`Stop` when the solve is over. After each step a method asks
-``session.judge()`` whether another one should go on, and returns the outcome if so.
+A method asks ``oracle.at(x)`` or ``oracle.evaluate(x)`` for its next iterate and goes on for
+ever: the oracle raises :class:`Stop` when the solve is over. After each step a method asks
+``oracle.judge()`` whether another one should go on, and returns the outcome if so.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ class Progress:
 Callback = Callable[[Progress], object]
 
 
-Watch = Callable[["Session"], "Outcome | None"]
+Watch = Callable[["Oracle"], "Outcome | None"]
 """Says why another method should go on now, or None."""
 
 
-class Session:
+class Oracle:
     """The state that all methods share.
 
     Attributes:
         k: the current iteration, 0 at the start point.
         norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
         best_x: the point with the smallest gradient norm. It is kept by reference: as long as a
-            vector is ``session.best_x``, nobody may overwrite it.
+            vector is ``oracle.best_x``, nobody may overwrite it.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         best_value: f there, where it is known.
         description: what was done, step by step, for the result.

@@ -13,12 +13,12 @@ from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty
 from ode2opt.penalties.base import real_number
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.session import Session
+from ode2opt.solvers.oracle import Oracle
 
 NEAR = 16  # units in the last place by which rounding may lead out of the domain of h
 
 
-class CompositeSession(Session):
+class CompositeOracle(Oracle):
     """The state of a solve with a penalty; norms are residuals, values those of f + h."""
 
     def __init__(self, problem: Problem, penalty: Penalty, **limits: Any) -> None:
