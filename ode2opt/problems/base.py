@@ -98,6 +98,20 @@ class Problem(Displayed, ABC):
     """The attributes that hold arrays; the others say what kind of problem it is."""
 
     @property
+    def provides(self) -> frozenset[str]:
+        """What a solver may ask of this problem beyond value and gradient, by name.
+
+        hvp: ``hvp`` is known; diagonal: ``hessian_diagonal`` costs about a gradient; hessian:
+        ``hessian`` is formed from data, not by n products; quadratic: the Hessian is the same
+        everywhere; smoothness: ``smoothness()`` has a bound; rows: the mean of a loss over rows
+        (``RowModel``); classes: rows have several scores; kinked: rows may have no curvature;
+        matrix: the rows are one matrix ``A`` with targets ``b`` (``LinearModel``); host: that
+        matrix is NumPy's or SciPy's; Q: the matrix ``Q`` of a quadratic is there.
+        """
+        known = {"hvp": self.has_hvp, "diagonal": self.cheap_diagonal}
+        return frozenset(name for name, is_known in known.items() if is_known)
+
+    @property
     def kind(self) -> str:
         """What kind of problem it is, in a word."""
         return type(self).__name__

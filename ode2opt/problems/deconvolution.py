@@ -56,6 +56,10 @@ class Deconvolution(Problem):
         self.back = xp.fft.irfft(xp.conj(response) * xp.fft.rfft(b), n=self.n)
         self.energy = 0.5 * (b @ b)
 
+    @property
+    def provides(self) -> frozenset[str]:
+        return super().provides | {"quadratic", "smoothness"}
+
     def value(self, x: Array) -> Array:
         return 0.5 * (x @ self.hvp(x, x)) - self.back @ x + self.energy
 

@@ -167,6 +167,11 @@ class LinearModel(RowModel):
         """Refuse targets that the loss is not made for."""
 
     @property
+    def provides(self) -> frozenset[str]:
+        host = {"host"} if isinstance(self.b, np.ndarray) else set[str]()
+        return super().provides | {"matrix"} | host
+
+    @property
     def columns(self) -> int:
         return int(self.A.shape[1])
 

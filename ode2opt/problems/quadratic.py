@@ -53,6 +53,10 @@ class Quadratic(Problem):
         rows = [("matrix", "sparse")] if is_sparse(self.Q) else []
         return [*super()._about(), *rows, *([("l2", f"{self.l2:g}")] if self.l2 else [])]
 
+    @property
+    def provides(self) -> frozenset[str]:
+        return super().provides | {"hessian", "quadratic", "smoothness", "Q"}
+
     def value(self, x: Array) -> Array:
         return 0.5 * (x @ (self.Q @ x)) - self.b @ x + 0.5 * self.l2 * (x @ x)
 

@@ -57,6 +57,16 @@ class RowModel(Problem):
         return rows
 
     @property
+    def provides(self) -> frozenset[str]:
+        known = {
+            "classes": self.width > 1,
+            "kinked": self.kinked,
+            "quadratic": self.quadratic,
+            "smoothness": self.slope_bound is not None,
+        }
+        return super().provides | {"rows", "hessian"} | {k for k, v in known.items() if v}
+
+    @property
     @abstractmethod
     def columns(self) -> int:
         """Those of the matrix; the intercept has none."""

@@ -26,6 +26,10 @@ class Transformed(Problem):
     def _about(self) -> list[tuple[str, str]]:
         return [*super()._about(), ("of", repr(self.inner))]
 
+    @property
+    def provides(self) -> frozenset[str]:
+        return self.inner.provides & {"hvp", "quadratic", "smoothness"}
+
     def value(self, x: Array) -> Array:
         return self.inner.value(self.S @ x)
 
