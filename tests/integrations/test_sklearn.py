@@ -29,7 +29,7 @@ from ode2opt.integrations.sklearn import (
     PoissonRegressor,
     Ridge,
 )
-from ode2opt.integrations.sklearn._version import require
+from ode2opt.integrations.sklearn import _require as require
 from ode2opt.problems import Logistic
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}

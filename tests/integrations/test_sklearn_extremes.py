@@ -26,7 +26,7 @@ from ode2opt.integrations.sklearn import (
     PoissonRegressor,
     Ridge,
 )
-from ode2opt.integrations.sklearn._processes import CopiedMemory
+from ode2opt.integrations.sklearn._fitting import Fitting
 from ode2opt.problems.scaled_huber import ScaledHuber
 
 ROWS = 60
@@ -255,7 +255,7 @@ def test_a_copy_of_a_memory_in_a_worker_process_is_told_once(rng, monkeypatch):
     model = LogisticRegression(memory=Memory())
     model.fit(X, y)  # here it is no copy
     monkeypatch.setattr(multiprocessing, "parent_process", object)
-    monkeypatch.setattr(CopiedMemory, "_warned", False)
+    monkeypatch.setattr(Fitting, "_warned", False)
     there = clone(pickle.loads(pickle.dumps(model)))
     with pytest.warns(
         UserWarning, match="worker process .n_jobs. with a copy of its memory"
@@ -263,5 +263,5 @@ def test_a_copy_of_a_memory_in_a_worker_process_is_told_once(rng, monkeypatch):
         there.fit(X, y).fit(X, y)
     assert len(said) == 1
     LogisticRegression().fit(X, y)
-    monkeypatch.setattr(CopiedMemory, "_warned", False)
+    monkeypatch.setattr(Fitting, "_warned", False)
     pickle.loads(pickle.dumps(LogisticRegression())).fit(X, y)  # without a memory: nothing to tell

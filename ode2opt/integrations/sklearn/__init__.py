@@ -9,13 +9,24 @@ parameters more: ``solver`` and, where all is smooth, ``memory`` (docs/how-to/ot
 from pathlib import Path
 from typing import Any
 
-from ode2opt.base.errors import needing
-from ode2opt.integrations.sklearn._version import require
+from ode2opt.base.errors import MissingDependencyError, installing, needing
+
+_LEAST = (1, 8)  # the scikit-learn whose estimators have these parameters
+
+
+def _require(version: str) -> None:
+    """Refuse a scikit-learn whose estimators have other parameters."""
+    if tuple(int(part) for part in version.split(".")[:2]) < _LEAST:
+        raise MissingDependencyError(
+            f"The estimators need scikit-learn {_LEAST[0]}.{_LEAST[1]} or later, not {version}: "
+            f"{installing('sklearn')}."
+        )
+
 
 with needing("sklearn"):
     import sklearn as _theirs
 
-    require(_theirs.__version__)
+    _require(_theirs.__version__)
     from ode2opt.integrations.sklearn._saving import load_as
     from ode2opt.integrations.sklearn.lasso import ElasticNet, Lasso
     from ode2opt.integrations.sklearn.lasso_cv import ElasticNetCV, LassoCV

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import warnings
 from abc import abstractmethod
@@ -20,7 +21,6 @@ from ode2opt.base.arrays import Array, epsilon, is_dask, refuse_masked
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.storage import check_folder_of
 from ode2opt.integrations.sklearn._in_parts import lazily
-from ode2opt.integrations.sklearn._processes import CopiedMemory
 from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
@@ -39,16 +39,45 @@ FLOATS = (np.float64, np.float32)
 MANY = 100_000  # iterations of a fit without a limit
 
 
-class Fitting(CopiedMemory, Saving):
+class Fitting(Saving):
     """Base of all estimators: the parameters ``solver`` and ``memory``, and one way to minimise."""
 
     solver: str | os.PathLike[str] | Method
     memory: Memory | str | os.PathLike[str] | None
+    _came_to_worker = False  # from another process, with a copy of its memory
+    _warned = False  # of that, in this process
     _dask_lacks: ClassVar[str | None] = None  # why Dask's arrays are refused, where they are
     _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [str, os.PathLike, Method],
         "memory": [Memory, str, os.PathLike, None],
     }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take note that this estimator was sent from another process."""
+        super().__setstate__(state)  # type: ignore[misc]
+        if multiprocessing.parent_process() is not None:
+            self._came_to_worker = True
+
+    def __sklearn_clone__(self) -> Any:
+        """Clones share the memory: it is there to be learned from by several fits."""
+        cloned = super().__sklearn_clone__()  # type: ignore[misc]
+        if self.memory is not None:
+            cloned.memory = self.memory
+        if self._came_to_worker:
+            cloned._came_to_worker = True
+        return cloned
+
+    def _warn_of_copies(self) -> None:
+        """Warn, once a process, where what a fit learns stays in a worker process."""
+        if self._came_to_worker and isinstance(self.memory, Memory) and not Fitting._warned:
+            Fitting._warned = True  # scikit-learn sets the filters of warnings anew for each fit
+            warnings.warn(
+                "This fit runs in a worker process (n_jobs) with a copy of its memory: what it "
+                "learns is not shared with other fits. Give memory='FILE', which processes share, "
+                "or n_jobs=1.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Number
 from typing import Any, ClassVar
 
@@ -35,6 +36,7 @@ from ode2opt.integrations.sklearn._in_parts import rows_in_parts
 from ode2opt.solvers import Method
 
 
+@dataclass(eq=False, repr=False)
 class ElasticNet(Fitting, linear_model.ElasticNet):
     """Least squares with L1 and l2 penalties; see :class:`sklearn.linear_model.ElasticNet`.
 
@@ -69,34 +71,19 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         "solver": Fitting._own_constraints["solver"],
     }
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        precompute: Any = False,
-        max_iter: int | None = 1000,
-        copy_X: bool = True,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        solver: str | os.PathLike[str] | Method = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.copy_X = copy_X
-        self.tol = tol
-        self.warm_start = warm_start
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.solver = solver
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.5
+    fit_intercept: bool = True
+    precompute: Any = False
+    max_iter: int | None = 1000
+    copy_X: bool = True
+    tol: float = 1e-4
+    warm_start: bool = False
+    positive: bool = False
+    random_state: Any = None
+    selection: str = "cyclic"
+    solver: str | os.PathLike[str] | Method = "auto"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from numbers import Integral, Number, Real
 from typing import Any, ClassVar
 
@@ -155,6 +156,7 @@ def _errors(
     return np.average(residuals**2, axis=0, weights=others)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LassoCV(PathCV, linear_model.LassoCV):
     """:class:`Lasso` with the best weight; see :class:`sklearn.linear_model.LassoCV`.
 
@@ -188,38 +190,20 @@ class LassoCV(PathCV, linear_model.LassoCV):
         "solver": Fitting._own_constraints["solver"],
     }
 
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        precompute: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        copy_X: bool = True,
-        cv: Any = None,
-        verbose: Any = False,
-        n_jobs: int | None = None,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        solver: str | os.PathLike[str] | Method = "auto",
-    ) -> None:
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy_X = copy_X
-        self.cv = cv
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.solver = solver
+    eps: float = 1e-3
+    alphas: Any = 100
+    fit_intercept: bool = True
+    precompute: Any = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    copy_X: bool = True
+    cv: Any = None
+    verbose: Any = False
+    n_jobs: int | None = None
+    positive: bool = False
+    random_state: Any = None
+    selection: str = "cyclic"
+    solver: str | os.PathLike[str] | Method = "auto"
 
     def _model(self) -> ElasticNet:
         return _one_fit(Lasso, self)
@@ -228,6 +212,7 @@ class LassoCV(PathCV, linear_model.LassoCV):
         return np.ones(1)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ElasticNetCV(PathCV, linear_model.ElasticNetCV):
     """:class:`ElasticNet` with the best penalty; see :class:`sklearn.linear_model.ElasticNetCV`.
 
@@ -262,40 +247,21 @@ class ElasticNetCV(PathCV, linear_model.ElasticNetCV):
         "solver": Fitting._own_constraints["solver"],
     }
 
-    def __init__(
-        self,
-        *,
-        l1_ratio: Any = 0.5,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        precompute: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        cv: Any = None,
-        copy_X: bool = True,
-        verbose: Any = 0,
-        n_jobs: int | None = None,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        solver: str | os.PathLike[str] | Method = "auto",
-    ) -> None:
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.copy_X = copy_X
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.solver = solver
+    l1_ratio: Any = 0.5
+    eps: float = 1e-3
+    alphas: Any = 100
+    fit_intercept: bool = True
+    precompute: Any = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    cv: Any = None
+    copy_X: bool = True
+    verbose: Any = 0
+    n_jobs: int | None = None
+    positive: bool = False
+    random_state: Any = None
+    selection: str = "cyclic"
+    solver: str | os.PathLike[str] | Method = "auto"
 
     def _model(self) -> ElasticNet:
         return _one_fit(ElasticNet, self)

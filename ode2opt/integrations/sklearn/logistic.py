@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from ode2opt.problems.softmax import Softmax
 from ode2opt.solvers import Memory, Method
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegression(Fitting, linear_model.LogisticRegression):
     """Logistic regression with l2 or L1 penalties; see the namesake in scikit-learn.
 
@@ -73,40 +75,22 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         **Fitting._own_constraints,
     }
 
-    def __init__(
-        self,
-        penalty: str | None = "deprecated",
-        *,
-        C: float = 1.0,
-        l1_ratio: float | None = 0.0,
-        dual: bool = False,
-        tol: float = 1e-4,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1,
-        class_weight: Any = None,
-        random_state: Any = None,
-        solver: str | os.PathLike[str] | Method = "auto",
-        max_iter: int = 100,
-        verbose: int = 0,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.penalty = penalty
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.solver = solver
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.memory = memory
+    penalty: str | None = "deprecated"
+    _: KW_ONLY
+    C: float = 1.0
+    l1_ratio: float | None = 0.0
+    dual: bool = False
+    tol: float = 1e-4
+    fit_intercept: bool = True
+    intercept_scaling: float = 1
+    class_weight: Any = None
+    random_state: Any = None
+    solver: str | os.PathLike[str] | Method = "auto"
+    max_iter: int = 100
+    verbose: int = 0
+    warm_start: bool = False
+    n_jobs: int | None = None
+    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:

@@ -6,6 +6,7 @@ import copy
 import inspect
 import os
 import warnings
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -45,6 +46,7 @@ WARN = StrOptions({"warn"})
 FOLDS = 5  # scikit-learn's number where none is given
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     """:class:`LogisticRegression` with the best C; see the namesake in scikit-learn.
 
@@ -80,10 +82,6 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
             instead; no fit starts at a solution of another fold. None by default.
     """
 
-    C_: Any
-    l1_ratio_: Any
-    scores_: Any
-    coefs_paths_: Any
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.LogisticRegressionCV._parameter_constraints,
         **Fitting._own_constraints,
@@ -91,46 +89,24 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         "use_legacy_attributes": ["boolean", WARN],
     }
 
-    def __init__(
-        self,
-        *,
-        Cs: Any = 10,
-        l1_ratios: Any = "warn",
-        fit_intercept: bool = True,
-        cv: Any = None,
-        dual: bool = False,
-        penalty: str | None = "deprecated",
-        scoring: Any = "warn",
-        solver: str | os.PathLike[str] | Method = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        refit: bool = True,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        use_legacy_attributes: bool | str = "warn",
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.l1_ratios = l1_ratios
-        self.fit_intercept = fit_intercept
-        self.cv = cv
-        self.dual = dual
-        self.penalty = penalty
-        self.scoring = scoring
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.refit = refit
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.use_legacy_attributes = use_legacy_attributes
-        self.memory = memory
+    Cs: Any = 10
+    l1_ratios: Any = "warn"
+    fit_intercept: bool = True
+    cv: Any = None
+    dual: bool = False
+    penalty: str | None = "deprecated"
+    scoring: Any = "warn"
+    solver: str | os.PathLike[str] | Method = "auto"
+    tol: float = 1e-4
+    max_iter: int = 100
+    class_weight: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    refit: bool = True
+    intercept_scaling: float = 1.0
+    random_state: Any = None
+    use_legacy_attributes: bool | str = "warn"
+    memory: Memory | str | os.PathLike[str] | None = None
 
     _dask_lacks = "its folds are rows of one array"
 
@@ -300,6 +276,10 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         self, paths: np.ndarray, scores: np.ndarray, n_iter: np.ndarray, C: float, ratio: float
     ) -> None:
         """Set what was found on the way, in the namesake's new or its old shapes."""
+        self.C_: Any
+        self.l1_ratio_: Any
+        self.scores_: Any
+        self.coefs_paths_: Any
         given = None if isinstance(self.l1_ratios, str) else self.l1_ratios
         self.l1_ratios_ = np.asarray([None] if given is None else given)
         width = len(self.coef_)

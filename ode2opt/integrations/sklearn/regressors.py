@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -36,6 +37,7 @@ from ode2opt.solvers import Memory, Method, Result
 ROUGHLY = 1e-2  # of the gradient norm at zero: enough on the way to a solution
 
 
+@dataclass(eq=False, repr=False)
 class Ridge(Fitting, linear_model.Ridge):
     """Least squares with an l2 penalty; see :class:`sklearn.linear_model.Ridge`.
 
@@ -63,28 +65,16 @@ class Ridge(Fitting, linear_model.Ridge):
         **Fitting._own_constraints,
     }
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        solver: str | os.PathLike[str] | Method = "auto",
-        positive: bool = False,
-        random_state: Any = None,
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
-        self.memory = memory
+    alpha: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    copy_X: bool = True
+    max_iter: int | None = None
+    tol: float = 1e-4
+    solver: str | os.PathLike[str] | Method = "auto"
+    positive: bool = False
+    random_state: Any = None
+    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
@@ -145,6 +135,7 @@ class Ridge(Fitting, linear_model.Ridge):
         return np.broadcast_to(alpha, targets)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
     """Poisson regression of counts; see :class:`sklearn.linear_model.PoissonRegressor`.
 
@@ -170,28 +161,15 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         "positive": ["boolean"],
     }
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str | os.PathLike[str] | Method = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        memory: Memory | str | os.PathLike[str] | None = None,
-        positive: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.memory = memory
-        self.positive = positive
+    alpha: float = 1.0
+    fit_intercept: bool = True
+    solver: str | os.PathLike[str] | Method = "auto"
+    max_iter: int = 100
+    tol: float = 1e-4
+    warm_start: bool = False
+    verbose: int = 0
+    memory: Memory | str | os.PathLike[str] | None = None
+    positive: bool = False
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> PoissonRegressor:
@@ -238,6 +216,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HuberRegressor(Fitting, linear_model.HuberRegressor):
     """Regression robust against outliers; see :class:`sklearn.linear_model.HuberRegressor`.
 
@@ -261,26 +240,14 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         **Fitting._own_constraints,
     }
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.35,
-        max_iter: int = 100,
-        alpha: float = 0.0001,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        tol: float = 1e-5,
-        solver: str | os.PathLike[str] | Method = "auto",
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.solver = solver
-        self.memory = memory
+    epsilon: float = 1.35
+    max_iter: int = 100
+    alpha: float = 0.0001
+    warm_start: bool = False
+    fit_intercept: bool = True
+    tol: float = 1e-5
+    solver: str | os.PathLike[str] | Method = "auto"
+    memory: Memory | str | os.PathLike[str] | None = None
 
     _dask_lacks = "its scale is found from all residuals together"
 
@@ -327,6 +294,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         return x, spent
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
     """Regression with an even power of residuals as loss: the larger p, the nearer to the maximum.
 
@@ -360,28 +328,15 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         **Fitting._own_constraints,
     }
 
-    def __init__(
-        self,
-        *,
-        p: int = 4,
-        alpha: float = 1e-4,
-        fit_intercept: bool = True,
-        solver: str | os.PathLike[str] | Method = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.p = p
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.memory = memory
+    p: int = 4
+    alpha: float = 1e-4
+    fit_intercept: bool = True
+    solver: str | os.PathLike[str] | Method = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
+    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ PINNED = 1e12
 """An intercept with a penalty of more than this changes no score, and is found after the rest."""
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVC(Fitting, svm.LinearSVC):
     """Support vector classification with the squared hinge; see :class:`sklearn.svm.LinearSVC`.
 
@@ -61,38 +63,21 @@ class LinearSVC(Fitting, svm.LinearSVC):
         **Fitting._own_constraints,
     }
 
-    def __init__(
-        self,
-        penalty: str = "l2",
-        loss: str = "squared_hinge",
-        *,
-        dual: bool | str = "auto",
-        tol: float = 1e-4,
-        C: float = 1.0,
-        multi_class: str = "ovr",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1,
-        class_weight: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
-        max_iter: int = 1000,
-        solver: str | os.PathLike[str] | Method = "auto",
-        memory: Memory | str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
-        self.memory = memory
+    penalty: str = "l2"
+    loss: str = "squared_hinge"
+    _: KW_ONLY
+    dual: bool | str = "auto"
+    tol: float = 1e-4
+    C: float = 1.0
+    multi_class: str = "ovr"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1
+    class_weight: Any = None
+    verbose: int = 0
+    random_state: Any = None
+    max_iter: int = 1000
+    solver: str | os.PathLike[str] | Method = "auto"
+    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
