@@ -13,7 +13,7 @@ from recording import RECORD, Table, record
 
 from ode2opt import Family
 from ode2opt.paper import DefaultCoefficients, PowerIteration, double, to_jax
-from ode2opt.paper.iterates import iterates
+from ode2opt.proofs.following import iterates
 
 DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "covtype20k", "separable", "gaussian")
 COLUMNS = ("problem", "dataset", "cold, mean", "cold, worst", "warm, mean", "warm, worst")

@@ -27,13 +27,14 @@ import optimistix
 from recording import RECORD, Table, record
 from stopm import family
 
+from ode2opt.base.differentiable_loop import loop, row_of
+from ode2opt.base.precision import double
 from ode2opt.learning import FlowOptions
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.protocol import TRAINING
-from ode2opt.paper.check_flow import State, initial_state, log_norm, velocity
-from ode2opt.paper.differentiable_loop import loop, row_of
-from ode2opt.paper.ishd import ishd
-from ode2opt.paper.jaxed import double
+from ode2opt.paper.check_flow import initial_state, velocity
+from ode2opt.paper.ishd import State, ishd
+from ode2opt.paper.stopping_time import log_norm
 
 EPS, ROUNDS = 1e-4, 15
 TRUTH, LOOSE = 1e-10, 1e-4  # tolerances of adaptive steps

@@ -19,15 +19,15 @@ import numpy as np
 import scipy.sparse
 
 from ode2opt import Family, Problem
+from ode2opt.base.precision import double
 from ode2opt.learning import FlowOptions, SequenceOptions
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.protocol import TRAINING
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.target import SequenceTarget
+from ode2opt.learning.stage import stopm_of
 from ode2opt.paper import Global
-from ode2opt.paper.jaxed import double
-from ode2opt.paper.stopm import StoPM
 
 EPS, ROUNDS = 1e-4, 15
 
@@ -57,7 +57,7 @@ def flow() -> float:
     problem = target.problem(TRAINING, 0)
     one = target.instance(problem, TRAINING, 0)
     rules = target.rules
-    stopm = StoPM(target.start, target.learnable, options, rules)
+    stopm = stopm_of(target, options)
     forward = eqx.filter_jit(lambda rules: rules.stopping_time(target.start, one))
     flat = eqx.tree_at(lambda rules: rules.estimator, rules, Global(float(one.scale)))
     works: dict[str, Callable[[], Any]] = {
@@ -85,7 +85,7 @@ def sequence() -> float:
     target = SequenceTarget(source, options, MetricRecipe("spectral", "start"), known)
     problem = target.problem(TRAINING, 0)
     one = target.instance(problem, TRAINING, 0)
-    stopm = StoPM(target.start, target.learnable, options, target.rules)
+    stopm = stopm_of(target, options)
     forward = eqx.filter_jit(lambda: target.rules.stopping_time(target.start, one))
     works: dict[str, Callable[[], Any]] = {
         "step": lambda: stopm.step(stopm.start, [one])[1],

@@ -28,6 +28,7 @@ with needing("learn"):
     import jax.numpy as jnp
     from jax.scipy.sparse.linalg import cg
 
+    from ode2opt.base.precision import double
     from ode2opt.integrations.jax_fallback import lower, nesterov, norm
     from ode2opt.integrations.jax_proximal import (
         BatchOfPenalised,
@@ -45,7 +46,7 @@ with needing("learn"):
         starts,
     )
     from ode2opt.learning.sequence.composite.objective import ProblemBatch
-    from ode2opt.paper.jaxed import JaxFunction, double, refuse_single_precision, stack, to_jax
+    from ode2opt.problems.jaxed import JaxFunction, refuse_single_precision, stack, to_jax
 
 __all__ = [
     "SENTENCES",

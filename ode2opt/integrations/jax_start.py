@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import SMALLEST_CURVATURE
+from ode2opt.base.precision import double
 from ode2opt.integrations.jax_ridge import Ridged
-from ode2opt.paper.jaxed import double
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.deconvolution import Deconvolution

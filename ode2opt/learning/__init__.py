@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from ode2opt.learning.begin import learn
     from ode2opt.learning.run import TrainingStep
     from ode2opt.learning.training import Training
-    from ode2opt.paper.instance import StoppingTime
-    from ode2opt.paper.stopping_time import Rules, stopping_time
+    from ode2opt.paper.stopping_time import Rules, StoppingTime, stopping_time
 
 _LAZY = {
     "learning.begin": ("learn",),
-    "paper.stopping_time": ("Rules", "stopping_time"),
-    "paper.instance": ("StoppingTime",),
+    "paper.stopping_time": ("Rules", "StoppingTime", "stopping_time"),
     "learning.run": ("TrainingStep",),
     "learning.training": ("Training",),
 }

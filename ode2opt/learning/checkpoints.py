@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.errors import InputError
+from ode2opt.base.precision import double
 from ode2opt.base.storage import expect, finite
-from ode2opt.paper.jaxed import double
 
 Tree = TypeVar("Tree")
 

@@ -9,14 +9,34 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from ode2opt.paper.instance import InstanceT, StoppingRules, Tree
+from ode2opt.base.arrays import Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result
 
+if TYPE_CHECKING:  # which needs JAX: a report does not
+    from ode2opt.paper.stopm import StoppingRules
+
 TRAINING, VALIDATION, TEST = 0, 1, 2
 """Streams of seeds: problems of one are not those of another; only TEST sees test rows."""
+Tree = TypeVar("Tree")
+"""What is learned: the coefficients of a flow, or a sequence's table and filter."""
+
+
+class Instance(Protocol):
+    """A problem on JAX arrays with what a target needs: at least a start point."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+
+    @property
+    def x0(self) -> Array:
+        """The start point."""
+
+
+InstanceT = TypeVar("InstanceT", bound=Instance)
 
 
 class Target(ABC, Generic[Tree, InstanceT]):

@@ -6,13 +6,21 @@ from typing import Generic
 
 from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
-from ode2opt.learning.protocol import TRAINING, VALIDATION, Target
+from ode2opt.learning.protocol import TRAINING, VALIDATION, InstanceT, Target, Tree
+from ode2opt.learning.step_sizes import optimizer_of
 from ode2opt.learning.tasks import ProblemTasks
 from ode2opt.learning.validation import Validator
-from ode2opt.paper.instance import InstanceT, Tree
 from ode2opt.paper.stopm import Batch, StoPM, TrainingState
 
 CAUTION = 1.02  # the factor by which validation takes the curvature to be larger
+
+
+def stopm_of(target: Target[Tree, InstanceT], options: Options) -> StoPM[Tree, InstanceT]:
+    """Return the training step of a target with the options' optimiser."""
+    return StoPM(
+        target.start, target.learnable, target.rules, optimizer_of(options),
+        penalty=options.penalty, clip=options.clip,
+    )  # fmt: skip
 
 
 class TrainingStage(Generic[Tree, InstanceT]):
@@ -22,7 +30,7 @@ class TrainingStage(Generic[Tree, InstanceT]):
         self, target: Target[Tree, InstanceT], options: Options, executor: Executor
     ) -> None:
         self.target, self.options, self.executor = target, options, executor
-        self.stopm = StoPM(target.start, target.learnable, options, target.rules)
+        self.stopm = stopm_of(target, options)
         self.tasks = ProblemTasks(target, self.stopm)
         self.validator = Validator(self.tasks, VALIDATION, options.validation, CAUTION, executor)
 

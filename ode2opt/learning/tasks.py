@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from ode2opt.learning.protocol import TRAINING, Target
-from ode2opt.paper.instance import InstanceT, StoppingTime, Tree
+from ode2opt.learning.protocol import TRAINING, InstanceT, Target, Tree
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Result
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
     from ode2opt.paper.stopm import StoPM, TrainingState
+    from ode2opt.paper.stopping_time import StoppingTime
 
 Number = tuple[int, int]
 """A stream, and the number of a problem in it."""

@@ -13,10 +13,11 @@ from typing import Any, Generic
 import numpy as np
 
 from ode2opt.base.errors import InputError, Ode2OptError, WorkersLostError
+from ode2opt.base.precision import double
 from ode2opt.executor import Executor
 from ode2opt.learning.options import Options
 from ode2opt.learning.prefetch import Prefetch
-from ode2opt.learning.protocol import TEST, TrainingPlan
+from ode2opt.learning.protocol import TEST, InstanceT, TrainingPlan, Tree
 from ode2opt.learning.run import (
     NO_VIOLATIONS,
     TEST_PROBLEMS,
@@ -29,8 +30,6 @@ from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stage import TrainingStage
 from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, Validator
-from ode2opt.paper.instance import InstanceT, Tree
-from ode2opt.paper.jaxed import double
 from ode2opt.paper.stopm import Batch, TrainingState
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method

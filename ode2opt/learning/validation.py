@@ -10,14 +10,15 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.executor import THIS_PROCESS, Executor
+from ode2opt.learning.protocol import InstanceT, Tree
 from ode2opt.learning.tasks import Number, ProblemTasks
-from ode2opt.paper.instance import InstanceT, StoppingTime, Tree
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Method, Result, solve
 
 if TYPE_CHECKING:  # which needs JAX: a report does not
     from ode2opt.paper.stopm import TrainingState
+    from ode2opt.paper.stopping_time import StoppingTime
 
 FEASIBILITY_TOL = 1e-3
 """The largest P and Q, dimensionless, that count as no violation."""

@@ -28,8 +28,8 @@ _LAZY = {
         "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Proved", "Spline", "Table",
         "restored",
     ),
-    "check_flow": ("Flow", "State", "flow"),
-    "jaxed": ("double", "stack", "to_jax"),
+    "check_flow": ("Flow", "flow"),
+    "ishd": ("State",),
     "curvature": ("Estimator", "Global", "L0L1", "PowerIteration"),
     "conditions": (
         "Growth", "best_convergence", "best_pair", "contraction", "convergence", "growth",
@@ -40,7 +40,8 @@ _LAZY = {
         "integral_estimates", "starting_energy",
     ),
 }  # fmt: skip
-_HOME = {name: module for module, names in _LAZY.items() for name in names}
+_HOME = {name: f"paper.{module}" for module, names in _LAZY.items() for name in names}
+_HOME |= {"double": "base.precision", "stack": "problems.jaxed", "to_jax": "problems.jaxed"}
 
 __all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
 
@@ -49,7 +50,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'ode2opt.paper' has no attribute '{name}'")
     with needing("learn"):
-        return getattr(import_module(f"ode2opt.paper.{_HOME[name]}"), name)
+        return getattr(import_module(f"ode2opt.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ All functions work under jit, vmap and grad in double precision (:func:`ode2opt.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -22,12 +22,13 @@ from array_api_compat import is_jax_namespace
 
 from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.base.precision import jax_precision
+from ode2opt.base.precision import double, jax_precision
 from ode2opt.paper.coefficients import Coefficients
 from ode2opt.paper.default import T0
-from ode2opt.paper.ishd import ishd
-from ode2opt.paper.jaxed import double, refuse_single_precision, to_jax
+from ode2opt.paper.ishd import State, ishd
+from ode2opt.paper.stopping_time import log_norm
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import refuse_single_precision, to_jax
 
 SOLVERS: dict[str, Any] = {
     "tsit5": diffrax.Tsit5,
@@ -36,18 +37,6 @@ SOLVERS: dict[str, Any] = {
     "heun": diffrax.Heun,
     "euler": diffrax.Euler,
 }
-
-
-class State(NamedTuple):
-    """A state of the first-order form of the inertial system.
-
-    Attributes:
-        x: the point.
-        v: the velocity v = x' + beta g.
-    """
-
-    x: Array
-    v: Array
 
 
 class Flow(eqx.Module):
@@ -216,9 +205,3 @@ def _solve(
             x, v, t = (jnp.where(already, a, b) for a, b in ((start.x, x), (start.v, v), (t0, t)))
             reached, succeeded = reached | already, succeeded | already
     return Flow(t, x, v, reached, succeeded, solution.evaluate if dense else None)
-
-
-def log_norm(problem: Problem, x: Array) -> Array:
-    """Return log |g(x)|, with a finite derivative also where g = 0."""
-    square = jnp.sum(problem.gradient(x) ** 2)
-    return 0.5 * jnp.log(jnp.maximum(square, jnp.finfo(square.dtype).tiny))

@@ -1,6 +1,7 @@
-"""Curvature estimators Lam(x): one interface, each differentiable in x.
+"""Curvature estimators Lam(x), each differentiable in x (docs/mathematics.md, section 5).
 
-See docs/mathematics.md, section 5.
+A further one is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``, given to
+``Rules(estimator=...)`` for training or to ``certificate_of`` for a certificate.
 """
 
 from __future__ import annotations
@@ -21,35 +22,28 @@ from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 
 
 def as_double(value: Array) -> Array:
-    """Return plain numbers as float64, arrays and tracers as they are.
-
-    JAX compiles anew for a new plain number, but not for a new array.
-    """
+    """Return plain numbers as float64, for which JAX does not compile anew; arrays as they are."""
     return np.float64(value) if isinstance(value, float | int) else value
 
 
 class Estimate(NamedTuple):
-    """An estimate of the largest curvature at a point.
-
-    Attributes:
-        curvature: Lam(x).
-        z: the vector that warm-starts the estimate at a point close by.
-    """
+    """Lam(x), and the vector that warm-starts the estimate at a point close by."""
 
     curvature: Array
     z: Array
 
 
 class Estimator(eqx.Module):
-    """Estimates Lam(x), the largest curvature at a point; differentiable in x.
-
-    See docs/mathematics.md, section 5.
-    """
+    """Estimates Lam(x), the largest curvature at a point; differentiable in x."""
 
     def start(self, problem: Problem) -> Array:
         """Return the vector to begin with; fixed, so that results repeat."""
         z = np.random.default_rng(0).standard_normal(problem.n)
         return jnp.asarray(z / np.linalg.norm(z))
+
+    def cold(self, problem: Problem, x: Array, steps: int = 20) -> Array:
+        """Return the vector for the first estimate, at ``x``, after so many steps of work on it."""
+        return self.start(problem)
 
     @abstractmethod
     def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
@@ -67,24 +61,27 @@ class Estimator(eqx.Module):
 
 
 class PowerIteration(Estimator):
-    """Power iteration on the Hessian: z <- Hz/|Hz|, then Lam = z.Hz.
+    """Power iteration on the Hessian: z <- Hz/|Hz|, then Lam = z.Hz, times ``safety``.
 
     The last product makes the vector for the next point: with ``steps=0`` an estimate costs one
     product, good enough where points are close and the warm start is too. z is held fixed in
-    differentiation, so the derivative is D^3 f[z, z, .]. The estimate is never above the true
-    value before it is multiplied by ``safety``.
+    differentiation, so the derivative is D^3 f[z, z, .]. Lam is never above the true value before
+    it is multiplied by ``safety``.
     """
 
     steps: int = eqx.field(default=10, static=True)
     tol: float = eqx.field(default=1e-6, static=True)
     safety: float = eqx.field(default=1.0, static=True)
-    stir: float = eqx.field(default=0.3, static=True)
+    stir: float = eqx.field(default=0.3, static=True)  # of the fixed vector, added to each z
 
     def __check_init__(self) -> None:
         if self.steps < 0:
             raise InputError(f"steps is {self.steps}: it cannot be negative.")
         if not self.safety >= 1:
             raise InputError(f"safety is {self.safety:g}: a factor below 1 is no safety.")
+
+    def cold(self, problem: Problem, x: Array, steps: int = 20) -> Array:
+        return PowerIteration(steps, self.tol)(problem, x, self.start(problem)).z
 
     def __call__(self, problem: Problem, x: Array, z: Array) -> Estimate:
         return self._estimate(problem, problem.hvp, (x,), z)
@@ -113,9 +110,7 @@ class PowerIteration(Estimator):
             new = _unit(hvp(old), old)
             return count + 1, new, _norm(new - old)
 
-        if not self.steps:
-            return z
-        return jax.lax.while_loop(go_on, step, (0, z, jnp.inf))[1]
+        return jax.lax.while_loop(go_on, step, (0, z, jnp.inf))[1] if self.steps else z
 
     def stated_error(self) -> str:
         measured = "" if self.steps < 10 else "; under 1% on the problems of docs/curvature.md"

@@ -12,7 +12,16 @@ times (one core). The export to C has it in C.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ode2opt.base.arrays import Array
+
+
+class State(NamedTuple):
+    """A state of the first-order form of the inertial system: x and v = x' + beta g."""
+
+    x: Array
+    v: Array
 
 
 def ishd(

@@ -7,7 +7,7 @@ docs/mathematics.md, section 3. They hold for every reference point z; a minimis
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,10 +16,14 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError
-from ode2opt.paper.check_flow import Flow, State
+from ode2opt.base.precision import double
 from ode2opt.paper.coefficients import Coefficients
-from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.ishd import State
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
+
+if TYPE_CHECKING:
+    from ode2opt.paper.check_flow import Flow
 
 
 class Pair(NamedTuple):

@@ -1,13 +1,16 @@
 """StoPM, the stochastic penalty method (docs/mathematics.md, section 7; the paper's Algorithm 2).
 
-theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
+    theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
+
+What is learned may be any tree of arrays: a flow's coefficients (the paper), a sequence's table.
+``rules`` say what T and the penalty of an instance are; the optimiser is one of optax.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import equinox as eqx
 import jax
@@ -15,100 +18,60 @@ import jax.numpy as jnp
 import optax
 
 from ode2opt.base.arrays import Array
-from ode2opt.paper.instance import InstanceT, StoppingRules, StoppingTime, Tree
-from ode2opt.paper.jaxed import double
+from ode2opt.base.precision import double
+from ode2opt.paper.stopping_time import StoppingTime
 
-FINAL_SHARE = 0.01  # of the step size, at the end of an exponential decay
-FIRST_STEPS = 10  # in which the step size of the decay theorem hardly falls
+Tree = TypeVar("Tree")
+InstanceT = TypeVar("InstanceT")
+Tree_contra = TypeVar("Tree_contra", contravariant=True)
+InstanceT_contra = TypeVar("InstanceT_contra", contravariant=True)
 
 
-class StoPMOptions(Protocol):
-    """What StoPM asks of the options of training."""
+class StoppingRules(Protocol[Tree_contra, InstanceT_contra]):
+    """How the stopping time of an instance is measured, and what is minimised of it."""
 
-    @property
-    def optimizer(self) -> str:
-        """sgd (the paper's), adam or adamw."""
+    def stopping_time(self, learned: Tree_contra, instance: InstanceT_contra, /) -> StoppingTime:
+        """Return T, P and Q of an instance, differentiable by what is learned."""
 
-    @property
-    def learning_rate(self) -> float:
-        """The step size eta at the start."""
+    def objective(self, found: StoppingTime, /) -> Array:
+        """Return what is minimised, before the penalty."""
 
-    @property
-    def momentum(self) -> float:
-        """Of sgd; the paper's is 0.9."""
-
-    @property
-    def decay(self) -> str:
-        """How the step size falls: see :func:`step_sizes`."""
-
-    @property
-    def decay_power(self) -> float:
-        """The power p of the decay "theorem"."""
-
-    @property
-    def steps(self) -> int:
-        """Of training, in all."""
-
-    @property
-    def clip(self) -> float | None:
-        """The largest norm of one problem's gradient."""
-
-    @property
-    def penalty(self) -> float:
-        """The coefficient rho of P + Q at the start."""
+    def with_safety(self, safety: float, /) -> StoppingRules[Tree_contra, InstanceT_contra]:
+        """Return the same rules with another factor on the curvature that P is measured with."""
 
 
 class TrainingState(NamedTuple):
-    """What a step changes.
+    """What a step changes."""
 
-    Attributes:
-        parameters: the learned arrays; None at leaves that are not learned.
-        memory: the state of the optax optimiser.
-        penalty: the coefficient rho of P + Q.
-    """
-
-    parameters: Any
-    memory: Any
-    penalty: float
+    parameters: Any  # the learned arrays; None at leaves that are not learned
+    memory: Any  # of the optimiser
+    penalty: float  # the coefficient rho
 
 
 class Batch(NamedTuple):
-    """What a step saw: means over the problems of its batch.
+    """What a step saw: means over the problems of its batch, None if no value is finite."""
 
-    Attributes:
-        stopping_time: the mean T of the instances that reached the tolerance, None if none did.
-        P: the mean stability violation, None if no value is finite.
-        Q: the mean convergence violation, None if no value is finite.
-        loss: T + rho (P + Q), None where one of them is.
-        reached: how many instances reached the tolerance.
-        failed: how many blew up.
-        min_cosines: ``StoppingTime.min_cosine`` of each instance.
-    """
-
-    stopping_time: float | None
+    stopping_time: float | None  # of the instances that reached the tolerance
     P: float | None
     Q: float | None
-    loss: float | None
+    loss: float | None  # T + rho times the penalty
     reached: int
     failed: int
-    min_cosines: tuple[float, ...]
+    min_cosines: tuple[float, ...]  # of each instance
 
 
 class StoPM(Generic[Tree, InstanceT]):
-    """The training step for one set of options and rules.
+    """The training step, for one set of rules.
 
-    theta <- theta - eta d/dtheta [ T + rho (P + Q) ], averaged over a batch.
+    ``learnable`` is a tree like ``start`` with True at the arrays that are learned; ``clip`` is the
+    largest norm of one problem's gradient.
     """
 
     def __init__(
-        self,
-        start: Tree,
-        learnable: Any,
-        options: StoPMOptions,
-        rules: StoppingRules[Tree, InstanceT],
-    ) -> None:
-        self.options, self.rules = options, rules
-        self._optimizer = _optimizer(options)
+        self, start: Tree, learnable: Any, rules: StoppingRules[Tree, InstanceT],
+        optimizer: optax.GradientTransformation, *, penalty: float, clip: float | None = None,
+    ) -> None:  # fmt: skip
+        self.rules, self.penalty, self.clip, self._optimizer = rules, penalty, clip, optimizer
         first, self._rest = eqx.partition(start, learnable)
         self.start = self.start_from(first)
 
@@ -117,7 +80,7 @@ class StoPM(Generic[Tree, InstanceT]):
 
     def start_from(self, parameters: Any) -> TrainingState:
         """Return the state that training starts with."""
-        return TrainingState(parameters, self._optimizer.init(parameters), self.options.penalty)
+        return TrainingState(parameters, self._optimizer.init(parameters), self.penalty)
 
     def learned(self, state: TrainingState) -> Tree:
         """Return the whole tree of a state: learned arrays and fixed ones."""
@@ -136,8 +99,8 @@ class StoPM(Generic[Tree, InstanceT]):
     ) -> tuple[TrainingState, Batch]:
         """Update the parameters by the gradients of a batch, which are added in their order.
 
-        An instance that did not reach the tolerance contributes the gradients of P and Q only; one
-        whose gradient is not finite contributes nothing.
+        An instance that did not reach the tolerance contributes the gradient of the penalty only;
+        one whose gradient is not finite contributes nothing.
         """
         slopes = [slope for _, slope in seen if slope is not None]
         if slopes:
@@ -150,66 +113,41 @@ class StoPM(Generic[Tree, InstanceT]):
     @double
     def slope(self, state: TrainingState, instance: InstanceT) -> tuple[StoppingTime, Any]:
         """Return the stopping time of an instance, and its gradient by the parameters."""
-        rho = jnp.asarray(state.penalty)
-        found, slope = _value_and_slope(state.parameters, self._rest, instance, rho, self.rules)
+        found, slope = self._differentiated(state, instance, self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
             return found, None
-        clip = self.options.clip
-        if clip is None or norm <= clip:
+        if self.clip is None or norm <= self.clip:
             return found, slope
-        return found, jax.tree.map(lambda part: clip / norm * part, slope)
+        return found, jax.tree.map(lambda part: self.clip / norm * part, slope)
 
     @double
     def measure(
         self, state: TrainingState, instance: InstanceT, safety: float = 1.0
     ) -> StoppingTime:
         """Return T, P and Q of an instance."""
+        return self._differentiated(state, instance, self.rules.with_safety(safety))[0]
+
+    def _differentiated(
+        self, state: TrainingState, instance: InstanceT, rules: StoppingRules[Tree, InstanceT]
+    ) -> tuple[StoppingTime, Any]:
         rho = jnp.asarray(state.penalty)
-        rules = self.rules.with_safety(safety)
-        return _value_and_slope(state.parameters, self._rest, instance, rho, rules)[0]
+        return _value_and_slope(state.parameters, self._rest, instance, rho, rules)
 
 
 @eqx.filter_jit
 def _value_and_slope(
-    parameters: Any,
-    rest: Any,
-    instance: InstanceT,
-    rho: Array,
+    parameters: Any, rest: Any, instance: InstanceT, rho: Array,
     rules: StoppingRules[Tree, InstanceT],
-) -> tuple[StoppingTime, Any]:
+) -> tuple[StoppingTime, Any]:  # fmt: skip
+    """Return T, P, Q and d/dtheta [ T + rho penalty ]: all that is differentiated."""
+
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:
         found = rules.stopping_time(eqx.combine(parameters, rest), instance)
         return rules.objective(found) + rho * found.penalty, found
 
     slope, found = jax.grad(loss, has_aux=True)(parameters)
     return found, slope
-
-
-def step_sizes(options: StoPMOptions) -> Callable[[Any], Any]:
-    """Return the step size as a function of the step k, counted from 0.
-
-    The decay "theorem" is lr (1 + k/10)^-p with 1/2 < p <= 1. The sum of these over all k is
-    infinite and that of their squares finite, as the convergence of StoPM asks
-    (docs/mathematics.md, section 17).
-    """
-    lr, steps = options.learning_rate, options.steps
-    schedules: dict[str, Callable[[Any], Any]] = {
-        "constant": optax.constant_schedule(lr),
-        "cosine": optax.cosine_decay_schedule(lr, steps),
-        "exponential": optax.exponential_decay(lr, steps, FINAL_SHARE),
-        "theorem": lambda k: lr * (1 + k / FIRST_STEPS) ** -options.decay_power,
-    }
-    return schedules[options.decay]
-
-
-def _optimizer(options: StoPMOptions) -> Any:
-    schedule = step_sizes(options)
-    return {
-        "sgd": lambda: optax.sgd(schedule, momentum=options.momentum),
-        "adam": lambda: optax.adam(schedule),
-        "adamw": lambda: optax.adamw(schedule),
-    }[options.optimizer]()
 
 
 def _summary(found: list[StoppingTime], rho: float) -> Batch:

@@ -1,15 +1,13 @@
-"""Stopping time and constraint violation of one instance, differentiable.
-
-docs/mathematics.md, section 6:
+"""T, P and Q of one instance, differentiable (docs/mathematics.md, section 6).
 
     T = inf { t >= t0 : |g(X(t))| <= eps },   P = int_t0^T p dt,   Q = int_t0^T q dt
 
-The flow is solved by Heun's method on the mesh of the sequence, or a finer one where T asks for it
-(``mesh``): stable wherever the sequence is, two gradients a step, and its first stage is the
-event's test as well. The sequence is simulated beside it (one more gradient) and the curvature is
-estimated once a mesh point (one product). T is found inside the last step by the flow's cubic
-interpolant. Nothing is computed after T, forwards or backwards; derivatives are those of automatic
-differentiation, with the event's by the implicit function theorem.
+The flow is solved by Heun's method on the mesh of the sequence, or on ``substeps`` times as fine a
+one: stable wherever the sequence is, two gradients a step, and its first stage is the event's test
+as well. The sequence, which P needs, goes along (one more gradient), and the curvature is estimated
+once a mesh point (one product). T is found inside the last step (``crossing``). Nothing is computed
+after T, forwards or backwards. Derivatives are those of automatic differentiation through the loop,
+with that of T by the implicit function theorem.
 """
 
 from __future__ import annotations
@@ -24,67 +22,74 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array
-from ode2opt.paper.check_flow import log_norm
-from ode2opt.paper.coefficients import Coefficients
-from ode2opt.paper.coefficients.base import derivative
+from ode2opt.base.differentiable_loop import loop, row_of
+from ode2opt.paper.coefficients.base import Coefficients, derivative
 from ode2opt.paper.conditions import safe_sqrt
 from ode2opt.paper.curvature import Estimator, PowerIteration, as_double
 from ode2opt.paper.default import T0, H
-from ode2opt.paper.differentiable_loop import loop, row_of
-from ode2opt.paper.instance import FlowInstance, StoppingTime
 from ode2opt.paper.ishd import eigac_step, ishd
 from ode2opt.paper.lyapunov import Pair, delta
 from ode2opt.problems.base import Point, Problem
 
-NEWTON_STEPS = 6
-COLD_STEPS = 20
 FLOW_BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
-MIN_GRADIENT_CHANGE = 1e-6  # a change of gradient smaller than this share of it says nothing
+
+
+class FlowInstance(NamedTuple):
+    """A problem on JAX arrays, its start, and the curvature that coefficients are divided by."""
+
+    problem: Problem
+    x0: Array
+    scale: Array
+
+
+class StoppingTime(NamedTuple):
+    """The stopping time of one instance, and how far it violates the constraints.
+
+    P and Q have no dimension: they are those of docs/mathematics.md, section 6, times h sqrt(scale)
+    and h^2 scale.
+    """
+
+    T: Array  # where the tolerance is met, or the instance was given up; of a sequence, iterations
+    P: Array  # the violation of stability until then
+    Q: Array  # the violation of convergence until then; zero for a sequence
+    penalty: Array  # what rho multiplies
+    reached: Array  # whether the gradient norm came down to the tolerance
+    failed: Array  # whether flow or sequence blew up
+    min_cosine: Array  # of a step and its change of gradient; not below 0 for a convex function
 
 
 class Rules(eqx.Module):
-    """How the stopping time of a flow is measured.
+    """How the stopping time of a flow is measured, and what is minimised of it."""
 
-    Attributes:
-        eps: the gradient norm to reach.
-        safety: the factor by which P takes the curvature to be larger than estimated; 1 by default.
-        h: the sequence's step, 0.04 by default.
-        t0: the first time, 1 by default.
-        K: give up after this many steps of ``h``; 600 by default.
-        kappa: of Theorem 1, in (0, 1]; 1 by default.
-        lam: of Theorem 1; None (the default) is alpha - 1.
-        substeps: steps of the flow in each step of the sequence; 1 by default.
-        estimator: of the curvature along the way; by default a power iteration that is carried
-            along, one product a step.
-        printed: whether the penalty has P and Q with their units, as the paper prints them; False
-            by default.
-    """
-
-    eps: Array
-    safety: Array = eqx.field(default=1.0, converter=as_double)
-    h: float = eqx.field(default=H, static=True)
+    eps: Array  # the gradient norm to reach
+    safety: Array = eqx.field(default=1.0, converter=as_double)  # P's factor on the curvature
+    h: float = eqx.field(default=H, static=True)  # the sequence's step
     t0: float = eqx.field(default=T0, static=True)
-    K: int = eqx.field(default=600, static=True)
-    kappa: float = eqx.field(default=1.0, static=True)
-    lam: float | None = eqx.field(default=None, static=True)
-    substeps: int = eqx.field(default=1, static=True)
+    K: int = eqx.field(default=600, static=True)  # give up after this many steps of h
+    kappa: float = eqx.field(default=1.0, static=True)  # of Theorem 1, as lam
+    lam: float | None = eqx.field(default=None, static=True)  # None is alpha - 1
+    substeps: int = eqx.field(default=1, static=True)  # of the flow in each step of the sequence
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
-    printed: bool = eqx.field(default=False, static=True)
+    printed: bool = eqx.field(default=False, static=True)  # P and Q with units, as in the paper
 
     def stopping_time(self, coefficients: Coefficients, instance: FlowInstance) -> StoppingTime:
         """Return T, P and Q of an instance."""
         return stopping_time(coefficients, *instance, self)
 
-    def with_safety(self, safety: float) -> Rules:
-        """Return the same rules with another factor on the curvature; the smaller of both is
-        taken.
-        """
-        factor = min(safety, float(self.safety))
-        return eqx.tree_at(lambda rules: rules.safety, self, np.float64(factor))
-
     def objective(self, found: StoppingTime) -> Array:
         """Return T where the tolerance was reached, else 0."""
         return jnp.where(found.reached, found.T, 0.0)
+
+    def penalty(self, P: Array, Q: Array, scale: Array) -> Array:
+        """Return what rho multiplies: P + Q, with their units if ``printed``."""
+        if self.printed:
+            return P / (self.h * jnp.sqrt(scale)) + Q / (self.h**2 * scale)
+        return P + Q
+
+    def with_safety(self, safety: float) -> Rules:
+        """Return the same rules with the smaller of two factors on the curvature."""
+        factor = min(safety, float(self.safety))
+        return eqx.tree_at(lambda rules: rules.safety, self, np.float64(factor))
 
     @property
     def step(self) -> float:
@@ -106,12 +111,8 @@ class _Row(NamedTuple):
     s: Array
 
 
-class _FlowState(NamedTuple):
-    """The flow (x, v) with its gradient g, the sequence (x_bar, u) with its own, and p and P.
-
-    ``e`` is the sequence's last move and ``z`` the estimator's vector. Gradients are divided by
-    the scale.
-    """
+class _Both(NamedTuple):
+    """The flow (x, v) and the sequence (x_bar, u), with gradients g, g_bar divided by the scale."""
 
     x: Array
     v: Array
@@ -119,9 +120,9 @@ class _FlowState(NamedTuple):
     x_bar: Array
     u: Array
     g_bar: Array
-    e: Array
-    z: Array
-    part: Array
+    e: Array  # the sequence's last move
+    z: Array  # the estimator's vector
+    part: Array  # of the sequence's step, in substeps
     p: Array
     P: Array
     min_cosine: Array
@@ -133,7 +134,7 @@ class _Constants(NamedTuple):
     problem: Problem
     scale: Array
     rules: Rules
-    limit: Array
+    limit: Array  # the square of a gradient norm that is a failure
 
     @property
     def enough(self) -> Array:
@@ -145,11 +146,7 @@ class _Constants(NamedTuple):
 def stopping_time(
     coefficients: Coefficients, problem: Problem, x0: Array, scale: Array, rules: Rules
 ) -> StoppingTime:
-    """Follow flow and sequence of one instance until the tolerance is met.
-
-    T = inf { t >= t0 : |g(X(t))| <= eps }, with P and Q integrated up to T (docs/mathematics.md,
-    section 6). Compiled; differentiable by the coefficients in reverse mode.
-    """
+    """Follow flow and sequence of one instance until the tolerance is met."""
     at = partial(row_at, coefficients)
     t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
     rows = jax.vmap(at)(t)
@@ -158,19 +155,52 @@ def stopping_time(
     return _finish(coefficients, state, i, over, rows, constants)
 
 
+# Q: the conditions of Theorem 1 and of stability that need no curvature
+
+
 def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
-    """Return h^2 q(t), the integrand of Q (docs/mathematics.md, section 6), for curvature 1."""
-    alpha, h = coefficients.alpha, rules.h
+    """Return h^2 q(t), the integrand of Q, for curvature 1."""
+    alpha = coefficients.alpha
     lam = alpha - 1 if rules.lam is None else rules.lam
-    size = partial(delta, coefficients, Pair(rules.kappa, lam))
+    delta_at = partial(delta, coefficients, Pair(rules.kappa, lam))
     beta, gamma, dbeta = coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t)
     s = gamma - dbeta
     w = s - beta / t
-    slope = derivative(size)(t)
     terms = (
-        s - beta / h, alpha * beta / t - s, slope - lam * t * w, -size(t), -w, -beta, -gamma,
-    )  # fmt: skip
-    return h**2 * sum(jax.nn.relu(term) for term in terms)
+        s - beta / rules.h,  # c <= a
+        alpha * beta / t - s,  # d a <= c
+        derivative(delta_at)(t) - lam * t * w,  # delta' <= lam t w
+        -delta_at(t),
+        -w,
+        -beta,
+        -gamma,
+    )
+    return rules.h**2 * sum(jax.nn.relu(term) for term in terms)
+
+
+def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
+    """Integrate q to T by the trapezoidal rule on the mesh."""
+    t = jnp.minimum(rules.t0 + rules.step * jnp.arange(rules.count + 1), T)
+    q = jax.vmap(lambda t: violation(coefficients, t, rules))(t)
+    return jnp.sum(0.5 * (q[1:] + q[:-1]) * (t[1:] - t[:-1]))
+
+
+# P: the stability condition, with the curvature between flow x and sequence x_bar
+
+
+def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:
+    """Return h p, for curvature 1, and the estimator's next vector.
+
+    p = [beta sqrt(mean of Lam from x to x_bar) - sqrt(s) - sqrt(s - alpha beta/t)]_+
+    """
+    rules = constants.rules
+    curvature, z = rules.estimator.along(constants.problem, x, x_bar, z)
+    edge = safe_sqrt(row.s) + safe_sqrt(row.s - row.damping * row.beta)
+    root = safe_sqrt(rules.safety * curvature / constants.scale)
+    return rules.h * jax.nn.relu(row.beta * root - edge), z
+
+
+# The way to T
 
 
 def row_at(coefficients: Coefficients, t: Array) -> _Row:
@@ -182,52 +212,48 @@ def row_at(coefficients: Coefficients, t: Array) -> _Row:
 
 def _start(
     row: _Row, problem: Problem, x0: Array, scale: Array, rules: Rules
-) -> tuple[_FlowState, _Constants]:
+) -> tuple[_Both, _Constants]:
     point = problem.at(x0)
     g = problem.gradient_at(point) / scale
-    square = jnp.sum(g**2)
-    constants = _Constants(problem, scale, rules, square * FLOW_BLOWUP**2)
-    z = rules.estimator.start(problem)
-    if isinstance(rules.estimator, PowerIteration):
-        z = PowerIteration(COLD_STEPS)(problem, x0, z).z
-    p, z = _p(row, point, point, z, constants)
+    constants = _Constants(problem, scale, rules, jnp.sum(g**2) * FLOW_BLOWUP**2)
+    p, z = _p(row, point, point, rules.estimator.cold(problem, x0), constants)
     v, zero = row.beta * g, jnp.asarray(0.0)
-    rest = jnp.zeros_like(x0)
-    state = _FlowState(x0, v, g, x0, rules.h * v, g, rest, z, zero, p, zero, jnp.asarray(1.0))
-    return state, constants
+    e = jnp.zeros_like(x0)
+    return _Both(x0, v, g, x0, rules.h * v, g, e, z, zero, p, zero, jnp.asarray(1.0)), constants
 
 
-def _step(
-    here: _Row, there: _Row, state: _FlowState, constants: _Constants
-) -> tuple[_FlowState, Array]:
+def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple[_Both, Array]:
     """Take one step of the flow by Heun's method, and one of the sequence where it is due."""
     problem, scale, rules, limit = constants
-    step, m = rules.step, rules.substeps
-    move = partial(_sequence_move, rules, here, state)
-    if m == 1:
-        e, u = move()
-    else:
-        e, u = jax.lax.cond(state.part == 0, move, lambda: (state.e, state.u))
+    step, m, h = rules.step, rules.substeps, rules.h
+
+    def move() -> tuple[Array, Array]:
+        return eigac_step(state.u, state.g_bar, h * here.beta, h**2 * here.s, h * here.damping)
+
+    e, u = move() if m == 1 else jax.lax.cond(state.part == 0, move, lambda: (state.e, state.u))
     x_bar = problem.at(state.x_bar + e / m)
     x, v = heun(problem, scale, step, here, there, state.x, state.v, state.g)
     g, g_bar = (problem.gradient_at(point) / scale for point in (x, x_bar))
     p, z = _p(there, x, x_bar, state.z, constants)
-    part = (state.part + 1) % m
     P = state.P + 0.5 * step * (state.p + p)
     square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
     over = ~((square > constants.enough) & (square < limit) & (other < limit))
-    min_cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
-    return _FlowState(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, min_cosine), over
+    cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
+    return _Both(x.x, v, g, x_bar.x, u, g_bar, e, z, (state.part + 1) % m, p, P, cosine), over
 
 
 def heun(
     problem: Problem, scale: Array, step: Any, here: _Row, there: _Row, x: Array, v: Array, g: Array
 ) -> tuple[Point, Array]:
-    """Return point and velocity after a step of the flow by Heun's method."""
+    """Return point and velocity after a step of the flow by Heun's method.
+
+    beta' is the mean slope over the step: where a network with kinks bends inside a step, the
+    derivative by its parameters is right nevertheless.
+    """
     slope = (there.beta - here.beta) / step
-    dx1, dv1 = _velocity(here, slope, v, g)
+    dx1, dv1 = ishd(v, g, here.damping, here.beta, here.gamma, slope)
     middle = problem.gradient(x + step * dx1) / scale
-    dx2, dv2 = _velocity(there, slope, v + step * dv1, middle)
+    dx2, dv2 = ishd(v + step * dv1, middle, there.damping, there.beta, there.gamma, slope)
     return problem.at(x + 0.5 * step * (dx1 + dx2)), v + 0.5 * step * (dv1 + dv2)
 
 
@@ -235,45 +261,20 @@ def _cosine(move: Array, new: Array, old: Array) -> Array:
     """Return the cosine of a move and its change of gradient; one near rounding counts little."""
     move, new, old = jax.lax.stop_gradient((move, new, old))
     change = new - old
-    size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), MIN_GRADIENT_CHANGE**2 * jnp.sum(old**2)))
+    size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), 1e-12 * jnp.sum(old**2)))
     length = jnp.sqrt(jnp.sum(move**2)) * size
     return jnp.sum(move * change) / jnp.where(length > 0, length, 1.0)
 
 
-def _velocity(row: _Row, slope: Array, v: Array, g: Array) -> tuple[Array, Array]:
-    """Return (x', v').
-
-    beta' is the mean slope over the step: where a network with kinks bends inside a step, the
-    derivative by its parameters is right nevertheless.
-    """
-    return ishd(v, g, row.damping, row.beta, row.gamma, slope)
-
-
-def _sequence_move(rules: Rules, row: _Row, state: _FlowState) -> tuple[Array, Array]:
-    """Return the sequence's move e and its next u."""
-    h = rules.h
-    return eigac_step(state.u, state.g_bar, h * row.beta, h**2 * row.s, h * row.damping)
-
-
-def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:
-    """Return h p, for curvature 1, and the estimator's next vector."""
-    rules = constants.rules
-    curvature, z = rules.estimator.along(constants.problem, x, x_bar, z)
-    edge = safe_sqrt(row.s) + safe_sqrt(row.s - row.damping * row.beta)
-    root = safe_sqrt(rules.safety * curvature / constants.scale)
-    return rules.h * jax.nn.relu(row.beta * root - edge), z
+# The end: T inside the step that was not taken
 
 
 def _finish(
-    coefficients: Coefficients,
-    state: _FlowState,
-    i: Array,
-    over: Array,
-    rows: _Row,
+    coefficients: Coefficients, state: _Both, i: Array, over: Array, rows: _Row,
     constants: _Constants,
-) -> StoppingTime:
+) -> StoppingTime:  # fmt: skip
     """Find T inside the step that was not taken, and add the rest of the integrals."""
-    problem, rules = constants.problem, constants.rules
+    problem, scale, rules, _ = constants
     last = jnp.minimum(i, rules.count - 1)  # where the rows ran out, no step is left
     here, there = row_of(rows, last), row_of(rows, last + 1)
     new, _ = _step(here, there, state, constants)
@@ -281,30 +282,16 @@ def _finish(
     flow = partial(hermite, rules.step, *ends)
     begun = jnp.sum(state.g**2) <= constants.enough  # perhaps there was nothing to do
     reached = begun | (over & (jnp.sum(new.g**2) <= constants.enough))
-    share = crossing(problem, flow, rules.eps)
-    share = jnp.where(reached & ~begun, share, 0.0)
+    share = jnp.where(reached & ~begun, crossing(problem, flow, rules.eps), 0.0)
     now = rules.t0 + rules.step * i
     T = now + share * rules.step
     x_bar = problem.at(state.x_bar + share * (new.x_bar - state.x_bar))
     p, _ = _p(row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
     P = state.P + 0.5 * (T - now) * (state.p + p)
-    min_cosine = jnp.minimum(state.min_cosine, new.min_cosine)
     Q = _Q(coefficients, T, rules)
-    penalty = _with_units(P, Q, constants) if rules.printed else P + Q
-    return StoppingTime(T, P, Q, penalty, reached, over & ~reached, min_cosine)
-
-
-def _with_units(P: Array, Q: Array, constants: _Constants) -> Array:
-    """Return P + Q as printed, without the factors h sqrt(scale) and h^2 scale."""
-    h, scale = constants.rules.h, constants.scale
-    return P / (h * jnp.sqrt(scale)) + Q / (h**2 * scale)
-
-
-def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
-    """Integrate q to T by the trapezoidal rule on the mesh."""
-    t = jnp.minimum(rules.t0 + rules.step * jnp.arange(rules.count + 1), T)
-    q = jax.vmap(lambda t: violation(coefficients, t, rules))(t)
-    return jnp.sum(0.5 * (q[1:] + q[:-1]) * (t[1:] - t[:-1]))
+    cosine = jnp.minimum(state.min_cosine, new.min_cosine)
+    penalty = rules.penalty(P, Q, scale)
+    return StoppingTime(T, P, Q, penalty, reached, over & ~reached, cosine)
 
 
 def hermite(step: Any, x0: Array, x1: Array, dx0: Array, dx1: Array, r: Array) -> Array:
@@ -325,6 +312,12 @@ def crossing(problem: Problem, flow: Callable[[Array], Array], eps: Array) -> Ar
         return jnp.clip(r - value / jnp.where(slope < 0, slope, -jnp.inf), 0.0, 1.0), None
 
     start, target = jnp.asarray(0.5), jnp.log(eps)
-    root = jax.lax.stop_gradient(jax.lax.scan(newton, start, None, length=NEWTON_STEPS)[0])
+    root = jax.lax.stop_gradient(jax.lax.scan(newton, start, None, length=6)[0])
     value, slope = jax.jvp(excess, (root,), (jnp.ones_like(root),))
     return root - value / jax.lax.stop_gradient(jnp.where(slope < 0, slope, -jnp.inf))
+
+
+def log_norm(problem: Problem, x: Array) -> Array:
+    """Return log |g(x)|, with a finite derivative also where g = 0."""
+    square = jnp.sum(problem.gradient(x) ** 2)
+    return 0.5 * jnp.log(jnp.maximum(square, jnp.finfo(square.dtype).tiny))

@@ -15,10 +15,11 @@ import equinox as eqx
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.precision import double
 from ode2opt.paper.coefficients import Coefficients
-from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.paper.lyapunov import Pair, ReferencePoint, delta, starting_energy
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
 
 NEAR = 1e-5  # of the gradient norm at the start: a point with less is taken for a minimiser

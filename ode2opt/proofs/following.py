@@ -13,6 +13,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_positive
 from ode2opt.base.errors import InputError
+from ode2opt.base.precision import double
 from ode2opt.paper.coefficients import Coefficients
 from ode2opt.paper.conditions import (
     Convergence,
@@ -24,10 +25,10 @@ from ode2opt.paper.conditions import (
 )
 from ode2opt.paper.curvature import Estimator, PowerIteration, check_hvp
 from ode2opt.paper.default import T0, H
-from ode2opt.paper.iterates import ScheduleArrays, iterates
-from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.ishd import eigac_step
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
 from ode2opt.proofs.bounds import FlowBound, flow_bound
 from ode2opt.proofs.certificate import STRICT, Certificate, Condition, Trace
@@ -38,6 +39,9 @@ from ode2opt.proofs.sequence_proof import (
     first_iterations,
     sequence_proof,
 )
+
+ScheduleArrays = tuple[Array, Array, Array]
+"""The tables a, c and d of a schedule, or one row of them."""
 
 COLD_STEPS, CERTAIN_STEPS = 200, 50
 FINER = 4  # times the flow is checked at, an iteration
@@ -208,9 +212,7 @@ def _curvatures(
 ) -> Array:
     """Return Lam(x_0)..Lam(x_{K-1}) along the sequence, each warm-started from the one before."""
     points = iterates(numbers, problem, x0)[:-1]
-    z = estimator.start(problem)
-    if isinstance(estimator, PowerIteration):
-        z = PowerIteration(COLD_STEPS, estimator.tol)(problem, x0, z).z
+    z = estimator.cold(problem, x0, COLD_STEPS)
 
     def step(z: Array, x: Array) -> tuple[Array, Array]:
         estimate = estimator(problem, x, z)
@@ -218,6 +220,19 @@ def _curvatures(
         return estimate.z, jnp.where(here, estimate.curvature, jnp.nan)
 
     return jax.lax.scan(step, z, points)[1]
+
+
+def iterates(numbers: ScheduleArrays, problem: Problem, x0: Array) -> Array:
+    """Return the points of EIGAC inside JAX."""
+
+    def step(state: tuple[Array, Array], row: ScheduleArrays) -> tuple[tuple[Array, Array], Array]:
+        x, u = state
+        e, u = eigac_step(u, problem.gradient(x), *row)
+        return (x + e, u), x + e
+
+    start = (x0, numbers[0][0] * problem.gradient(x0))
+    _, later = jax.lax.scan(step, start, numbers)
+    return jnp.concatenate([x0[None], later])
 
 
 def _condition(margins: np.ndarray, t: np.ndarray) -> Condition:

@@ -12,14 +12,15 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.learning.sequence.in_metric import in_metric
-from ode2opt.paper.check_flow import State, flow
+from ode2opt.paper.check_flow import flow
 from ode2opt.paper.coefficients import Coefficients
 from ode2opt.paper.conditions import Convergence
-from ode2opt.paper.ishd import eigac_step
-from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.ishd import State, eigac_step
 from ode2opt.paper.lyapunov import Pair, ReferencePoint, energy
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
 from ode2opt.solvers import Method
 
 

@@ -117,7 +117,7 @@ def objective(cap, tail="nag", count=12):
     problem = family_of().sample(0)
     rows = LearnedRows(tail, count)
     with jax_precision():
-        from ode2opt.paper.jaxed import to_jax
+        from ode2opt.problems.jaxed import to_jax
 
         instance = CertifiedInstance(to_jax(problem), problem.start().x0, ())
         return BarrierObjective(rows, cap, [instance], problem.smoothness(), 1e-3, 30)

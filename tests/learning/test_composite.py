@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, Quadratic, certify, solve
+from ode2opt.base.precision import double
 from ode2opt.learning import learn
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
 from ode2opt.learning.sequence.composite.rows import FreeRows, ProvedRows, table_of
-from ode2opt.paper.jaxed import double
 from ode2opt.penalties import L1, Box
 from ode2opt.penalties.families import box_mpc
 from ode2opt.solvers import Guard

@@ -14,12 +14,12 @@ from ode2opt.learning.begin import options_for
 from ode2opt.learning.flow.paper import PROBLEMS_AN_EPOCH
 from ode2opt.learning.flow.target import FlowTarget
 from ode2opt.learning.registry import departures
+from ode2opt.learning.stage import stopm_of
 from ode2opt.paper import Default, Neural
 from ode2opt.paper.conditions import largest_stable_C, stability_margin
 from ode2opt.paper.default import DefaultCoefficients
-from ode2opt.paper.jaxed import to_jax
-from ode2opt.paper.stopm import StoPM
 from ode2opt.paper.stopping_time import Rules, stopping_time
+from ode2opt.problems.jaxed import to_jax
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -165,7 +165,7 @@ def test_the_last_point_is_kept_after_steps_of_plain_sgd(tmp_path):
     out = tmp_path / "run"  # broken off at the end: without certificate and comparison
     method = learn(family, out=out, callback=lambda step: step.done == 3, **SHORT)
     target = FlowTarget(family, options)
-    stopm = StoPM(target.start, target.learnable, options, target.rules)
+    stopm = stopm_of(target, options)
     state = stopm.start
     for k in range(3):
         state, _ = stopm.step(state, [target.instance(target.problem(0, k), 0, k)])

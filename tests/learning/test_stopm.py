@@ -10,7 +10,8 @@ import pytest
 import scipy.special
 
 from ode2opt.learning import StoppingTime
-from ode2opt.paper.stopm import FINAL_SHARE, StoPM, step_sizes
+from ode2opt.learning.step_sizes import FINAL_SHARE, optimizer_of, step_sizes
+from ode2opt.paper.stopm import StoPM
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -56,7 +57,9 @@ def instance(*t, **rest):
 def made(**options):
     start = {"theta": np.array([1.0, -2.0]), "fixed": np.array([7.0])}
     learnable = {"theta": True, "fixed": False}
-    return StoPM(start, learnable, SimpleNamespace(**PLAIN | options), Straight())
+    options = SimpleNamespace(**PLAIN | options)
+    rho, clip = options.penalty, options.clip
+    return StoPM(start, learnable, Straight(), optimizer_of(options), penalty=rho, clip=clip)
 
 
 def after(*batches, **options):

@@ -10,7 +10,7 @@ from support import visited
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.base.precision import jax_precision
 from ode2opt.paper import Default, Spline, Table, double, flow, stack, to_jax
-from ode2opt.paper.iterates import iterates
+from ode2opt.proofs.following import iterates
 
 pytestmark = pytest.mark.usefixtures("x64")
 

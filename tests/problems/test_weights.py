@@ -18,8 +18,8 @@ from ode2opt import (
     SquaredHinge,
     solve,
 )
-from ode2opt.paper.jaxed import to_jax
 from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.jaxed import to_jax
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support import module_of
 
+from ode2opt.learning.step_sizes import FIRST_STEPS
 from ode2opt.paper import largest_stable_C
 from ode2opt.paper.coefficients.feasible import MARGIN
-from ode2opt.paper.stopm import FIRST_STEPS
 from ode2opt.proofs.sequence_proof import FIRST
 from ode2opt.proofs.worst_cases import LONGEST
 from ode2opt.solvers.relay import Relay

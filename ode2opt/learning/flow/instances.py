@@ -6,15 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.protocol import TEST, VALIDATION
 from ode2opt.paper.curvature import Estimator, Global, PowerIteration
-from ode2opt.paper.instance import FlowInstance
-from ode2opt.paper.jaxed import double, to_jax
+from ode2opt.paper.stopping_time import FlowInstance
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.family import Family
+from ode2opt.problems.jaxed import to_jax
 
 
 class InstanceSampler:

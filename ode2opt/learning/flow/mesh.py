@@ -11,10 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.precision import double
 from ode2opt.paper.coefficients import Coefficients
-from ode2opt.paper.instance import FlowInstance
-from ode2opt.paper.jaxed import double
-from ode2opt.paper.stopping_time import Rules, crossing, hermite, heun, row_at
+from ode2opt.paper.stopping_time import FlowInstance, Rules, crossing, hermite, heun, row_at
 
 EXACT_ENOUGH = 0.01  # of T - t0: what halving the step may change
 TRIED = (1, 2, 4, 8, 16)

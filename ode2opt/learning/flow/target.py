@@ -19,8 +19,7 @@ from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
 from ode2opt.paper.coefficients import Coefficients, kind_of
-from ode2opt.paper.instance import FlowInstance
-from ode2opt.paper.stopping_time import Rules
+from ode2opt.paper.stopping_time import FlowInstance, Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.proofs.certificate import uncertified

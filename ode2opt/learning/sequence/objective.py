@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.differentiable_loop import loop
 from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, SquaredLengths, apply, filtered
-from ode2opt.paper.differentiable_loop import loop
-from ode2opt.paper.instance import StoppingTime
 from ode2opt.paper.ishd import eigac_move, eigac_velocity
+from ode2opt.paper.stopping_time import StoppingTime
 from ode2opt.problems.base import Problem
 
 LEAST_DROP = 1e-3  # of the log of the gradient norm, in the step that crosses the tolerance

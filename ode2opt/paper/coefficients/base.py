@@ -13,9 +13,8 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count
 from ode2opt.base.errors import InputError
-from ode2opt.base.precision import jax_precision
+from ode2opt.base.precision import double, jax_precision
 from ode2opt.paper.default import check_times
-from ode2opt.paper.jaxed import double
 from ode2opt.paper.schedule import Schedule, TimeFunction
 
 FIT_POINTS = 400

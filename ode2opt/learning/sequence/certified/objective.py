@@ -19,9 +19,9 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.objective import TINY
-from ode2opt.paper.jaxed import double
 from ode2opt.problems.base import Problem
 from ode2opt.proofs.chain import worst_case
 from ode2opt.solvers.metric import Metric, product

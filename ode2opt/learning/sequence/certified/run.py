@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.errors import InputError, Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import TEST, TRAINING
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
@@ -35,8 +36,8 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.restarts import background_of
 from ode2opt.learning.training import CERTIFIED_PROBLEMS
 from ode2opt.learning.validation import Validation, counts_of, statistics
-from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
 from ode2opt.proofs.certificate import Certificate, uncertified
 from ode2opt.proofs.exact import ProvedBound
 from ode2opt.proofs.following import certificate_of

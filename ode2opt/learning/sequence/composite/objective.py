@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.precision import double
 from ode2opt.learning.sequence.certified.objective import FIRST_HIT, WIDTH
 from ode2opt.learning.sequence.composite.rows import ProximalColumns, Rows
 from ode2opt.learning.sequence.objective import TINY
-from ode2opt.paper.jaxed import double, to_jax
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
+from ode2opt.problems.jaxed import to_jax
 from ode2opt.solvers.proximal_table import ProximalRow, gradient_point, proximal_step
 
 LEAST_FALL = 1.0  # of the log residual to the tolerance, for a start that is almost there

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array
-from ode2opt.paper.jaxed import double
+from ode2opt.base.precision import double
 from ode2opt.solvers.proximal_table import ProximalTable, proved_ages
 
 NEAR_ONE = 4.0  # the logit of shares and steps that a proved table begins with: 0.982

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ode2opt.base.errors import InputError, Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
 from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
 from ode2opt.learning.run_directory import Position
@@ -21,7 +22,6 @@ from ode2opt.learning.sequence.composite.objective import ProblemBatch, Residual
 from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, Rows, table_of
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.validation import Validation, solve_one, statistics
-from ode2opt.paper.jaxed import double
 from ode2opt.penalties import as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature

@@ -1,12 +1,11 @@
-"""JAX's side of the problems: double precision by context, problems as pytrees."""
+"""JAX's side of the problems: dense arrays, problems as pytrees."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +13,9 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, is_sparse
 from ode2opt.base.errors import InputError
-from ode2opt.base.precision import jax_precision
+from ode2opt.base.precision import double
 from ode2opt.problems.base import Problem
 from ode2opt.problems.function import FunctionProblem
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 ALIGNED = 8  # numbers: JAX wants its arrays to begin at a multiple of 64 bytes
 
@@ -35,23 +31,6 @@ _NOT_STATIC = (
     "asymmetry",
     "largest_entry",
 )
-
-
-def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function run with JAX in double precision, whatever the global setting is.
-
-    Examples:
-        >>> import jax.numpy as jnp
-        >>> double(lambda: jnp.zeros(3).dtype)()
-        dtype('float64')
-    """
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax_precision():
-            return function(*args, **kwargs)
-
-    return wrapped
 
 
 def refuse_single_precision(*trees: Any) -> None:
