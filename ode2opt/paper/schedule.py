@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,7 +17,89 @@ TimeFunction = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Columns:
+    """The numbers of K iterations: finite columns of one length, as read-only float64 copies."""
+
+    what: ClassVar[str] = "table"
+    steps: ClassVar[str] = ""
+    """The columns with the dimension of a step."""
+
+    def __post_init__(self) -> None:
+        for name in self.names():
+            refuse_unreal(getattr(self, name), f"The {self.what}'s {name}")
+            try:
+                values = np.array(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"The {self.what}'s {name} must be numbers: {error}.") from None
+            if values.ndim != 1 or not len(values):
+                raise InputError(
+                    f"The {self.what}'s {name} has shape {values.shape}; one row is due."
+                )
+            if not np.all(np.isfinite(values)):
+                k = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise InputError(f"The {self.what}'s {name} is {values[k]} at iteration {k}.")
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        lengths = [str(len(column)) for column in self.columns()]
+        if len(set(lengths)) > 1:
+            raise InputError(
+                f"The {self.what}'s {_listed(self.names())} must be of one length, not "
+                f"{_listed(lengths)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.columns()[0])
+
+    def __repr__(self) -> str:
+        spans = (f"{name} {_span(getattr(self, name))}" for name in self.names())
+        return f"{type(self).__name__}({many(len(self), 'iteration')}, {', '.join(spans)})"
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the columns."""
+        return [field.name for field in fields(cls)]
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns in their order."""
+        return [getattr(self, name) for name in self.names()]
+
+    def rows(self, first: int = 0) -> Iterator[tuple[float, ...]]:
+        """Yield the numbers of each iteration as plain numbers.
+
+        Args:
+            first: the iteration to begin with, 0 by default.
+        """
+        for low in range(first, len(self), CHUNK):
+            yield from zip(*(c[low : low + CHUNK].tolist() for c in self.columns()), strict=True)
+
+    def scaled(self, L: float) -> Self:
+        """Return the numbers for problems whose curvature is ``L`` times larger: steps by L.
+
+        Args:
+            L: the ratio of curvatures, a positive number.
+
+        Raises:
+            InputError: ``L`` is not a positive finite number.
+        """
+        L = as_positive(L, "The scale")
+        named = zip(self.names(), self.columns(), strict=True)
+        return type(self)(*(c / L if name in self.steps else c for name, c in named))
+
+    def first(self, K: int) -> Self:
+        """Return the first iterations, or all where there are fewer.
+
+        Args:
+            K: how many, at least 1.
+
+        Raises:
+            InputError: ``K`` is no positive whole number.
+        """
+        K = as_count(K, "K")
+        return type(self)(*(column[:K] for column in self.columns()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Schedule(Columns):
     """The coefficients of K iterations of EIGAC: one number each of a, c and d per iteration.
 
     Iteration k = 0..K-1 at the gradient g = g(x) is (docs/mathematics.md, section 2)
@@ -25,7 +108,7 @@ class Schedule:
 
     K is the horizon: the number of iterations the schedule is made for. ``a`` and ``c`` have the
     dimension of a step; a schedule learned for curvature 1 is divided by the instance's scale
-    with :meth:`scaled`.
+    with :meth:`scaled`. What runs it is the same iteration as a table: ``Table.from_acd``.
 
     Args:
         a: K finite numbers, the step along the gradient; kept as a read-only float64 copy.
@@ -41,72 +124,11 @@ class Schedule:
         Schedule(100 iterations, a 0.5, c 0.5, d 0.1)
     """
 
+    what, steps = "schedule", "ac"
+
     a: np.ndarray
     c: np.ndarray
     d: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name in "acd":
-            refuse_unreal(getattr(self, name), f"The schedule's {name}")
-            try:
-                values = np.array(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"The schedule's {name} must be numbers: {error}.") from None
-            if values.ndim != 1 or not len(values):
-                raise InputError(f"The schedule's {name} has shape {values.shape}; one row is due.")
-            if not np.all(np.isfinite(values)):
-                k = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise InputError(f"The schedule's {name} is {values[k]} at iteration {k}.")
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
-        if not len(self.a) == len(self.c) == len(self.d):
-            lengths = f"{len(self.a)}, {len(self.c)} and {len(self.d)}"
-            raise InputError(f"The schedule's a, c and d must be of one length, not {lengths}.")
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-    def __repr__(self) -> str:
-        spans = (f"{name} {_span(getattr(self, name))}" for name in "acd")
-        return f"Schedule({many(len(self), 'iteration')}, {', '.join(spans)})"
-
-    def rows(self, first: int = 0) -> Iterator[tuple[float, float, float]]:
-        """Yield (a_k, c_k, d_k) as plain numbers.
-
-        Args:
-            first: the iteration to begin with, 0 by default.
-
-        Yields:
-            The three numbers of each iteration from ``first`` on.
-        """
-        for low in range(first, len(self), CHUNK):
-            part = slice(low, low + CHUNK)
-            yield from zip(
-                self.a[part].tolist(), self.c[part].tolist(), self.d[part].tolist(), strict=True
-            )
-
-    def scaled(self, L: float) -> Schedule:
-        """Return the schedule for problems whose curvature is ``L`` times larger: a/L, c/L, d.
-
-        Args:
-            L: the ratio of curvatures, a positive number.
-
-        Raises:
-            InputError: ``L`` is not a positive finite number.
-        """
-        L = as_positive(L, "The scale")
-        return Schedule(self.a / L, self.c / L, self.d)
-
-    def first(self, K: int) -> Schedule:
-        """Return the first iterations, or all where there are fewer.
-
-        Args:
-            K: how many, at least 1.
-
-        Raises:
-            InputError: ``K`` is no positive whole number.
-        """
-        return Schedule(*(row[: _horizon(K)] for row in (self.a, self.c, self.d)))
 
     @classmethod
     def from_coefficients(
@@ -147,7 +169,7 @@ class Schedule:
             raise InputError(
                 f"t0 = {t0} must exceed alpha h = {alpha * h:g}, and both be positive."
             )
-        t = t0 + h * np.arange(_horizon(K))
+        t = t0 + h * np.arange(as_count(K, "K"))
         return cls(h * beta(t), h**2 * (gamma(t) - dbeta(t)), alpha * h / t)
 
     @classmethod
@@ -160,7 +182,7 @@ class Schedule:
             s: the step, usually 1/L.
             K: the number of iterations, at least 1.
         """
-        ones = np.ones(_horizon(K))
+        ones = np.ones(as_count(K, "K"))
         return cls(s * ones, s * ones, ones)
 
     @classmethod
@@ -174,7 +196,7 @@ class Schedule:
             mu: the momentum, usually in [0, 1).
             K: the number of iterations, at least 1.
         """
-        ones = np.ones(_horizon(K))
+        ones = np.ones(as_count(K, "K"))
         return cls(s * ones, s * ones, (1 - mu) * ones)
 
     @classmethod
@@ -197,8 +219,8 @@ class Schedule:
         return cls(s * (1 + mu[:-1]), s * (1 + mu[:-1] - mu[1:]), 1 - mu[1:])
 
 
-def _horizon(K: int) -> int:
-    return as_count(K, "K")
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _span(values: np.ndarray) -> str:
