@@ -35,7 +35,7 @@ from ode2opt.learning.sequence.certified.run import CertifiedRun
 from ode2opt.learning.sequence.certified.training import train_rows
 from ode2opt.problems.base import Problem
 from ode2opt.proofs.chain import worst_case
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.solvers import METHODS
 
 CELLS = [

@@ -23,13 +23,14 @@ MOVED = {
     "dynamics.proofs.check_proof": ("proofs.check_proof",),
     "dynamics.proofs.exact": ("proofs.exact",),
     "dynamics.proofs.theorem": ("proofs.theorem",),
-    "dynamics.proximal": ("solvers.proximal_table",),
+    "dynamics.proximal": ("proofs.table", "solvers"),
     "dynamics.schedule": ("paper.schedule",),
     "dynamics.theorems": ("proofs.theorems",),
     "dynamics.worst_cases": ("proofs.worst_cases",),
     "errors": ("base.errors",),
     "problems.encoding": ("data.encoding",),
     "problems.files": ("data.files",),
+    "solvers.proximal_table": ("proofs.table", "solvers"),
 }
 """Old module to the modules that have its names, below ``ode2opt``."""
 

@@ -39,6 +39,7 @@ def lazy_packages():
             yield ".".join(path.parent.relative_to(Path(str(root)).parent).parts)
 
 
+@pytest.mark.filterwarnings("ignore:ode2opt.solvers.ProximalTable:DeprecationWarning")
 @pytest.mark.parametrize("name", list(lazy_packages()))
 def test_names_that_are_loaded_later_are_listed_before(name):
     script = f"import {name} as package; print(*dir(package))"
@@ -102,8 +103,12 @@ def test_scripts_import_what_the_package_has():
     assert [each for each in imported() if not is_there(*each[1:])] == []
 
 
-TWICE = {"ElasticNet": ["integrations/sklearn/lasso.py", "penalties/separable.py"]}
-"""The penalty, and scikit-learn's estimator with it: both names are what users know."""
+TWICE = {
+    "ElasticNet": ["integrations/sklearn/lasso.py", "penalties/separable.py"],
+    "Table": ["paper/coefficients/table.py", "proofs/table.py"],
+}
+"""The penalty, and scikit-learn's estimator with it; coefficients at some times, and the numbers of
+iterations: users know both names."""
 
 
 def test_no_class_name_stands_twice():

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ode2opt.integrations.export_proximal import proximal_words
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
-from ode2opt.solvers.proximal_table import COLUMNS as PROXIMAL
 
 TEMPLATES = Path(__file__).parent / "c"
 RULES = {"family": "{upper}_FAMILY_SCALE", "product": "-1.0", "instance": "0.0", "paper": "0.0"}
@@ -66,7 +66,7 @@ def to_csv(method: Method) -> str:
     """
     if method.proximal is not None:
         numbers = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.proximal.rows()))
-        return "\n".join([",".join(("k", *PROXIMAL)), *numbers]) + "\n"
+        return "\n".join([",".join(("k", *Table.names())), *numbers]) + "\n"
     rows = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.table().rows()))
     return "\n".join(["k,a,c,d", *rows]) + "\n"
 

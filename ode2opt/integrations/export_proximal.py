@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.proximal_table import ProximalTable
 
 
-def proximal_words(method: Method, table: ProximalTable, lower: str) -> dict[str, str]:
+def proximal_words(method: Method, table: Table, lower: str) -> dict[str, str]:
     """Return what the placeholders stand for that only a table with a prox has."""
     rows = (", ".join(map(repr, row)) for row in table.rows())
     envelope = [repr(float(value)) for value in (*method.guard.envelope, 0.0)]  # never empty

@@ -19,9 +19,9 @@ from ode2opt.integrations.jax_fallback import norm
 from ode2opt.learning.sequence.composite.objective import ProblemBatch
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
+from ode2opt.proofs.table import TableRow
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.oracle import PROGRESS
-from ode2opt.solvers.proximal_table import COLUMNS, ProximalRow, gradient_point, proximal_step
 
 
 class ProximalLimits(NamedTuple):
@@ -82,7 +82,7 @@ def limits_of(method: Method, tol: float, max_iter: int | None) -> ProximalLimit
     envelope = np.full(len(table) + 1, np.inf)
     envelope[: len(guard.envelope)] = guard.envelope[: len(envelope)]
     most = len(table) + 1 if max_iter is None else max_iter
-    rows = tuple(jnp.asarray(getattr(table, name)) for name in COLUMNS)
+    rows = tuple(map(jnp.asarray, table.columns()))
     numbers = map(jnp.asarray, (envelope, guard.blowup, guard.patience, tol, most))
     return ProximalLimits(rows, *numbers)
 
@@ -133,13 +133,13 @@ class BatchOfPenalised:
     def _step(
         self, problem: Problem, state: ProximalState, limits: ProximalLimits
     ) -> ProximalState:
-        row = ProximalRow(*(column[state.k] for column in limits.rows))
-        at = gradient_point(state.x, state.before, row.w)
+        row = TableRow(*(column[state.k] for column in limits.rows))
+        at = row.ahead(state.x, state.before)
         slope = jax.lax.cond(
             jnp.any(limits.rows[-1] != 0), lambda: problem.gradient(at), lambda: state.g
         )
         slope = jnp.where(state.k == 0, state.g, slope)
-        x = proximal_step(row, state.x, state.before, slope, state.slope_before, self.penalty.prox)
+        x = row.step(state.x, state.before, slope, state.slope_before, self.penalty.prox)
         g = problem.gradient(x)
         size, k = self._residual(x, g), state.k + 1
         better, progress = size < state.best_norm, size < PROGRESS * state.progress

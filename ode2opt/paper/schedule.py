@@ -17,7 +17,7 @@ TimeFunction = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class IterationNumbers:
     """The numbers of K iterations: finite columns of one length, as read-only float64 copies."""
 
     what: ClassVar[str] = "table"
@@ -99,7 +99,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schedule(Columns):
+class Schedule(IterationNumbers):
     """The coefficients of K iterations of EIGAC: one number each of a, c and d per iteration.
 
     Iteration k = 0..K-1 at the gradient g = g(x) is (docs/mathematics.md, section 2)

@@ -19,7 +19,7 @@ from ode2opt.paper.schedule import Schedule
 from ode2opt.proofs.forms import STEP_BY_ROW, step_matrix, tail_by_row, tail_vector
 from ode2opt.proofs.goals import Goal, goal_of
 from ode2opt.proofs.program import Program, program_of
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 
 LONGEST = 200
 """Rows of a table that the chain takes: beyond, the solver's precision is not tested."""

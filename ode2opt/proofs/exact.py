@@ -19,13 +19,13 @@ from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.proofs import check_proof
 from ode2opt.proofs.chain import WorstCase, worst_case
 from ode2opt.proofs.goals import TAILS, Goal
+from ode2opt.proofs.table import ExactRow
 from ode2opt.proofs.theorem import (
     classical_rows,
     monitored_rows,
     theorem_multipliers,
     weights_for_every_point,
 )
-from ode2opt.proofs.two_step import ExactRow
 
 GRID = 1 << 48
 """Multipliers are rounded to multiples of 1/GRID."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count
 from ode2opt.base.errors import InputError
-from ode2opt.paper.schedule import Columns, Schedule
+from ode2opt.paper.schedule import IterationNumbers, Schedule
 
 ExactRow = tuple[Fraction, Fraction, Fraction]
 Prox = Callable[[Array, Any], Array]
@@ -32,7 +32,7 @@ def no_penalty(v: Array, s: Any) -> Array:
     return v
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One iteration, for NumPy, JAX and torch alike.
 
     Attributes:
@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(Columns):
+class Table(IterationNumbers):
     """The numbers of K iterations: one each of m, p, q and w.
 
     Iteration k = 0..K-1 takes its gradient g_k at x_k + w_k (x_k - x_{k-1}) and is
@@ -98,8 +98,11 @@ class Table(Columns):
         if self.q[0]:
             raise InputError(f"The table's first q must be 0, not {self.q[0]:g}.")
 
-    def __getitem__(self, k: int) -> Row:
-        return Row(*(float(column[k]) for column in self.columns()))
+    def rows(self, first: int = 0) -> Iterator[TableRow]:
+        return map(TableRow._make, super().rows(first))
+
+    def __getitem__(self, k: int) -> TableRow:
+        return TableRow(*(float(column[k]) for column in self.columns()))
 
     def step(
         self,
@@ -133,13 +136,12 @@ class Table(Columns):
         if len(wrong):
             k = int(wrong[0])
             raise InputError(
-                f"The prox of iteration {k} has the step p - q = {steps[k]:g}: it must be "
-                f"positive."
+                f"The prox of iteration {k} has the step p - q = {steps[k]:g}: it must be positive."
             )
         return self
 
     @classmethod
-    def from_acd(cls, a: Sequence[float] | Array, c: Any, d: Any) -> Table:
+    def from_acd(cls, a: Array, c: Array, d: Array) -> Table:
         """Return EIGAC with the numbers of a :class:`Schedule`; the first iteration is idle.
 
         m_k = 1 - d_{k-1}, p_k = a_k, q_k = a_{k-1} - c_{k-1}, and nothing but 0 for k = 0.
@@ -153,7 +155,11 @@ class Table(Columns):
 
     @classmethod
     def of(cls, schedule: Schedule) -> Table:
-        """Return the table of a schedule, whose numbers are valid."""
+        """Return what :meth:`from_acd` makes of a schedule; its numbers are not checked again.
+
+        Args:
+            schedule: the numbers (a, c, d) of K iterations.
+        """
         table = object.__new__(cls)
         a, c, d = schedule.columns()
         m, p, q, w = np.zeros((4, len(a)))

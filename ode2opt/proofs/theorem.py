@@ -23,7 +23,7 @@ import numpy as np
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.proofs.goals import TAILS
-from ode2opt.proofs.two_step import ExactRow
+from ode2opt.proofs.table import ExactRow
 
 Number = TypeVar("Number", Fraction, float, np.ndarray)
 """Rows are made of fractions for proofs and of floats for runs, by the same formulas."""

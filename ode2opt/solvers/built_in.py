@@ -14,7 +14,7 @@ from ode2opt.paper.default import LONGEST, DefaultCoefficients
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.proofs import theorem
-from ode2opt.proofs.two_step import schedule_of
+from ode2opt.proofs.table import schedule_of
 from ode2opt.solvers import classics
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.eigac import EigacIteration

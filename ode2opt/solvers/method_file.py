@@ -24,11 +24,11 @@ from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.proofs.check_proof import Refused
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
-from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable
 from ode2opt.solvers.start_point import check_start, first_point, read_start, rule_of
 
 VERSION = 3
@@ -103,7 +103,7 @@ class Method(Displayed):
     statistics: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] | None = None
     monitored: MonitoredSettings | None = None
-    proximal: ProximalTable | None = None
+    proximal: Table | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -125,10 +125,11 @@ class Method(Displayed):
         if self.proximal is not None:
             self._check_proximal(self.proximal)
 
-    def _check_proximal(self, table: ProximalTable) -> None:
+    def _check_proximal(self, table: Table) -> None:
         """Refuse what does not go with a prox, and a proof that proves nothing."""
         if self.schedule is not None or self.metric is not None or self.scale != "family":
             raise InputError("its table has a prox: that takes no schedule, no metric, one scale.")
+        table.with_prox()
         if self.proof is not None:
             ages = self.proof.get("ages")
             if not isinstance(ages, list) or not all(isinstance(t, float | int) for t in ages):
@@ -323,7 +324,7 @@ class Method(Displayed):
         if self.schedule is not None:
             arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
         if self.proximal is not None:
-            arrays = {_PROXIMAL + key: getattr(self.proximal, key) for key in COLUMNS}
+            arrays = {_PROXIMAL + key: getattr(self.proximal, key) for key in Table.names()}
         formula = self.formula
         if formula is not None:
             arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
@@ -370,8 +371,8 @@ class Method(Displayed):
             schedule = Schedule(**table)
         proximal = None
         if header.proximal is not None:
-            rows = (finite(arrays, _PROXIMAL + key, (header.proximal,)) for key in COLUMNS)
-            proximal = ProximalTable(*rows)
+            rows = (finite(arrays, _PROXIMAL + key, (header.proximal,)) for key in Table.names())
+            proximal = Table(*rows)
         trained = "options" in header.provenance and proximal is None
         return cls(
             schedule=schedule,
@@ -432,7 +433,7 @@ class _MethodHeader:
     def reads(self, name: str) -> bool:
         """Whether an array has a place in the method."""
         table = [_SCHEDULE + key for key in "acd" if self.horizon]
-        table += [_PROXIMAL + key for key in COLUMNS if self.proximal]
+        table += [_PROXIMAL + key for key in Table.names() if self.proximal]
         is_parameter = self.formula is not None and name.startswith(_PARAMETERS)
         return is_parameter or name in (_START, *table, *metric_names(self.metric))
 

@@ -16,8 +16,8 @@ from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError
 from ode2opt.paper.schedule import Schedule
 from ode2opt.proofs.check_proof import ExactProof
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.proofs.theorem import rows_after
-from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers.bound import Distance, euclidean
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator

@@ -21,8 +21,8 @@ from ode2opt.proofs.exact import (
     monitored_proof,
 )
 from ode2opt.proofs.goals import TAILS
+from ode2opt.proofs.table import ExactRow, exact_rows
 from ode2opt.proofs.theorem import tail_rows
-from ode2opt.proofs.two_step import ExactRow, exact_rows
 from ode2opt.solvers import Method
 from ode2opt.solvers.built_in import METHODS, BuiltIn
 from ode2opt.solvers.library import method_of

@@ -16,9 +16,9 @@ from ode2opt.base.errors import InputError, MissingDependencyError, needing, sho
 from ode2opt.learning import FlowOptions, Options, comparison, make_options
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.method_file import Formula, Method
 from ode2opt.solvers.metric import Metric
-from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable
 from ode2opt.study.convergence import add_convergence
 from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
@@ -289,13 +289,13 @@ def _add_schedule(page: Page, schedule: Schedule) -> None:
     )
 
 
-def _add_proximal(page: Page, table: ProximalTable) -> None:
+def _add_proximal(page: Page, table: Table) -> None:
     k = np.arange(len(table))
     page.add_plot(
         "The table",
-        [Curve(name, k, getattr(table, name)) for name in COLUMNS],
+        [Curve(name, k, getattr(table, name)) for name in Table.names()],
         x="iteration k",
-        y=", ".join(COLUMNS),
+        y=", ".join(Table.names()),
         caption="g = the gradient at x + w (x - x_before);  x <- prox of x + m (x - x_before) "
         "- p g + q g_before with the step p - q, for a curvature of 1.",
     )

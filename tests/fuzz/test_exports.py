@@ -9,7 +9,7 @@ import pytest
 
 from ode2opt import Guard, Method, Schedule
 from ode2opt.integrations.export import to_c
-from ode2opt.solvers.proximal_table import ProximalTable
+from ode2opt.proofs.table import Table
 
 COUNT, BATCH = 500, 125  # hostile names, and how many of them a compiler gets at a time
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "-c")
@@ -34,7 +34,7 @@ def plain_method(family):
 
 
 def with_prox(family):
-    guard, table = Guard(fallback="fista"), ProximalTable.fista(2)
+    guard, table = Guard(fallback="fista"), Table.fista(2)
     return Method(None, family, 1e-3, "family", 1.0, guard=guard, proximal=table)
 
 

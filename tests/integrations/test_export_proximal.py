@@ -13,7 +13,7 @@ import pytest
 from ode2opt import Guard, InputError, Method, Quadratic, solve
 from ode2opt.integrations.export import to_c, to_csv, to_json
 from ode2opt.penalties import L1, Box, Simplex
-from ode2opt.solvers.proximal_table import ProximalTable
+from ode2opt.proofs.table import Table
 
 N = 15
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -89,8 +89,8 @@ def learned(problem, table, **guard):
 
 
 def on_iterates(K):
-    m = ProximalTable.fista(K).m
-    return ProximalTable(m, 1.2 * (1 + m), 1.2 * m, 0 * m)
+    m = Table.fista(K).m
+    return Table(m, 1.2 * (1 + m), 1.2 * m, 0 * m)
 
 
 def compiled(cc, folder, method):
@@ -118,7 +118,7 @@ def ran(run, problem, kind, *, scale=0.0, tol=1e-8, stop=-1):
     return status, int(out[0]), out[1], int(out[2]), x
 
 
-@pytest.mark.parametrize("make", [on_iterates, ProximalTable.fista])
+@pytest.mark.parametrize("make", [on_iterates, Table.fista])
 def test_c_does_what_python_does(cc, tmp_path, problem, make):
     method = learned(problem, make(60))
     run = compiled(cc, tmp_path, method)
@@ -134,7 +134,7 @@ def test_c_does_what_python_does(cc, tmp_path, problem, make):
 
 
 def test_c_stops_where_the_guard_does(cc, tmp_path, problem):
-    wild = ProximalTable(np.ones(50), np.full(50, 40.0), np.zeros(50), np.zeros(50))
+    wild = Table(np.ones(50), np.full(50, 40.0), np.zeros(50), np.zeros(50))
     run = compiled(cc, tmp_path, learned(problem, wild, blowup=10.0))
     assert ran(run, problem, "l1")[0] == BLEW_UP
     assert ran(run, problem, "l1", stop=2)[0] == STOPPED

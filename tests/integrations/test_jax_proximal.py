@@ -6,7 +6,7 @@ import pytest
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
 from ode2opt.integrations import jax as jaxed
 from ode2opt.penalties import L1, Box, Simplex
-from ode2opt.solvers.proximal_table import ProximalTable
+from ode2opt.proofs.table import Table
 
 N = 12
 
@@ -19,8 +19,8 @@ def learned(table, scale, **guard):
 
 
 def on_iterates(K):
-    m = ProximalTable.fista(K).m
-    return ProximalTable(m, 1 + m, m, 0 * m)
+    m = Table.fista(K).m
+    return Table(m, 1 + m, m, 0 * m)
 
 
 def quadratics(rng, count):
@@ -33,7 +33,7 @@ def quadratics(rng, count):
 
 @pytest.mark.parametrize(
     ("penalty", "make"),
-    [(L1(1.5), on_iterates), (Box(-0.1, 0.2), ProximalTable.fista), (Simplex(), on_iterates)],
+    [(L1(1.5), on_iterates), (Box(-0.1, 0.2), Table.fista), (Simplex(), on_iterates)],
 )
 def test_a_batch_is_many_solves(rng, penalty, make):
     problems, L = quadratics(rng, 4)

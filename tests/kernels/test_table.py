@@ -7,8 +7,8 @@ pytest.importorskip("numba")
 
 from ode2opt import Guard, Method, Quadratic, solve
 from ode2opt.penalties import L1, Box, ElasticNet, NonNegative, Simplex
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.composite import learned
-from ode2opt.solvers.proximal_table import ProximalTable
 
 N = 60
 
@@ -41,17 +41,17 @@ def both(monkeypatch, problem, penalty, given, **options):
 
 
 def wild(K, m=1.0, p=40.0):
-    return ProximalTable(np.full(K, m), np.full(K, p), np.zeros(K), np.zeros(K))
+    return Table(np.full(K, m), np.full(K, p), np.zeros(K), np.zeros(K))
 
 
 CASES = [
-    (L1(20.0), ProximalTable.fista(200), {}),
-    (ElasticNet(20.0, 0.5), ProximalTable.fista(200), {}),
-    (Box(np.linspace(-0.2, 0.0, N), 0.1), ProximalTable.fista(200), {}),
-    (L1(5.0) + NonNegative(), ProximalTable.fista(200), {}),
-    (L1(20.0), ProximalTable.fista(5), {}),  # the horizon
+    (L1(20.0), Table.fista(200), {}),
+    (ElasticNet(20.0, 0.5), Table.fista(200), {}),
+    (Box(np.linspace(-0.2, 0.0, N), 0.1), Table.fista(200), {}),
+    (L1(5.0) + NonNegative(), Table.fista(200), {}),
+    (L1(20.0), Table.fista(5), {}),  # the horizon
     (L1(20.0), wild(50), {"blowup": 10.0}),
-    (L1(20.0), ProximalTable.fista(200), {"envelope": (1e-6,) * 9}),
+    (L1(20.0), Table.fista(200), {"envelope": (1e-6,) * 9}),
     (L1(20.0), wild(300, 0.0, 1e-9), {"patience": 7}),
     (L1(20.0), wild(50, 1.0, 3.0), {"blowup": 1e300}),  # the value
 ]
@@ -73,7 +73,7 @@ def test_it_does_what_numpy_does(monkeypatch, problem, penalty, table, guard):
 
 
 def test_limits_hold(monkeypatch, problem):
-    given = method(problem, ProximalTable.fista(200))
+    given = method(problem, Table.fista(200))
     fast, slow = both(monkeypatch, problem, L1(20.0), given, tol=1e-9, max_iter=7)
     assert fast.iterations == slow.iterations == 7
     assert fast.status is slow.status
@@ -81,7 +81,7 @@ def test_limits_hold(monkeypatch, problem):
 
 def test_numpy_has_what_the_loop_does_not_do(monkeypatch, problem):
     monkeypatch.setattr(learned, "follow_table", None)
-    given = method(problem, ProximalTable.fista(400))
+    given = method(problem, Table.fista(400))
     seen = []
     solve(problem, penalty=L1(20.0), method=given, tol=1e-6, callback=seen.append)
     assert len(seen) > 10

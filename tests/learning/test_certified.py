@@ -17,7 +17,7 @@ from ode2opt.learning.sequence.certified.training import has_room, train_rows
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.proofs.chain import worst_case
 from ode2opt.proofs.exact import check
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.solvers.metric import Metric
 from ode2opt.study.certify import certify
 from ode2opt.study.prove import prove

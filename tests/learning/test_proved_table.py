@@ -8,8 +8,8 @@ from ode2opt import Family, Schedule, learn
 from ode2opt.base.precision import jax_precision
 from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.proofs.theorem import Member
-from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.study.prove import prove
 
 

@@ -14,8 +14,8 @@ from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule
 from ode2opt.paper import L0L1, Default, Global, Neural, Table
 from ode2opt.proofs import certificate_of, worst_case
 from ode2opt.proofs.exact import exact_proof
+from ode2opt.proofs.table import exact_rows, schedule_of, two_step_rows
 from ode2opt.proofs.theorem import classical_rows
-from ode2opt.proofs.two_step import exact_rows, schedule_of, two_step_rows
 
 TIGHT = Quadratic(np.diag(np.linspace(0.01, 1, 10)), np.ones(10))
 

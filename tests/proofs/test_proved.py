@@ -9,7 +9,7 @@ from ode2opt import InputError
 from ode2opt.base.precision import jax_precision
 from ode2opt.paper import DefaultCoefficients, Proved, convergence, restored
 from ode2opt.proofs.chain import worst_case
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 
 h, T0 = 0.04, 1.0
 EXTREME = 2

@@ -8,6 +8,7 @@ import pytest
 
 from ode2opt import InputError, Schedule
 from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.proofs.theorem import (
     Member,
     classical_rows,
@@ -18,7 +19,6 @@ from ode2opt.proofs.theorem import (
     rows_for_every_point,
     tail_rows,
 )
-from ode2opt.proofs.two_step import two_step_rows
 from ode2opt.solvers.classics import nesterov_momenta
 
 

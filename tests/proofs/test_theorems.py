@@ -7,8 +7,8 @@ from ode2opt import Schedule
 from ode2opt.paper import DefaultCoefficients
 from ode2opt.proofs import theorem_of
 from ode2opt.proofs.chain import worst_case
+from ode2opt.proofs.table import schedule_of, two_step_rows
 from ode2opt.proofs.theorem import member_of
-from ode2opt.proofs.two_step import schedule_of, two_step_rows
 from ode2opt.solvers.classics import nesterov_momenta
 
 

@@ -11,7 +11,7 @@ from ode2opt import InputError, Quadratic, Schedule, certify
 from ode2opt.base.errors import Ode2OptError
 from ode2opt.paper import DefaultCoefficients
 from ode2opt.proofs import worst_case
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 
 
 @pytest.mark.parametrize("N", [1, 2, 5, 60])

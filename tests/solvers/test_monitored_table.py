@@ -7,7 +7,7 @@ from support import visited
 from ode2opt import Logistic, Method, Quadratic, solve
 from ode2opt.learning.sequence.certified.candidates import CandidateMaker
 from ode2opt.learning.sequence.certified.rows import LearnedRows
-from ode2opt.proofs.two_step import two_step_rows
+from ode2opt.proofs.table import two_step_rows
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric
 

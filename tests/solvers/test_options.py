@@ -16,7 +16,7 @@ from ode2opt import (
     Status,
     solve,
 )
-from ode2opt.solvers import AutoOptions, ProximalTable
+from ode2opt.solvers import AutoOptions, Table
 
 N = 4
 
@@ -48,7 +48,7 @@ KINDS = {
     "fista": PENALTY | {"method": "fista"},
     "proximal": PENALTY
     | {"method": method(family_scale=1.0, guard=Guard(fallback="fista"),
-                        proximal=ProximalTable.fista(200))},
+                        proximal=Table.fista(200))},
 }  # fmt: skip
 EVERY = " ".join(KINDS)
 WATCHED = "eigac schedule learned proximal"

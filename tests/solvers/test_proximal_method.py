@@ -9,8 +9,8 @@ from safetensors.numpy import load_file, save_file
 import ode2opt
 from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Relay, solve
 from ode2opt.penalties import L1, Box, Simplex
+from ode2opt.proofs.table import Table, proved_ages
 from ode2opt.solvers import Status
-from ode2opt.solvers.proximal_table import ProximalTable, proved_ages
 
 FISTA_GUARD = Guard(fallback="fista", blowup=100.0)
 
@@ -27,8 +27,8 @@ def curvature(problem):
 
 def on_iterates(K):
     """FISTA for quadratics with all gradients at iterates: (1 + m) g - m g_before."""
-    m = ProximalTable.fista(K).m
-    return ProximalTable(m, 1 + m, m, 0 * m)
+    m = Table.fista(K).m
+    return Table(m, 1 + m, m, 0 * m)
 
 
 def method(problem, table, **fields):
@@ -53,7 +53,7 @@ def plain_fista(problem, weight, steps):
     return norms
 
 
-@pytest.mark.parametrize("make", [ProximalTable.fista, on_iterates])
+@pytest.mark.parametrize("make", [Table.fista, on_iterates])
 def test_fista_as_a_table_is_fista(problem, make):
     result = solve(
         problem, penalty=L1(2.0), method=method(problem, make(40)), tol=1e-14, max_iter=40,
@@ -67,7 +67,7 @@ def test_fista_as_a_table_is_fista(problem, make):
 
 def test_gradients_elsewhere_are_counted_where_they_do_not_add_up(rng):
     problem = Logistic(rng.standard_normal((50, 4)), rng.integers(0, 2, 50).astype(float))
-    table = ProximalTable.fista(20)
+    table = Table.fista(20)
     learned = Method(
         schedule=None, family="made up", tol=1e-6, scale="family",
         family_scale=problem.smoothness(), guard=FISTA_GUARD, proximal=table,
@@ -78,7 +78,7 @@ def test_gradients_elsewhere_are_counted_where_they_do_not_add_up(rng):
 
 @pytest.mark.parametrize("penalty", [L1(1.0), Box(-0.1, 0.2), Simplex()])
 def test_a_wild_table_is_handed_over_and_the_solve_arrives(problem, penalty):
-    wild = ProximalTable(np.ones(50), np.full(50, 40.0), np.zeros(50), np.zeros(50))
+    wild = Table(np.ones(50), np.full(50, 40.0), np.zeros(50), np.zeros(50))
     result = solve(problem, penalty=penalty, method=method(problem, wild), tol=1e-7)
     assert result.success
     assert result.handovers[0].to == "fista"
@@ -105,7 +105,7 @@ def test_the_envelope_hands_over(problem):
 
 
 def test_a_value_above_the_start_hands_over(problem):
-    growing = ProximalTable(np.full(40, 1.5), np.full(40, 1e-3), np.zeros(40), np.zeros(40))
+    growing = Table(np.full(40, 1.5), np.full(40, 1e-3), np.zeros(40), np.zeros(40))
     x0 = solve(problem, penalty=L1(2.0), tol=1e-2, method="fista").x
     guard = Guard(fallback="fista", blowup=1e9, patience=1000)
     learned = method(problem, growing, guard=guard)
@@ -127,7 +127,7 @@ def test_without_a_guard_it_ends_with_the_table(problem):
 def test_a_file_gives_back_the_table(problem, tmp_path):
     steps, shares = [1.0, 0.5, 0.9], [1.0, 0.7, 1.0]
     ages = proved_ages(steps, shares)
-    proved = ProximalTable.proved(steps, ages)
+    proved = Table.proved(steps, ages)
     saved = method(problem, proved, proof={"kind": "fista", "ages": ages})
     saved.save(tmp_path / "m.safetensors")
     again = Method.load(tmp_path / "m.safetensors")
@@ -170,7 +170,7 @@ def tampered(path, into, arrays=None, about=None):
 )
 def test_a_hostile_file_is_refused_in_a_sentence(problem, tmp_path, arrays, about, sentence):
     path = tmp_path / "m.safetensors"
-    method(problem, ProximalTable.fista(3)).save(path)
+    method(problem, Table.fista(3)).save(path)
     Method.load(tampered(path, tmp_path / "same.safetensors"))
     with pytest.raises(InputError, match=sentence):
         Method.load(tampered(path, tmp_path / "other.safetensors", arrays, about))

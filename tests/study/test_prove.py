@@ -15,8 +15,8 @@ import ode2opt.proofs as package
 from ode2opt import InputError, Method, Schedule
 from ode2opt.proofs import check_proof
 from ode2opt.proofs.exact import exact_proof
+from ode2opt.proofs.table import exact_rows, schedule_of
 from ode2opt.proofs.theorem import classical_rows, tail_rows
-from ode2opt.proofs.two_step import exact_rows, schedule_of
 from ode2opt.solvers import METHODS
 from ode2opt.solvers.method_file import SCALES
 from ode2opt.study.prove import prove

@@ -18,7 +18,7 @@ from ode2opt import Family, InputError, learn
 from ode2opt.proofs import check_proof
 from ode2opt.proofs.confidence import Expectation
 from ode2opt.proofs.exact import exact_proof
-from ode2opt.proofs.two_step import exact_rows
+from ode2opt.proofs.table import exact_rows
 from ode2opt.solvers import METHODS, Method
 from ode2opt.study.prove import prove
 from ode2opt.study.run_report import run_report

@@ -13,13 +13,13 @@ from ode2opt.kernels import table as ends
 from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.quadratic import Quadratic
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.proximal_table import COLUMNS, ProximalTable, gradient_point, proximal_step
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.supervisor import Supervisor
@@ -78,7 +78,7 @@ def _kernel_for(oracle: CompositeOracle, policy: Guard | None) -> Any:
 
 
 def _followed_at_once(
-    oracle: CompositeOracle, table: ProximalTable, start: Evaluated, guard: Guard, kernel: Any
+    oracle: CompositeOracle, table: Table, start: Evaluated, guard: Guard, kernel: Any
 ) -> Outcome:
     """Follow a table by the compiled loop; the oracle sees the last point alone."""
     problem, pieces = oracle.problem, oracle.penalty.pieces()
@@ -86,13 +86,12 @@ def _followed_at_once(
     assert pieces is not None
     if start.norm <= oracle.tol or oracle.max_iter <= oracle.k:
         return Outcome(Reason.HORIZON)
-    columns = (getattr(table, name)[: oracle.max_iter - oracle.k] for name in COLUMNS)
     highest = start.value + oracle.rounding * abs(start.value)
     end = follow_table(
         kernel,
         (problem.Q, problem.b, problem.l2),
         (start.x, start.g),
-        np.column_stack(list(columns)),
+        np.column_stack(table.columns())[: oracle.max_iter - oracle.k],
         pieces.each(problem.n),
         TableLimits(
             INSIDE * oracle.tol, start.norm, highest, PROGRESS, guard.blowup, guard.envelope,
@@ -107,7 +106,7 @@ def _followed_at_once(
     return Outcome(reason, number=number.get(reason, 0.0))
 
 
-def _followed(oracle: CompositeOracle, table: ProximalTable, start: Evaluated) -> Outcome:
+def _followed(oracle: CompositeOracle, table: Table, start: Evaluated) -> Outcome:
     """Follow a table until the watch ends it, its value is above the start's, or it is over.
 
     The residual is that of the iterate; where the gradient is taken elsewhere (w), that is one more
@@ -120,11 +119,9 @@ def _followed(oracle: CompositeOracle, table: ProximalTable, start: Evaluated) -
     for k, row in enumerate(table.rows(), start=1):
         slope = g
         if row.w and x is not before:
-            if quadratic:
-                slope = gradient_point(g, at_before, row.w)
-            else:
-                slope = oracle.smooth(gradient_point(x, before, row.w))[1]
-        new = proximal_step(row, x, before, slope, slope_before, oracle.prox)
+            at = row.ahead(x, before)
+            slope = row.ahead(g, at_before) if quadratic else oracle.smooth(at)[1]
+        new = row.step(x, before, slope, slope_before, oracle.prox)
         x, before, at_before, slope_before = new, x, g, slope
         if k % VALUE_EVERY:
             g = oracle.next_gradient(x)

@@ -18,8 +18,8 @@ from ode2opt.paper.schedule import Schedule
 from ode2opt.proofs.chain import worst_case
 from ode2opt.proofs.exact import ProvedBound, check, document_of, exact_proof, rounded
 from ode2opt.proofs.goals import Goal
+from ode2opt.proofs.table import exact_rows
 from ode2opt.proofs.theorem import classical_rows
-from ode2opt.proofs.two_step import exact_rows
 from ode2opt.solvers import Method, Result
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.monitored_table import MonitoredSettings

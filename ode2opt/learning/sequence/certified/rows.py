@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from ode2opt.paper.schedule import Schedule
+from ode2opt.proofs.table import schedule_of
 from ode2opt.proofs.theorem import classical_rows, tail_rows
-from ode2opt.proofs.two_step import schedule_of
 
 STARS = {"nag": "convex", "ogm": "smooth"}
 """By which inequalities at the minimiser a table with each tail is proved; a run can check those

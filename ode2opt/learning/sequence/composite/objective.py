@@ -16,12 +16,12 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.precision import double
 from ode2opt.learning.sequence.certified.objective import FIRST_HIT, WIDTH
-from ode2opt.learning.sequence.composite.rows import ProximalColumns, Rows
+from ode2opt.learning.sequence.composite.rows import Rows
 from ode2opt.learning.sequence.objective import TINY
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
-from ode2opt.solvers.proximal_table import ProximalRow, gradient_point, proximal_step
+from ode2opt.proofs.table import TableRow
 
 LEAST_FALL = 1.0  # of the log residual to the tolerance, for a start that is almost there
 
@@ -103,17 +103,16 @@ class ResidualObjective:
 
         return jax.vmap(one, in_axes=batch.axes)(*arrays)
 
-    def _one(self, columns: ProximalColumns, problem: Problem, at_iterate: bool) -> Array:
+    def _one(self, columns: TableRow, problem: Problem, at_iterate: bool) -> Array:
         """Return the log residuals of one problem."""
         x0 = jnp.asarray(self.x0)
         g0, scale = problem.gradient(x0), self.scale
 
-        def step(state: tuple[Array, ...], row: ProximalColumns) -> tuple[tuple[Array, ...], Array]:
+        def step(state: tuple[Array, ...], row: TableRow) -> tuple[tuple[Array, ...], Array]:
             x, before, g, slope_before = state
-            m, p, q, w = row
-            slope = g if at_iterate else problem.gradient(gradient_point(x, before, w))
-            scaled = ProximalRow(m, p / scale, q / scale, w)
-            new = proximal_step(scaled, x, before, slope, slope_before, self.penalty.prox)
+            slope = g if at_iterate else problem.gradient(row.ahead(x, before))
+            scaled = row._replace(p=row.p / scale, q=row.q / scale)
+            new = scaled.step(x, before, slope, slope_before, self.penalty.prox)
             g_new = problem.gradient(new)
             return (new, x, g_new, slope), self._log_residual(new, g_new)
 

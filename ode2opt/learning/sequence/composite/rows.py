@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -11,19 +11,10 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.precision import double
-from ode2opt.solvers.proximal_table import ProximalTable, proved_ages
+from ode2opt.proofs.table import Table, TableRow, proved_ages
 
 NEAR_ONE = 4.0  # the logit of shares and steps that a proved table begins with: 0.982
 KEEP = 0.999  # of the step: how near to 1 a proved one comes, so that rounding keeps it below
-
-
-class ProximalColumns(NamedTuple):
-    """The columns of a table for curvature 1, on JAX arrays; see :class:`ProximalTable`."""
-
-    m: Array
-    p: Array
-    q: Array
-    w: Array
 
 
 class Rows(Protocol):
@@ -35,8 +26,8 @@ class Rows(Protocol):
 
     at_iterate: ClassVar[bool]
 
-    def __call__(self) -> ProximalColumns:
-        """Return the columns of the table for curvature 1."""
+    def __call__(self) -> TableRow:
+        """Return the columns of the table for curvature 1, on JAX arrays."""
 
 
 class FreeRows(eqx.Module):
@@ -54,13 +45,13 @@ class FreeRows(eqx.Module):
     c: Array
 
     def __init__(self, K: int) -> None:
-        momenta = jnp.asarray(ProximalTable.fista(K).m)
+        momenta = jnp.asarray(Table.fista(K).m)
         self.log_s, self.m, self.c = jnp.zeros(K), momenta, momenta
 
-    def __call__(self) -> ProximalColumns:
-        """Return the columns of the table for curvature 1."""
+    def __call__(self) -> TableRow:
+        """Return the columns of the table for curvature 1, on JAX arrays."""
         s, c = jnp.exp(self.log_s), self.c.at[0].set(0.0)
-        return ProximalColumns(self.m, s * (1 + c), s * c, jnp.zeros_like(s))
+        return TableRow(self.m, s * (1 + c), s * c, jnp.zeros_like(s))
 
 
 class ProvedRows(eqx.Module):
@@ -87,23 +78,23 @@ class ProvedRows(eqx.Module):
         _, later = jax.lax.scan(older, first, (steps[1:], shares[1:]))
         return steps, jnp.append(jnp.ones(1), later)
 
-    def __call__(self) -> ProximalColumns:
-        """Return the columns of the table for curvature 1."""
+    def __call__(self) -> TableRow:
+        """Return the columns of the table for curvature 1, on JAX arrays."""
         s, t = self.steps_and_ages()
         m = jnp.append(jnp.zeros(1), (t[:-1] - 1) / t[1:])
-        return ProximalColumns(m, s, jnp.zeros_like(s), m)
+        return TableRow(m, s, jnp.zeros_like(s), m)
 
     @double
-    def proof(self, K: int) -> tuple[ProximalTable, list[float]]:
+    def proof(self, K: int) -> tuple[Table, list[float]]:
         """Return the first rows as a table in plain numbers, and the ages that prove it."""
         steps, ages = (np.asarray(one)[:K] for one in eqx.filter_jit(self.steps_and_ages)())
-        return ProximalTable.proved(steps, ages), ages.tolist()
+        return Table.proved(steps, ages), ages.tolist()
 
 
 @double
-def table_of(rows: Rows) -> ProximalTable:
+def table_of(rows: Rows) -> Table:
     """Return rows as a table in plain numbers."""
-    return ProximalTable(*(np.asarray(column) for column in rows()))
+    return Table(*(np.asarray(column) for column in rows()))
 
 
 ROW_KINDS: dict[str, type[FreeRows] | type[ProvedRows]] = {"spline": FreeRows, "proved": ProvedRows}
