@@ -10,40 +10,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_count, as_positive
+from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, needing, unknown_name
-from ode2opt.paper.ishd import eigac_step
+from ode2opt.base.precision import double
 from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.metric import product
-from ode2opt.solvers.oracle import PROGRESS
-from ode2opt.solvers.result import Status
 
 with needing("learn"):
     import jax
     import jax.numpy as jnp
     from jax.scipy.sparse.linalg import cg
 
-    from ode2opt.base.precision import double
-    from ode2opt.integrations.jax_fallback import lower, nesterov, norm
-    from ode2opt.integrations.jax_proximal import (
-        BatchOfPenalised,
-        ProximalLimits,
-        ProximalState,
-        limits_of,
-    )
-    from ode2opt.integrations.jax_ridge import Ridged
-    from ode2opt.integrations.jax_start import (
-        LARGEST_HESSIAN,
-        fit,
-        largest_curvature,
-        paper_start,
-        paper_starts,
-        starts,
+    from ode2opt.integrations.jax_fallback import lower, nesterov
+    from ode2opt.integrations.jax_start import Ridged, paper_start, paper_starts, starts
+    from ode2opt.integrations.jax_table import (
+        CONVERGED,
+        MAX_ITER,
+        SENTENCES,
+        GivenTable,
+        TableKind,
+        TableState,
+        followed,
+        given_table,
+        in_metric,
+        status_of,
     )
     from ode2opt.learning.sequence.composite.objective import ProblemBatch
     from ode2opt.problems.jaxed import JaxFunction, refuse_single_precision, stack, to_jax
@@ -59,22 +52,9 @@ __all__ = [
     "with_arrays",
 ]
 
-SENTENCES = (
-    Status.CONVERGED.value,
-    Status.MAX_ITER.value,
-    Status.HORIZON.value,
-    Status.NON_FINITE.value,
-    "The guard stopped it: the gradient norm blew up.",
-    "The guard stopped it: the gradient norm is far above that of all held-out problems.",
-    "The guard stopped it: no progress.",
-)
-"""Why a solve stopped: ``Solution.status`` is a place in this list."""
-_CONVERGED, _MAX_ITER, _HORIZON, _NON_FINITE, _BLOWUP, _ENVELOPE, _NO_PROGRESS = range(7)
-_RUNNING = -1
-TOL = 1e-6  # of a schedule, which brings none
 LINEAR_TOL = 1e-12  # of the linear system behind a derivative
 MOST_SOLVERS = 16  # that are kept, with what was compiled for them
-_SOLVERS: dict[Any, tuple[Penalty, Any]] = {}  # compiled for a penalty and a kind of problem
+_SOLVERS: dict[Any, tuple[Penalty, Penalty, Any]] = {}  # for a penalty and a kind of problem
 
 
 class Solution(NamedTuple):
@@ -95,43 +75,13 @@ class Solution(NamedTuple):
     @property
     def success(self) -> Array:
         """Whether the gradient norm reached the tolerance."""
-        return self.status == _CONVERGED
+        return self.status == CONVERGED
 
     @property
     def message(self) -> str | list[str]:
         """The status as a sentence; of a batch one each."""
         words: Any = np.asarray(SENTENCES)[np.asarray(self.status)].tolist()
         return words
-
-
-class _Given(NamedTuple):
-    """A method and its limits as arrays: another of the same shapes does not compile anew."""
-
-    table: tuple[Array, Array, Array]
-    parts: tuple[Array, ...]
-    scale: Array
-    envelope: Array
-    blowup: Array
-    patience: Array
-    tol: Array
-    max_iter: Array
-    fallback: Array
-
-
-class _TableState(NamedTuple):
-    """One solve under way; ``first`` is the norm at the start, ``progress`` that of the last
-    iteration that was a tenth better than the one before."""
-
-    k: Array
-    x: Array
-    u: Array
-    g: Array
-    norm: Array
-    first: Array
-    best_x: Array
-    best_norm: Array
-    progress: Array
-    progress_k: Array
 
 
 def solve(
@@ -180,8 +130,8 @@ def solve(
 @double
 def _solve(method: Method | Schedule, problem: Any, x0: Array, *limits: Any) -> Solution:
     task = _task(problem, x0)
-    given, rule = _as_arrays(method, task, *limits)
-    return _one(rule, given, task, starts(method, x0, (task.n,), lambda: paper_start(task)))
+    given, kind = given_table(method, task.n, *limits)
+    return _one(kind, given, task, starts(method, x0, (task.n,), lambda: paper_start(task)))
 
 
 @double
@@ -226,10 +176,10 @@ def solve_all(
             raise InputError("With a penalty nobody takes over here: go on with ode2opt.solve.")
         return _solve_penalised(method, problems, x0, penalty, tol, max_iter)
     batch = problems if isinstance(problems, Problem) else _stack(problems)
-    given, rule = _as_arrays(method, batch, tol, max_iter, fallback)
+    given, kind = given_table(method, batch.n, tol, max_iter, fallback)
     count = len(jax.tree.leaves(batch)[0])
     first = starts(method, x0, (count, batch.n), lambda: paper_starts(batch))
-    return _each(rule, given, batch, first)
+    return _each(kind, given, batch, first)
 
 
 def _solve_penalised(
@@ -245,25 +195,37 @@ def _solve_penalised(
         raise InputError("A schedule has no prox: with a penalty give a method learned for one.")
     if isinstance(problems, Problem) or not len(problems):
         raise InputError("With a penalty give a list of problems, at least one.")
-    limits = limits_of(
-        method,
-        method.tol if tol is None else as_positive(tol, "tol"),
-        None if max_iter is None else as_count(max_iter, "max_iter", least=0),
-    )
+    like = problems[0]
+    given, kind = given_table(method, like.n, tol, max_iter, 0, penalised=True)
     first = starts(
-        method, x0, (len(problems), problems[0].n),
+        method, x0, (len(problems), like.n),
         lambda: np.stack([np.asarray(one.start().x0) for one in problems]),
     )  # fmt: skip
-    key = (id(penalty), problems[0].n, type(problems[0]), getattr(problems[0], "intercept", False))
+    key = (id(penalty), like.n, type(like), getattr(like, "intercept", False))
     if key not in _SOLVERS or _SOLVERS[key][0] is not penalty:
-        own = as_penalty(penalty, problems[0])
+        own = as_penalty(penalty, like)
         if len(_SOLVERS) >= MOST_SOLVERS:
             _SOLVERS.pop(next(iter(_SOLVERS)))
-        _SOLVERS[key] = (penalty, BatchOfPenalised(own, _status))
-    solver = _SOLVERS[key][1]
-    inside = np.array([solver.penalty.project(np.asarray(x)) for x in first])
-    found, status = solver.solve(limits, ProblemBatch.of(problems), jnp.asarray(inside))
-    return Solution(found.best_x, found.best_norm, found.k, status)
+        _SOLVERS[key] = (penalty, own, jax.jit(partial(_together, own), static_argnums=(0, 1, 2)))
+    _, own, together = _SOLVERS[key]
+    inside = jnp.asarray(np.array([own.project(np.asarray(x)) for x in first]))
+    batch = ProblemBatch.of(problems)
+    found: Solution = together(kind, batch.axes, batch.tree, given, batch.arrays, inside)
+    return found
+
+
+def _together(
+    penalty: Penalty, kind: TableKind, axes: Any, tree: Any, given: GivenTable, arrays: Any,
+    starts: Array,
+) -> Solution:  # fmt: skip
+    """Solve problems at once: what all share, such as a dictionary, is multiplied with all of
+    their vectors in one product."""
+
+    def one(x: Array, *leaves: Array) -> Solution:
+        return _found(given, followed(kind, given, jax.tree.unflatten(tree, leaves), x, penalty))
+
+    solution: Solution = jax.vmap(one, in_axes=(0, *axes))(starts, *arrays)
+    return solution
 
 
 def _stack(problems: Sequence[Problem]) -> Problem:
@@ -307,153 +269,50 @@ def with_arrays(problem: Problem, **arrays: Array) -> Problem:
     return to_jax(twin if l2 is None else Ridged(twin, l2))
 
 
-def _as_arrays(
-    method: Method | Schedule,
-    problem: Problem,
-    tol: float | None,
-    max_iter: int | None,
-    fallback: int,
-) -> tuple[_Given, str]:
-    """Return the method on JAX arrays, and the rule by which its scale is found."""
-    if isinstance(method, Method):
-        schedule, guard, own, rule = method.table(), method.guard, method.tol, method.scale
-    else:
-        schedule, guard, own, rule = method, Guard(), TOL, "family"
-    metric = getattr(method, "metric", None)
-    if metric is not None and metric.n != problem.n:
-        raise InputError(f"The method is for {metric.n} variables; this problem has {problem.n}.")
-    if rule == "paper":
-        raise InputError(
-            "The method is scaled by the paper's step constant L, which is not found here: use "
-            "ode2opt.solve."
-        )
-    if rule == "instance" and problem.n > LARGEST_HESSIAN:
-        raise InputError(
-            f"The method is scaled by the largest curvature at each start, which is found for up "
-            f"to {LARGEST_HESSIAN} variables here, not {problem.n:,}: use ode2opt.solve."
-        )
-    limits = np.full(len(schedule) + 1, np.inf)
-    limits[: len(guard.envelope)] = guard.envelope[: len(limits)]
-    given = _Given(
-        (schedule.a, schedule.c, schedule.d),
-        () if metric is None else metric.parts(),
-        getattr(method, "family_scale", None) or 1.0,
-        limits,
-        guard.blowup,
-        guard.patience,
-        own if tol is None else as_positive(tol, "tol"),
-        len(schedule) + 1 if max_iter is None else as_count(max_iter, "max_iter", least=0),
-        as_count(fallback, "fallback", least=0),
-    )
-    return jax.tree.map(jnp.asarray, given), rule
-
-
 @partial(jax.jit, static_argnums=0)
-def _each(rule: str, given: _Given, problems: Problem, first: Array) -> Solution:
+def _each(kind: TableKind, given: GivenTable, problems: Problem, first: Array) -> Solution:
     """Solve a batch: on a processor one after the other, as a problem fits its cache."""
     at_once = None if jax.default_backend() == "cpu" else len(first)
     pairs = (problems, first)
-    return jax.lax.map(lambda pair: _one(rule, given, *pair), pairs, batch_size=at_once)
+    return jax.lax.map(lambda pair: _one(kind, given, *pair), pairs, batch_size=at_once)
 
 
 @partial(jax.jit, static_argnums=0)
-def _one(rule: str, given: _Given, problem: Problem, x0: Array) -> Solution:
+def _one(kind: TableKind, given: GivenTable, problem: Problem, x0: Array) -> Solution:
     """Solve one problem; its minimiser is a root of the gradient, and differentiated as such."""
 
     def follow(gradient: Any, start: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-        found = _taken_over(given, problem, start, _followed(rule, given, problem, start))
+        found = _taken_over(given, problem, start, followed(kind, given, problem, start))
         counts = found.iterations.astype(float), found.status.astype(float)  # JAX wants tangents
         return found.x, (found.grad_norm, *counts)
 
     def linear(hessian: Any, y: Array) -> Array:
-        metric = partial(_in_metric, given.parts)
-        inverse = partial(_conjugate_gradients, M=metric, maxiter=20 * problem.n)
+        def inverse(hessian: Any, y: Array) -> Array:
+            metric = partial(in_metric, given.parts)
+            return cg(hessian, y, tol=LINEAR_TOL, M=metric, maxiter=20 * problem.n)[0]
+
         return jax.lax.custom_linear_solve(hessian, y, inverse, symmetric=True)
 
     x, (least, k, status) = jax.lax.custom_root(problem.gradient, x0, follow, linear, has_aux=True)
     return Solution(x, least, k.astype(jnp.int32), status.astype(jnp.int32))
 
 
-def _conjugate_gradients(hessian: Any, y: Array, **options: Any) -> Array:
-    return cg(hessian, y, tol=LINEAR_TOL, **options)[0]
+def _found(given: GivenTable, end: TableState) -> Solution:
+    return Solution(end.best_x, end.best_norm, end.k, status_of(given, end))
 
 
-def _followed(rule: str, given: _Given, problem: Problem, x: Array) -> _TableState:
-    """Run the table until something ends it."""
-    g = problem.gradient(x)
-    start, p = norm(g), _in_metric(given.parts, g)
-    scale = _scale(rule, given, problem, x, g, p)
-    a, c, d = given.table[0] / scale, given.table[1] / scale, given.table[2]
-    state = _TableState(jnp.asarray(0), x, x, g, start, start, x, start, start, jnp.asarray(0))
-
-    def step(state: _TableState) -> _TableState:
-        k = state.k
-        p = _in_metric(given.parts, state.g)
-        e, u = eigac_step(state.u, p, a[k], c[k], d[k])
-        x = state.x + e
-        return _noted(state, x, u, problem.gradient(x))
-
-    # The first iteration does not move: its gradient is known (u_0 = a_0 M g, so that e = 0).
-    idle = _noted(state, x, (a[0] - c[0]) * p, g)
-    begun = _status(given, state) == _RUNNING
-    state = jax.tree.map(partial(jnp.where, begun), idle, state)
-    return jax.lax.while_loop(lambda state: _status(given, state) == _RUNNING, step, state)
-
-
-def _taken_over(given: _Given, problem: Problem, start: Array, end: _TableState) -> Solution:
+def _taken_over(given: GivenTable, problem: Problem, start: Array, end: TableState) -> Solution:
     """Return the table's solution or, where it is not solved, that of the fallback."""
-    status = _status(given, end)
-    table = Solution(end.best_x, end.best_norm, end.k, status)
+    table = _found(given, end)
 
     def rest() -> Solution:
         last = nesterov(problem, lower(problem, end.best_x, start), given.tol, given.fallback)
         found = last.best.x, last.best.norm
-        why = jnp.where(last.best.norm <= given.tol, jnp.int32(_CONVERGED), status)
+        why = jnp.where(last.best.norm <= given.tol, jnp.int32(CONVERGED), table.status)
         better = last.best.norm < end.best_norm
         x, least = jax.tree.map(partial(jnp.where, better), found, table[:2])
         return Solution(x, least, end.k + last.k, why)
 
-    unsolved = (status != _CONVERGED) & (status != _MAX_ITER) & jnp.isfinite(end.best_norm)
-    return jax.lax.cond(unsolved & (given.fallback > 0), rest, lambda: table)
-
-
-def _noted(state: _TableState, x: Array, u: Array, g: Array) -> _TableState:
-    """Return the state at the next iterate, with the best point and the last progress so far."""
-    size = jnp.where(jnp.all(jnp.isfinite(x)), norm(g), jnp.inf)
-    better, k = size < state.best_norm, state.k + 1
-    progress = size < PROGRESS * state.progress
-    return _TableState(
-        k, x, u, g, size, state.first,
-        best_x=jnp.where(better, x, state.best_x),
-        best_norm=jnp.where(better, size, state.best_norm),
-        progress=jnp.where(progress, size, state.progress),
-        progress_k=jnp.where(progress, k, state.progress_k),
-    )  # fmt: skip
-
-
-def _status(given: _Given | ProximalLimits, state: _TableState | ProximalState) -> Array:
-    """Return the first reason that holds to end the table at this iterate; else _RUNNING."""
-    horizon = len(given.rows[0] if isinstance(given, ProximalLimits) else given.table[0])
-    reasons = {
-        _CONVERGED: state.norm <= given.tol,
-        _MAX_ITER: state.k >= given.max_iter,
-        _NON_FINITE: ~jnp.isfinite(state.norm),
-        _BLOWUP: state.norm > given.blowup * state.first,
-        _ENVELOPE: state.norm > given.envelope[state.k] * state.first,
-        _NO_PROGRESS: state.k - state.progress_k >= given.patience,
-        _HORIZON: state.k >= horizon,
-    }
-    return jnp.select([*reasons.values()], [*map(jnp.int32, reasons)], jnp.int32(_RUNNING))
-
-
-def _scale(rule: str, given: _Given, problem: Problem, x: Array, g: Array, p: Array) -> Array:
-    """Return the curvature to divide by (docs/mathematics.md, section 8)."""
-    if rule == "family":
-        return given.scale
-    if rule == "product":
-        return fit((p @ problem.hvp(x, p)) / (p @ g))
-    return fit(largest_curvature(problem, x))
-
-
-def _in_metric(parts: tuple[Array, ...], g: Array) -> Array:
-    return product(parts, g) if parts else g
+    stopped = (table.status != CONVERGED) & (table.status != MAX_ITER)
+    unsolved = stopped & jnp.isfinite(end.best_norm) & (given.fallback > 0)
+    return jax.lax.cond(unsolved, rest, lambda: table)

@@ -17,70 +17,34 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.oracle import PROGRESS, ROUNDING
+from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.stages import line_search
 from ode2opt.solvers.stages.nesterov import BACKTRACKING
 
 
-class TracedPoint(NamedTuple):
-    """A point that was evaluated.
-
-    Attributes:
-        x: the point.
-        value: f there.
-        g: the gradient there.
-        norm: its Euclidean norm.
-    """
-
-    x: Array
-    value: Array
-    g: Array
-    norm: Array
-
-
 class RestartProgress(NamedTuple):
-    """Counts restarts without progress.
+    """Counts restarts without progress."""
 
-    Attributes:
-        value: the least value of all restarts.
-        norm: the least gradient norm of all restarts.
-        restarts: how many in a row have lowered neither.
-    """
-
-    value: Array
-    norm: Array
-    restarts: Array
+    value: Array  # the least of all restarts
+    norm: Array  # the least of all restarts
+    restarts: Array  # how many in a row have lowered neither
 
 
 class Descent(NamedTuple):
-    """A descent under way.
+    """A descent under way."""
 
-    Attributes:
-        k: trials made, of two gradients each.
-        x: where the next step begins.
-        previous: where the last step began.
-        t: the number that the momentum is made of.
-        L: the curvature of the last step.
-        trial: the curvature to try next.
-        trials: how many curvatures this step has tried.
-        lowest: the lowest point since the last restart.
-        least: the least value since then.
-        best: the point with the smallest gradient norm.
-        still: tells when restarts lead nowhere.
-        stalled: whether no further progress is possible at this precision.
-    """
-
-    k: Array
-    x: Array
-    previous: Array
-    t: Array
-    L: Array
-    trial: Array
-    trials: Array
-    lowest: TracedPoint
-    least: Array
-    best: TracedPoint
+    k: Array  # trials made, of two gradients each
+    x: Array  # where the next step begins
+    previous: Array  # where the last step began
+    t: Array  # the number that the momentum is made of
+    L: Array  # the curvature of the last step
+    trial: Array  # the curvature to try next
+    trials: Array  # how many curvatures this step has tried
+    lowest: Evaluated  # since the last restart
+    least: Array  # the least value since then
+    best: Evaluated  # the point with the smallest gradient norm
     still: RestartProgress
-    stalled: Array
+    stalled: Array  # whether no further progress is possible at this precision
 
 
 def nesterov(problem: Problem, x: Array, tol: Array, most: Array) -> Descent:
@@ -130,7 +94,7 @@ def _tried(problem: Problem, tol: Array, state: Descent) -> Descent:
     return after._replace(k=state.k + 1, best=best, stalled=after.stalled | still)
 
 
-def _moved(state: Descent, new: TracedPoint, t: Array, uphill: Array) -> Descent:
+def _moved(state: Descent, new: Evaluated, t: Array, uphill: Array) -> Descent:
     """Return the state after an accepted step; one uphill restarts at the lowest point.
 
     Where values differ by rounding only, the later point is the lower one.
@@ -151,7 +115,7 @@ def _moved(state: Descent, new: TracedPoint, t: Array, uphill: Array) -> Descent
     return _chosen(uphill, again, made)
 
 
-def _seen(still: RestartProgress, here: TracedPoint) -> RestartProgress:
+def _seen(still: RestartProgress, here: Evaluated) -> RestartProgress:
     """Count a restart that has lowered neither the value nor, by a tenth, the gradient norm."""
     better = (here.value < still.value) | (here.norm < PROGRESS * still.norm)
     count = jnp.where(better, 0, still.restarts + 1)
@@ -160,12 +124,12 @@ def _seen(still: RestartProgress, here: TracedPoint) -> RestartProgress:
     )
 
 
-def _evaluated(problem: Problem, x: Array) -> TracedPoint:
+def _evaluated(problem: Problem, x: Array) -> Evaluated:
     value, g = problem.value_and_gradient(x)
-    return TracedPoint(x, jnp.asarray(value), g, norm(g))
+    return Evaluated(x, jnp.asarray(value), g, norm(g))
 
 
-def _better(new: TracedPoint, best: TracedPoint) -> TracedPoint:
+def _better(new: Evaluated, best: Evaluated) -> Evaluated:
     """Return the point with the smaller gradient norm; a gradient may be zero at infinity."""
     return _chosen((new.norm < best.norm) & jnp.all(jnp.isfinite(new.x)), new, best)
 
@@ -175,7 +139,7 @@ def _chosen(first: Array, one: Any, other: Any) -> Any:
     return jax.tree.map(partial(jnp.where, first), one, other)
 
 
-def _curvature(y: TracedPoint, new: TracedPoint) -> Array:
+def _curvature(y: Evaluated, new: Evaluated) -> Array:
     """Return <g(x+) - g(y), x+ - y> / |x+ - y|^2; NaN where one of these is no number."""
     moved = new.x - y.x
     length = norm(moved)
@@ -183,7 +147,7 @@ def _curvature(y: TracedPoint, new: TracedPoint) -> Array:
     return jnp.where((length > 0) & (length < jnp.inf), found, jnp.nan)
 
 
-def _probe(problem: Problem, here: TracedPoint) -> Array:
+def _probe(problem: Problem, here: Evaluated) -> Array:
     """Return the curvature along the gradient, from one more gradient close by."""
     size, slope = norm(here.x), jnp.abs(here.value) / here.norm
     length = BACKTRACKING.probe * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))

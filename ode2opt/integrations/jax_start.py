@@ -1,17 +1,17 @@
-"""Where a compiled solve starts: as ``Method.start_of`` says, for problems that may be traced."""
+"""Problems that may be traced: where a solve starts, as ``Method.start_of`` says, and their l2."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, as_ridge
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.base.precision import double
-from ode2opt.integrations.jax_ridge import Ridged
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.deconvolution import Deconvolution
@@ -20,6 +20,39 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.method_file import Method
 
 LARGEST_HESSIAN = 512  # variables: up to here curvatures are found from dense matrices
+
+
+class Ridged(Problem):
+    """f(x) + l2/2 |x|^2 for an l2 that JAX can differentiate by; ``inner`` is f without its own."""
+
+    arrays = ("inner", "l2")
+
+    def __init__(self, inner: Problem, l2: Array) -> None:
+        if not hasattr(inner, "l2"):
+            raise InputError(f"{inner.kind} has no l2 to replace: write the penalty into it.")
+        self.inner = copy.copy(inner)
+        self.inner.l2 = 0.0
+        self.l2 = jnp.asarray(l2 if isinstance(l2, jax.core.Tracer) else as_ridge(l2))
+        if self.l2.ndim:
+            raise InputError(f"l2 has shape {self.l2.shape}: it must be one number.")
+        self.penalised = getattr(inner, "_penalised", inner.n)
+        self.n, self.dtype, self.xp = inner.n, inner.dtype, inner.xp
+
+    def value(self, x: Array) -> Array:
+        """Return f(x) + l2/2 |x|^2."""
+        own = x[: self.penalised]
+        return self.inner.value(x) + 0.5 * self.l2 * (own @ own)
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient at a point."""
+        return self.inner.gradient(x) + self._penalty(x)
+
+    def hvp(self, x: Array, v: Array) -> Array:
+        """Return the Hessian at a point times a vector."""
+        return self.inner.hvp(x, v) + self._penalty(v)
+
+    def _penalty(self, v: Array) -> Array:
+        return self.l2 * jnp.where(jnp.arange(self.n) < self.penalised, v, 0.0)
 
 
 def starts(
