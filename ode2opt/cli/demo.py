@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.base.progress import bar, live_training
+from ode2opt.base.record import METHOD
 from ode2opt.base.terminal import out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import named
@@ -16,7 +17,6 @@ from ode2opt.cli.outputs import (
     OverwriteOption,
     check_folder,
     check_outputs,
-    tensors_of,
 )
 
 TITLE = "Odd against even digits, logistic regression, tol 3e-4"
@@ -35,7 +35,7 @@ def demo(
 
     check_folder(out_dir)
     if out_dir.is_dir():
-        kinds = {study.METHOD_FILE: tensors_of("ode2opt"), study.REPORT_FILE: PAGE}
+        kinds = {study.METHOD_FILE: METHOD.is_at, study.REPORT_FILE: PAGE}
         outputs = [Output("--out", out_dir / name, ours) for name, ours in kinds.items()]
         check_outputs(outputs, overwrite=overwrite)
     say("1. One logistic regression on handwritten digits, gradient norm 1e-6:")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ode2opt.base.errors import InputError, WorkersLostError, many
-from ode2opt.base.storage import MODEL, write_atomically
-from ode2opt.cli.outputs import any_of, npz_with, tensors_of
+from ode2opt.base.record import MODEL
+from ode2opt.base.storage import write_atomically
+from ode2opt.cli.outputs import any_of, npz_with
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ode2opt.data.files import EncodedRows
     from ode2opt.problems.quality import Quality
 
-SOLUTION = any_of(tensors_of(MODEL), npz_with("x", "fun", "grad_norm", "status"))
+SOLUTION = any_of(MODEL.is_at, npz_with("x", "fun", "grad_norm", "status"))
 MODEL_ENDING, ARRAYS_ENDING = ".safetensors", ".npz"
 
 

@@ -23,7 +23,7 @@ from typing import Annotated
 import typer
 
 from ode2opt.base.errors import InputError
-from ode2opt.base.storage import check_folder_of, has_description, real_path
+from ode2opt.base.storage import check_folder_of, real_path
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
@@ -71,11 +71,6 @@ def npz_with(*arrays: str) -> Recogniser:
             return {f"{name}.npy" for name in arrays} <= set(archive.namelist())
 
     return recognise
-
-
-def tensors_of(key: str) -> Recogniser:
-    """Return a recogniser of safetensors files."""
-    return lambda path: has_description(path, key)
 
 
 def text_with(mark: str) -> Recogniser:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.precision import double
-from ode2opt.base.storage import expect, finite
+from ode2opt.base.record import Arrays
 
 Tree = TypeVar("Tree")
 
@@ -23,7 +23,7 @@ def packed(tree: Any) -> dict[str, np.ndarray]:
 
 
 @double
-def unpacked(found: dict[str, np.ndarray], like: Callable[[], Tree]) -> Tree:
+def unpacked(found: Arrays, like: Callable[[], Tree]) -> Tree:
     """Return the tree that :func:`packed` took apart."""
     leaves, structure = jax.tree.flatten(like())
     return jax.tree.unflatten(structure, _in_places(found, leaves))
@@ -33,11 +33,11 @@ def _place(number: int) -> str:
     return f"{number:04}"
 
 
-def _in_places(found: dict[str, np.ndarray], leaves: list[Any]) -> list[jax.Array]:
+def _in_places(found: Arrays, leaves: list[Any]) -> list[jax.Array]:
     """Return a checkpoint's arrays in the order of the leaves that they are to replace."""
     names = [_place(i) for i in range(len(leaves))]
-    expect(found, lambda name: name in names)
-    arrays = [finite(found, name, np.shape(leaf)) for name, leaf in zip(names, leaves, strict=True)]
+    arrays = [found.take(name, np.shape(leaf)) for name, leaf in zip(names, leaves, strict=True)]
+    found.check_all_taken()
     for array, leaf in zip(arrays, map(np.asarray, leaves), strict=True):
         if array.dtype != leaf.dtype:
             raise InputError(f"it holds {array.dtype} where {leaf.dtype} is due.")

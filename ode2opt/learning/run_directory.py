@@ -23,8 +23,9 @@ from typing import Any, TypeVar
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.locking import FolderLock
+from ode2opt.base.record import CHECKPOINT
 from ode2opt.base.schema import read
-from ode2opt.base.storage import read_object, read_tensors, sweep, write_atomically
+from ode2opt.base.storage import read_object, sweep, write_atomically
 from ode2opt.learning.registry import read_options
 from ode2opt.solvers import Method
 
@@ -309,15 +310,13 @@ class RunDirectory:
 
     def save(self, position: Position, tree: Any) -> None:
         """Write a checkpoint, then delete all but the newest three."""
-        from safetensors.numpy import save
-
         from ode2opt.learning.checkpoints import packed
 
         arrays = packed(tree)
         with self.writing():
             with self.metrics.open("rb") as stream:
                 os.fsync(stream.fileno())
-            blob = save(arrays, metadata={"position": json.dumps(asdict(position))})
+            blob = CHECKPOINT.packed(arrays, asdict(position))
             path = self.checkpoints / f"step-{position.done:06}.safetensors"
             write_atomically(path, lambda stream: stream.write(blob))
         for old in self._saved()[:-CHECKPOINTS_KEPT]:
@@ -329,7 +328,7 @@ class RunDirectory:
 
         path = self._saved()[-1]
         try:
-            found, about = read_tensors(path, "position", "checkpoint")
+            found, about = CHECKPOINT.opened(path)
             position = read(Position, about)
             tree = unpacked(found, lambda: like(position))
         except InputError as error:

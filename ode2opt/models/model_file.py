@@ -10,25 +10,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ode2opt.base.arrays import as_count, as_ridge
 from ode2opt.base.errors import InputError
+from ode2opt.base.record import MODEL, Arrays, as_document
 from ode2opt.base.schema import read as read_fields
-from ode2opt.base.storage import (
-    MODEL,
-    as_document,
-    expect,
-    finite,
-    load_tensors,
-    read_document,
-    save_tensors,
-)
 from ode2opt.data.encoding import TableEncoding
 from ode2opt.models.class_labels import restored, stored
 from ode2opt.problems.quality import Quality
 
-VERSION = 1
 _COEF, _INTERCEPT, _SCALING, _TABLE = "coefficients", "intercept", "scaling", "table"
 _ARCHIVE = b"PK\x03\x04"  # how a ZIP archive begins
 _PLAIN = ("problem", "fit", "precision")
@@ -70,7 +59,7 @@ class Fit:
 class _ModelHeader:
     """The description in a model file; its arrays are beside it."""
 
-    version: int
+    version: int | None
     problem: str
     options: dict[str, Any]
     fit: Fit
@@ -88,14 +77,14 @@ def write(path: str | Path, model: Any) -> None:
     arrays[_TABLE] = as_document(model.encoding.to_json())
     form, classes = (None, None) if model.classes is None else stored(model.classes)
     header = _ModelHeader(
-        version=VERSION,
+        version=MODEL.version,
         options=dict(model.options),
         classes=None if classes is None else tuple(classes),
         class_form=form,
         estimator=None if model.estimator is None else dict(model.estimator),
         **{name: getattr(model, name) for name in _PLAIN},
     )
-    save_tensors(path, MODEL, arrays, asdict(header))
+    MODEL.write(path, arrays, asdict(header))
 
 
 def read(path: str | Path, make: Callable[..., Made]) -> Made:
@@ -105,11 +94,7 @@ def read(path: str | Path, make: Callable[..., Made]) -> Made:
             f"{path} is no model file but an archive such as NPZ: 'ode2opt solve --out "
             f"X.safetensors' makes a model."
         )
-    arrays, about = load_tensors(path, MODEL, VERSION, "model", documents=[_TABLE])
-    try:
-        return make(**_fields(arrays, read_fields(_ModelHeader, about)))
-    except InputError as error:
-        raise InputError(f"{path} is no valid model: {error}") from None
+    return MODEL.read(path, lambda arrays, about: make(**_fields(arrays, about)))
 
 
 def _is_archive(path: Path) -> bool:
@@ -121,15 +106,15 @@ def _is_archive(path: Path) -> bool:
         return False  # which is told where the file is read
 
 
-def _fields(arrays: dict[str, np.ndarray], header: _ModelHeader) -> dict[str, Any]:
-    expect(arrays, lambda name: name in (_COEF, _INTERCEPT, _SCALING, _TABLE))
+def _fields(arrays: Arrays, about: dict[str, Any]) -> dict[str, Any]:
+    header = read_fields(_ModelHeader, about)
     classes = header.classes
     found = {
-        "coef": finite(arrays, _COEF),
-        "intercept": finite(arrays, _INTERCEPT),
-        "scaling": finite(arrays, _SCALING) if _SCALING in arrays else None,
+        "coef": arrays.take(_COEF),
+        "intercept": arrays.take(_INTERCEPT),
+        "scaling": arrays.take(_SCALING) if _SCALING in arrays else None,
         "classes": None if classes is None else restored(header.class_form, classes),
-        "encoding": TableEncoding.from_json(read_document(arrays, _TABLE)),
+        "encoding": TableEncoding.from_json(arrays.document(_TABLE)),
         "options": header.options,
         "estimator": header.estimator,
     }

@@ -15,23 +15,14 @@ import numpy as np
 from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.base.errors import InputError
 from ode2opt.base.locking import FileLock
+from ode2opt.base.record import MEMORY, Arrays
 from ode2opt.base.schema import read as read_fields
-from ode2opt.base.storage import (
-    MEMORY,
-    check_folder_of,
-    expect,
-    finite,
-    load_tensors,
-    real_path,
-    save_tensors,
-    sweep_abandoned,
-)
+from ode2opt.base.storage import check_folder_of, real_path, sweep_abandoned
 from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import merged
-from ode2opt.solvers.method_file import load_metric, metric_names, save_metric
+from ode2opt.solvers.method_file import load_metric, save_metric
 from ode2opt.solvers.metric import Metric
 
-VERSION = 1
 ARRAYS = ("mean", "hessian", "floor")
 ASYMMETRY = 1e-8  # of the largest entry of a Hessian: more is no rounding
 WAIT = 30.0  # seconds: others have the file for the time that it takes to read and write it
@@ -43,7 +34,7 @@ def write(path: str | Path, known: MemoryState | None) -> None:
     What killed writers have left in the folder is removed.
     """
     arrays: dict[str, np.ndarray] = {}
-    header: _Empty | _MemoryHeader = _Empty(VERSION, known is None)
+    header: _Empty | _MemoryHeader = _Empty(MEMORY.version, known is None)
     if known is not None:
         arrays = {k: getattr(known, k) for k in ARRAYS if getattr(known, k) is not None}
         header = _MemoryHeader(
@@ -51,21 +42,13 @@ def write(path: str | Path, known: MemoryState | None) -> None:
             metric=save_metric(known.metric, arrays),
             **{name: getattr(known, field) for name, field in _FIELDS.items()},
         )
-    save_tensors(path, MEMORY, arrays, asdict(header))
+    MEMORY.write(path, arrays, asdict(header))
     sweep_abandoned(real_path(path).parent)
 
 
 def read(path: str | Path) -> MemoryState | None:
     """Return what the memory in a file knows; None of an empty one."""
-    arrays, about = load_tensors(path, MEMORY, VERSION, "memory")
-    try:
-        if about.get("empty") is True:
-            read_fields(_Empty, about)
-            expect(arrays, lambda name: False)
-            return None
-        return _known(arrays, read_fields(_MemoryHeader, about))
-    except InputError as error:
-        raise InputError(f"{path} is no valid memory: {error}") from None
+    return MEMORY.read(path, _known)
 
 
 def update(
@@ -142,7 +125,7 @@ _FIELDS = {
 class _Empty:
     """The description in the file of a memory, and all there is in that of an empty one."""
 
-    version: int
+    version: int | None
     empty: bool
 
 
@@ -170,11 +153,14 @@ class _MemoryHeader(_Empty):
             as_positive(number, "one of its numbers")
 
 
-def _known(arrays: dict[str, np.ndarray], header: _MemoryHeader) -> MemoryState:
-    n, parts = header.n, metric_names(header.metric)
-    expect(arrays, lambda name: name in (*ARRAYS, *parts))
+def _known(arrays: Arrays, about: dict[str, Any]) -> MemoryState | None:
+    if about.get("empty") is True:
+        read_fields(_Empty, about)
+        return None
+    header = read_fields(_MemoryHeader, about)
+    n = header.n
     shapes = {"mean": (n,), "hessian": (n, n), "floor": (n,)}
-    found = {name: finite(arrays, name, shapes[name]) for name in ARRAYS if name in arrays}
+    found = {name: arrays.take(name, shapes[name]) for name in ARRAYS if name in arrays}
     metric = load_metric(header.metric, arrays)
     if metric is not None and metric.n != n:
         raise InputError(f"its metric has {metric.n} variables, not {n}.")

@@ -18,8 +18,8 @@ from ode2opt.base.arrays import Array, as_count, as_positive, as_vector
 from ode2opt.base.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.base.errors import InputError, printable, unknown_name
 from ode2opt.base.numbers import usable
+from ode2opt.base.record import METHOD, Arrays
 from ode2opt.base.schema import read
-from ode2opt.base.storage import METHOD, expect, finite, load_tensors, save_tensors
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
@@ -31,7 +31,6 @@ from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
 from ode2opt.solvers.start_point import check_start, first_point, read_start, rule_of
 
-VERSION = 3
 SCALES = ("instance", "family", "product", "paper")
 _START = "start"
 _SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
@@ -316,7 +315,7 @@ class Method(Displayed):
         Args:
             path: the file, which ends in .safetensors.
         """
-        save_tensors(path, METHOD, *self.described())
+        METHOD.write(path, *self.described())
 
     def described(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays of the method's file by name, and the description beside them."""
@@ -331,7 +330,7 @@ class Method(Displayed):
         if isinstance(self.start, np.ndarray):
             arrays[_START] = self.start
         header = _MethodHeader(
-            version=VERSION,
+            version=METHOD.version,
             horizon=0 if self.schedule is None else self.horizon,
             proximal=None if self.proximal is None else self.horizon,
             start=self.start_rule,
@@ -356,28 +355,24 @@ class Method(Displayed):
         Args:
             path: the file.
         """
-        arrays, about = load_tensors(path, METHOD, VERSION, "method")
-        try:
-            return cls._from(arrays, read(_MethodHeader, about))
-        except InputError as error:
-            raise InputError(f"{path} is no valid method: {error}") from None
+        return METHOD.read(path, cls._from)
 
     @classmethod
-    def _from(cls, arrays: dict[str, np.ndarray], header: _MethodHeader) -> Method:
-        expect(arrays, header.reads)
+    def _from(cls, arrays: Arrays, about: dict[str, Any]) -> Method:
+        header = read(_MethodHeader, about)
         schedule = None
         if header.horizon:
-            table = {key: finite(arrays, _SCHEDULE + key, (header.horizon,)) for key in "acd"}
+            table = {key: arrays.take(_SCHEDULE + key, (header.horizon,)) for key in "acd"}
             schedule = Schedule(**table)
         proximal = None
         if header.proximal is not None:
-            rows = (finite(arrays, _PROXIMAL + key, (header.proximal,)) for key in Table.names())
+            rows = (arrays.take(_PROXIMAL + key, (header.proximal,)) for key in Table.names())
             proximal = Table(*rows)
         trained = "options" in header.provenance and proximal is None
         return cls(
             schedule=schedule,
             metric=load_metric(header.metric, arrays),
-            start=read_start(header.start, arrays.get(_START), trained),
+            start=read_start(header.start, arrays.pop(_START, None), trained),
             formula=_formula(header.formula, arrays),
             provenance=header.provenance,
             certificate=header.certificate,
@@ -408,7 +403,7 @@ class _FormulaHeader:
 class _MethodHeader:
     """The description in a method file; its arrays are beside it."""
 
-    version: int
+    version: int | None
     family: str
     tol: float
     horizon: int
@@ -430,13 +425,6 @@ class _MethodHeader:
         if self.proximal is not None:
             as_count(self.proximal, "proximal")
 
-    def reads(self, name: str) -> bool:
-        """Whether an array has a place in the method."""
-        table = [_SCHEDULE + key for key in "acd" if self.horizon]
-        table += [_PROXIMAL + key for key in Table.names() if self.proximal]
-        is_parameter = self.formula is not None and name.startswith(_PARAMETERS)
-        return is_parameter or name in (_START, *table, *metric_names(self.metric))
-
 
 def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
     """Put a metric's parts among the arrays of a file; returns its kind."""
@@ -447,16 +435,11 @@ def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | N
     return metric.kind
 
 
-def metric_names(kind: str | None) -> list[str]:
-    """Return the names that a metric's parts may have in a file."""
-    return [] if kind is None else [_METRIC + key for key in _METRIC_ARRAYS]
-
-
-def load_metric(kind: str | None, arrays: dict[str, np.ndarray]) -> Metric | None:
+def load_metric(kind: str | None, arrays: Arrays) -> Metric | None:
     """Return the metric that :func:`save_metric` put there."""
     if kind is None:
         return None
-    parts = {key: arrays.get(_METRIC + key) for key in _METRIC_ARRAYS}
+    parts = {key: arrays.pop(_METRIC + key, None) for key in _METRIC_ARRAYS}
     return Metric(kind, **parts)  # type: ignore[arg-type]
 
 
@@ -466,12 +449,12 @@ def _formula_header(formula: Formula | None) -> _FormulaHeader | None:
     return _FormulaHeader(formula.kind, dict(formula.settings), formula.h, formula.t0)
 
 
-def _formula(header: _FormulaHeader | None, arrays: dict[str, np.ndarray]) -> Formula | None:
+def _formula(header: _FormulaHeader | None, arrays: Arrays) -> Formula | None:
     if header is None:
         return None
     parameters = {
-        name.removeprefix(_PARAMETERS): finite(arrays, name)
-        for name in arrays
+        name.removeprefix(_PARAMETERS): arrays.take(name)
+        for name in list(arrays)
         if name.startswith(_PARAMETERS)
     }
     return Formula(header.kind, header.settings, parameters, header.h, header.t0)
