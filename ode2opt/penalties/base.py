@@ -13,7 +13,7 @@ from ode2opt.base.errors import InputError, many, shown
 from ode2opt.problems.base import Problem
 
 
-class Pieces(NamedTuple):
+class SeparableTerms(NamedTuple):
     """A separable penalty: the sum of l1 |x_j| + l2/2 x_j^2 over variables between two limits.
 
     Each is one number, or an array of one number a variable.
@@ -30,13 +30,13 @@ class Pieces(NamedTuple):
     lower: Any = -np.inf
     upper: Any = np.inf
 
-    def each(self, n: int) -> Pieces:
+    def each(self, n: int) -> SeparableTerms:
         """Return the same with n numbers each.
 
         Args:
             n: the number of variables.
         """
-        return Pieces(
+        return SeparableTerms(
             *(
                 np.full(n, one, dtype=np.float64)
                 if np.ndim(one) == 0
@@ -44,6 +44,10 @@ class Pieces(NamedTuple):
                 for one in self
             )
         )
+
+    def of(self, chosen: np.ndarray) -> SeparableTerms:
+        """Return the terms of some variables."""
+        return SeparableTerms(*(one[chosen] if np.ndim(one) else one for one in self))
 
 
 class Face(NamedTuple):
@@ -88,6 +92,7 @@ class Penalty(Displayed, ABC):
     Attributes:
         n: for how many variables it is made; None where any number will do.
         separable: whether it is a sum over variables; then ``prox`` takes n steps as well as one.
+        neutral: whether it is 0 everywhere, as ``ZERO`` is.
 
     Examples:
         >>> from ode2opt.penalties import Penalty
@@ -102,6 +107,7 @@ class Penalty(Displayed, ABC):
 
     n: int | None = None
     separable: bool = False
+    neutral: bool = False
 
     @abstractmethod
     def value(self, x: Array) -> Array:
@@ -124,6 +130,8 @@ class Penalty(Displayed, ABC):
         """Return the sum of two, of which only some are known."""
         if not isinstance(other, Penalty):
             return NotImplemented
+        if other.neutral:
+            return self
         one, two = type(self).__name__, type(other).__name__
         raise InputError(
             f"{one} + {two} has no prox that is known: L1, ElasticNet, NonNegative and Box add up."
@@ -202,7 +210,7 @@ class Penalty(Displayed, ABC):
         """
         return None
 
-    def pieces(self) -> Pieces | None:
+    def pieces(self) -> SeparableTerms | None:
         """Return the weights and limits of a separable penalty; None of another one."""
         return None
 
@@ -243,7 +251,7 @@ class Penalty(Displayed, ABC):
         Raises:
             InputError: the penalty is made for another number of variables.
         """
-        from ode2opt.penalties.leaving import LeavingLast
+        from ode2opt.penalties.neutral import LeavingLast
 
         if self.n == n:
             return self

@@ -8,7 +8,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_floating, as_number, namespace
 from ode2opt.base.errors import InputError
-from ode2opt.penalties.base import Face, Penalty, Pieces, spread
+from ode2opt.penalties.base import Face, Penalty, SeparableTerms, spread
 
 
 class Separable(Penalty):
@@ -29,8 +29,8 @@ class Separable(Penalty):
 
     separable = True
 
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: SeparableTerms) -> None:
+        self._terms = pieces
         lengths = {len(one) for one in pieces if np.ndim(one)}
         if len(lengths) > 1:
             few, many = min(lengths), max(lengths)
@@ -39,16 +39,16 @@ class Separable(Penalty):
         _check_limits(pieces)
         self._limited = bool(np.any(pieces.lower > -np.inf) or np.any(pieces.upper < np.inf))
 
-    def pieces(self) -> Pieces:
-        return self._pieces
+    def pieces(self) -> SeparableTerms:
+        return self._terms
 
     def __add__(self, other: Penalty) -> Penalty:
         """Return the sum of two: weights add up, and both limits hold."""
         if not isinstance(other, Separable):
             return super().__add__(other)
-        one, two = self._pieces, other._pieces
+        one, two = self._terms, other._terms
         return Separable(
-            Pieces(
+            SeparableTerms(
                 one.l1 + two.l1,
                 one.l2 + two.l2,
                 np.maximum(one.lower, two.lower),
@@ -87,10 +87,10 @@ class Separable(Penalty):
 
     def _like(self, x: Array) -> tuple[Any, ...]:
         """Return weights and limits for the arrays of x; both limits numbers, or both arrays."""
-        xp, pieces = namespace(x), self._pieces
+        xp, pieces = namespace(x), self._terms
         if np.ndim(pieces.lower) != np.ndim(pieces.upper):
             limits = (np.broadcast_to(one, (int(self.n or 0),)) for one in pieces[2:])
-            pieces = Pieces(*pieces[:2], *limits)
+            pieces = SeparableTerms(*pieces[:2], *limits)
         if isinstance(x, np.ndarray):
             return pieces
         return tuple(
@@ -99,7 +99,7 @@ class Separable(Penalty):
         )
 
     def curvature_set(self, x: np.ndarray) -> Face:
-        l1, l2, lower, upper = self._pieces.each(len(x))
+        l1, l2, lower, upper = self._terms.each(len(x))
         free = ((x != 0) | (l1 == 0)) & (x > lower) & (x < upper)
         return Face(free, np.where(free, l1 * np.sign(x) + l2 * x, 0.0), np.where(free, l2, 0.0))
 
@@ -112,7 +112,7 @@ class Separable(Penalty):
         The largest is at the prox of an infinite step: at beyond / l2, beyond being what v has more
         than l1, or at a limit.
         """
-        l1, l2, lower, upper = self._pieces.each(len(v))
+        l1, l2, lower, upper = self._terms.each(len(v))
         beyond = v - np.clip(v, -l1, l1)
         with np.errstate(divide="ignore", invalid="ignore"):
             at = np.where(
@@ -123,41 +123,42 @@ class Separable(Penalty):
         return float(np.sum(np.where(np.isfinite(at), terms, np.inf)))
 
     def dual_scale(self, v: np.ndarray) -> float:
-        l1, l2, lower, upper = self._pieces.each(len(v))
+        l1, l2, lower, upper = self._terms.each(len(v))
         unbounded = (l2 == 0) & np.where(v > 0, upper == np.inf, lower == -np.inf) & (v != 0)
         if not unbounded.any():
             return 1.0
         return float(min(1.0, np.min(l1[unbounded] / np.abs(v[unbounded]))))
 
     def critical_scale(self, g: np.ndarray) -> float | None:
-        l1, _, lower, upper = self._pieces.each(len(g))
+        l1, _, lower, upper = self._terms.each(len(g))
         if np.any((lower > 0) | (upper < 0)):
             return None
         moves = np.where(g > 0, lower < 0, upper > 0) & (l1 > 0)
         return float(np.max(np.abs(g[moves]) / l1[moves], initial=0.0)) if np.any(l1) else None
 
     def scaled(self, factor: float) -> Self:
-        if not (_any(self._pieces.l1) or _any(self._pieces.l2)):
+        if not (_any(self._terms.l1) or _any(self._terms.l2)):
             return super().scaled(factor)
         return self._made(
-            self._pieces._replace(l1=factor * self._pieces.l1, l2=factor * self._pieces.l2)
+            self._terms._replace(l1=factor * self._terms.l1, l2=factor * self._terms.l2)
         )
 
     def only(self, kept: np.ndarray) -> Separable:
-        return self._made(Pieces(*(one[kept] if np.ndim(one) else one for one in self._pieces)))
+        return self._made(
+            SeparableTerms(*(one[kept] if np.ndim(one) else one for one in self._terms))
+        )
 
     def sized(self, n: int, free: int = 0, width: int = 1) -> Separable:
         if self.n is None and not free:
             return self
         names = ("The weight", "The weight", "lower", "upper")
-        otherwise = Pieces()
         found = (
             spread(one, name, n, free, width, other) if _says(one, other) else one
-            for one, name, other in zip(self._pieces, names, otherwise, strict=True)
+            for one, name, other in zip(self._terms, names, SeparableTerms(), strict=True)
         )
-        return self._made(Pieces(*found))
+        return self._made(SeparableTerms(*found))
 
-    def _made(self, pieces: Pieces) -> Self:
+    def _made(self, pieces: SeparableTerms) -> Self:
         """Return a penalty of the same class with other weights and limits."""
         made = type(self).__new__(type(self))
         Separable.__init__(made, pieces)
@@ -166,7 +167,9 @@ class Separable(Penalty):
     def _about(self) -> list[tuple[str, str]]:
         rows = [
             (name, _words(one))
-            for name, one, nothing in zip(Pieces._fields, self._pieces, Pieces(), strict=True)
+            for name, one, nothing in zip(
+                SeparableTerms._fields, self._terms, SeparableTerms(), strict=True
+            )
             if _says(one, nothing)
         ]
         return [
@@ -190,7 +193,7 @@ class L1(Separable):
     """
 
     def __init__(self, weight: Any) -> None:
-        super().__init__(Pieces(l1=as_weight(weight)))
+        super().__init__(SeparableTerms(l1=as_weight(weight)))
 
 
 class ElasticNet(Separable):
@@ -216,7 +219,7 @@ class ElasticNet(Separable):
         if not 0 <= ratio <= 1:
             raise InputError(f"l1_ratio is {ratio:g}: it must be between 0 and 1.")
         found = as_weight(weight)
-        super().__init__(Pieces(l1=ratio * found, l2=(1 - ratio) * found))
+        super().__init__(SeparableTerms(l1=ratio * found, l2=(1 - ratio) * found))
 
 
 class NonNegative(Separable):
@@ -229,7 +232,7 @@ class NonNegative(Separable):
     """
 
     def __init__(self) -> None:
-        super().__init__(Pieces(lower=0.0))
+        super().__init__(SeparableTerms(lower=0.0))
 
 
 class Box(Separable):
@@ -250,7 +253,7 @@ class Box(Separable):
 
     def __init__(self, lower: Any, upper: Any) -> None:
         low, high = _as_limit(lower, "lower"), _as_limit(upper, "upper")
-        super().__init__(Pieces(lower=low, upper=high))
+        super().__init__(SeparableTerms(lower=low, upper=high))
 
 
 def as_weight(weight: Any, name: str = "weight") -> Any:
@@ -291,7 +294,7 @@ def _as_row(values: Any, name: str) -> np.ndarray:
     return found
 
 
-def _check_limits(pieces: Pieces) -> None:
+def _check_limits(pieces: SeparableTerms) -> None:
     lower, upper = np.broadcast_arrays(np.atleast_1d(pieces.lower), np.atleast_1d(pieces.upper))
     bad = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
     if len(bad):

@@ -1,5 +1,9 @@
 """Penalties: proxes against their definition and cvxpy, other arrays, and what is refused."""
 
+import copy
+import operator
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +21,7 @@ from ode2opt import (
     Simplex,
     Softmax,
 )
+from ode2opt.penalties import ZERO
 
 GROUPS = [[0, 3], [1], [2, 4, 5]]
 PENALTIES = {
@@ -29,6 +34,7 @@ PENALTIES = {
     "l1 in a box": L1(0.4) + Box(-0.2, 0.9),
     "simplex": Simplex(1.5),
     "l1 ball": L1Ball(1.2),
+    "zero": ZERO,
 }
 
 
@@ -50,6 +56,7 @@ def in_cvxpy(name, z):
         "l1 in a box": (0.4 * cp.norm1(z), [z >= -0.2, z <= 0.9]),
         "simplex": (0, [z >= 0, cp.sum(z) == 1.5]),
         "l1 ball": (0, [cp.norm1(z) <= 1.2]),
+        "zero": (0, []),
     }[name]
 
 
@@ -133,7 +140,7 @@ def test_prox_and_value_are_the_same_on_jax_compiled_and_torch(name):
     np.testing.assert_allclose([float(v) for v in values], h, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["l1", "l1 by column", "elastic net", "box", "l1 in a box"])
+@pytest.mark.parametrize("name", [k for k, p in PENALTIES.items() if p.separable])
 def test_a_separable_penalty_takes_a_step_for_each_variable(name):
     x, steps = np.linspace(-2, 3, 6), np.linspace(0.1, 2, 6)
     together = PENALTIES[name].prox(x, steps)
@@ -210,3 +217,13 @@ def test_penalties_add_up_by_sum():
     np.testing.assert_allclose(both.prox(np.array([2.0, -1.0]), 1.0), [1.5, 0.0])
     with pytest.raises(TypeError):
         L1(1.0) + 1
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_zero_is_the_neutral_penalty(name):
+    penalty, x, g = PENALTIES[name], np.array([1.0, -2.0]), np.array([1e-30, 3.0])
+    found = [ZERO + penalty, penalty + ZERO, pickle.loads(pickle.dumps(ZERO)), copy.copy(ZERO)]
+    assert all(map(operator.is_, found, [penalty, penalty, ZERO, ZERO]))
+    assert ZERO.residual(x, g) is g
+    assert ZERO.prox(x, 0.1) is x
+    assert ZERO.value(x) == 0

@@ -1,4 +1,4 @@
-"""A penalty on all variables but the last ones, which are intercepts."""
+"""No penalty: on any variable, or on the last ones, which are intercepts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,71 @@ from typing import Any, Self
 import numpy as np
 
 from ode2opt.base.arrays import Array, namespace
-from ode2opt.penalties.base import Face, Penalty
+from ode2opt.penalties.base import Face, Penalty, SeparableTerms
+
+
+class Zero(Penalty):
+    """The penalty that is 0 everywhere, the neutral element: with it the residual is g.
+
+    Examples:
+        >>> from ode2opt.penalties import *
+        >>> ZERO + L1(0.5)
+        L1(l1 = 0.5)
+    """
+
+    separable = True
+    neutral = True
+
+    def __add__(self, other: Penalty) -> Penalty:
+        return other if isinstance(other, Penalty) else NotImplemented
+
+    def __reduce__(self) -> str:
+        return "ZERO"  # one in every process: `penalty is ZERO` holds after pickling
+
+    def value(self, x: Array) -> Array:
+        return 0.0
+
+    def prox(self, x: Array, step: Any) -> Array:
+        """Return x itself, no copy."""
+        return x
+
+    def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        return g
+
+    def project(self, x: Array) -> Array:
+        return x
+
+    def pieces(self) -> SeparableTerms:
+        return SeparableTerms()
+
+    def curvature_set(self, x: np.ndarray) -> Face:
+        nothing = np.zeros(len(x))
+        return Face(np.ones(len(x), dtype=bool), nothing, nothing)
+
+    def support(self, x: np.ndarray) -> np.ndarray:
+        return np.arange(len(x))
+
+    def conjugate(self, v: np.ndarray) -> float:
+        return np.inf if np.any(v) else 0.0
+
+    def dual_scale(self, v: np.ndarray) -> float:
+        return 0.0 if np.any(v) else 1.0
+
+    def scaled(self, factor: float) -> Self:
+        return self
+
+    def only(self, kept: np.ndarray) -> Self:
+        return self
+
+    def sized(self, n: int, free: int = 0, width: int = 1) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+
+ZERO = Zero()
+"""The neutral penalty: what a solve without one is given."""
 
 
 class LeavingLast(Penalty):
