@@ -45,10 +45,6 @@ class SeparableTerms(NamedTuple):
             )
         )
 
-    def of(self, chosen: np.ndarray) -> SeparableTerms:
-        """Return the terms of some variables."""
-        return SeparableTerms(*(one[chosen] if np.ndim(one) else one for one in self))
-
 
 class Face(NamedTuple):
     """Where a penalty is smooth around a point: some variables move, the others stay.
