@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ode2opt.base.arrays import Array, plus, plus_multiple
+from ode2opt.base.ended import Ended
 from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Outcome, Reason
-from ode2opt.solvers.result import Status
+from ode2opt.solvers.outcome import Outcome
 
 
 class EigacIteration:
@@ -58,8 +58,8 @@ class EigacIteration:
             oracle.observe(self.x, self.g)
             outcome = oracle.judge()
         if oracle.watch is None:
-            raise Stop(Status.HORIZON)
-        return outcome or Outcome(Reason.HORIZON)
+            raise Stop(Ended.HORIZON)
+        return outcome or Outcome(Ended.HORIZON)
 
     def _idle_step(self) -> Outcome | None:
         """Iteration 0: u_0 = a_0 g gives e = 0, so x_1 = x_0 and the gradient is used again."""

@@ -9,11 +9,12 @@ from typing import NoReturn
 import numpy as np
 
 from ode2opt.base.arrays import as_count, as_number, as_positive
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.stage import Stage
@@ -88,13 +89,13 @@ class Guard:
         """
         norm, first, k = oracle.norm, oracle.first_norm, oracle.k
         if not math.isfinite(norm):
-            return Outcome(Reason.NON_FINITE)
+            return Outcome(Ended.NON_FINITE)
         if norm > self.blowup * first:
-            return Outcome(Reason.BLOWUP, number=self.blowup)
+            return Outcome(Ended.BLOWUP, number=self.blowup)
         if k < len(self.envelope) and norm > self.envelope[k] * first:
-            return Outcome(Reason.ENVELOPE)
+            return Outcome(Ended.ENVELOPE)
         if k - oracle.progress_k >= self.patience:
-            return Outcome(Reason.PATIENCE, number=self.patience)
+            return Outcome(Ended.PATIENCE, number=self.patience)
         return None
 
     def stages(self, oracle: Oracle, metric: Operator | None, scale: float = 1.0) -> list[Stage]:

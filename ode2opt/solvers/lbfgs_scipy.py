@@ -7,8 +7,8 @@ from typing import NoReturn
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.result import Status
 from ode2opt.solvers.stages.lbfgs import CORRECTIONS
 
 
@@ -20,7 +20,7 @@ def lbfgs_scipy(oracle: Oracle, x: Array) -> NoReturn:
 
     def evaluate(point: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.all(np.isfinite(point)):  # scipy's memory has underflowed
-            raise Stop(Status.LINE_SEARCH)
+            raise Stop(Ended.LINE_SEARCH)
         here = oracle.begin(point.copy()) if oracle.k < 0 else oracle.evaluate(point.copy())
         return here.value, here.g
 
@@ -28,4 +28,4 @@ def lbfgs_scipy(oracle: Oracle, x: Array) -> NoReturn:
     options |= {"maxiter": oracle.max_iter + 1, "maxfun": oracle.max_iter + 1}
     start = np.asarray(x).astype(np.float64)
     minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
-    raise Stop(Status.LINE_SEARCH)
+    raise Stop(Ended.LINE_SEARCH)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ode2opt.base.arrays import Array, copy, epsilon, namespace, numpy_namespace
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.outcome import Evaluated, Outcome
-from ode2opt.solvers.result import Handover, History, Milestone, Status
+from ode2opt.solvers.result import Handover, History, Milestone
 from ode2opt.solvers.start_point import unfit_start
 
 ROUNDING = 1000  # units in the last place: values that differ by less may be equal
@@ -31,7 +32,7 @@ PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progre
 class Stop(Exception):  # noqa: N818  (not an error: the way every solve ends)
     """The solve is over."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Ended) -> None:
         super().__init__(status.value)
         self.status = status
 
@@ -229,7 +230,7 @@ class Oracle:
         self.previous_norm, self.norm = self.norm, self._keep_if_best(x, self.size(x, g), value)
         if self.k == 0 and self.best_x is None:
             self.unfit = x
-            raise Stop(Status.NON_FINITE)
+            raise Stop(Ended.NON_FINITE)
         if self.history is not None:
             self.history.grad_norm.append(self.norm)
             self.history.oracle_calls.append(self.calls)
@@ -271,7 +272,7 @@ class Oracle:
         if outcome is not None:
             return outcome._replace(point=point)
         if not (math.isfinite(self.norm) or self.accept_non_finite):
-            raise Stop(Status.NON_FINITE)
+            raise Stop(Ended.NON_FINITE)
         return None
 
     def _keep(self, x: Array, found: float, value: float | None) -> None:
@@ -284,7 +285,7 @@ class Oracle:
     def check_time(self) -> None:
         """Stop where the time is over; for work between iterates."""
         if self.seconds > self.max_seconds:
-            raise Stop(Status.MAX_SECONDS)
+            raise Stop(Ended.MAX_SECONDS)
 
     def _stop_if_over(self, x: Array) -> None:
         stop = self.callback is not None and self.callback(
@@ -292,15 +293,15 @@ class Oracle:
         )
         self._stop_if_reached()
         if stop:
-            raise Stop(Status.CALLBACK)
+            raise Stop(Ended.CALLBACK)
         if self.k >= self.max_iter:
-            raise Stop(Status.MAX_ITER)
+            raise Stop(Ended.MAX_ITER)
         if self.max_seconds < math.inf:
             self.check_time()
 
     def _stop_if_reached(self) -> None:
         if self.reached is not None and self.stop_at_tol:
-            raise Stop(Status.CONVERGED)
+            raise Stop(Ended.CONVERGED)
 
     def hand_over(self, outcome: Outcome, to: str) -> None:
         """Record that method ``to`` goes on after a stage with this outcome."""

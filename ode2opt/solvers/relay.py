@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import usable
 from ode2opt.paper.default import LONGEST, DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Relay:
             oracle: the solve, after an iteration.
         """
         if oracle.norm > oracle.previous_norm and oracle.previous_norm < oracle.tol:
-            return Outcome(Reason.ROSE)
+            return Outcome(Ended.ROSE)
         return None
 
     def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, detached
 from ode2opt.base.display import Displayed, Listing, text_table, vector_words
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import many
 from ode2opt.solvers.bound import Bound
 from ode2opt.solvers.concavity import Concave
@@ -21,21 +21,8 @@ LONGEST_NAME = 200  # characters of a column's name that are kept
 MOST_HANDOVERS = 5  # that are shown
 
 
-class Status(Enum):
-    """Why a solve stopped; the value is the sentence shown."""
-
-    CONVERGED = "The gradient norm reached the tolerance."
-    MAX_ITER = "The iteration limit was reached."
-    MAX_SECONDS = "The time limit was reached."
-    NON_FINITE = "The iterates diverged: the gradient is not finite."
-    HORIZON = "The schedule ended."
-    STALLED = "No further progress is possible at this precision."
-    LINE_SEARCH = "The line search found no further decrease."
-    NON_CONVEX = "Negative curvature was met: the function is not convex."
-    CALLBACK = "The callback asked to stop."
-    WORKERS_LOST = "Those who hold the rows are gone; this is the best point so far."
-    INTERRUPTED = "Interrupted; this is the best point so far."
-    GAVE_UP = "The first stage gave up; handover 'none' lets no other go on."
+Status = Ended
+"""Why a solve ended; the public name."""
 
 
 def _finite(number: float) -> float | None:

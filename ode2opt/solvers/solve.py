@@ -21,6 +21,7 @@ from ode2opt.base.arrays import (
     detached,
     epsilon,
 )
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_name
 from ode2opt.base.threads import is_small, one_blas_thread
 from ode2opt.kernels.rows import nothing_compiled
@@ -46,7 +47,7 @@ from ode2opt.solvers.monitored_table import MonitoredTable
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Callback, Oracle, Stop
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.result import Result, Status
+from ode2opt.solvers.result import Result
 from ode2opt.solvers.start_point import first_point, unfit_start
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
@@ -237,7 +238,7 @@ def _minimise(
     x0: Array | Start | None,
     method: BuiltIn | Schedule | Method | Strategy,
     policy: Policy,
-) -> Status:
+) -> Ended:
     """Run the method until it stops, and say why it did."""
     start = _first_point(oracle, method) if x0 is None else x0
     x = copy(start.x0 if isinstance(start, Start) else start)
@@ -257,12 +258,12 @@ def _minimise(
     except WorkersLostError:
         if oracle.best_x is None:
             raise
-        return Status.WORKERS_LOST
+        return Ended.WORKERS_LOST
     except KeyboardInterrupt:
         if oracle.best_x is None:  # still in the set-up: the start is the best point so far
             with suppress(Stop):
                 oracle.at(x)
-        return Status.INTERRUPTED
+        return Ended.INTERRUPTED
     raise AssertionError("a method returned without a status")
 
 
@@ -316,7 +317,7 @@ def _step_constant(oracle: Oracle, start: Array | Start) -> float:
     return scale.L
 
 
-def _result(oracle: Oracle, status: Status) -> Result:
+def _result(oracle: Oracle, status: Ended) -> Result:
     if oracle.best_x is None:
         raise unfit_start(oracle.problem, oracle.unfit, "gradient", "not finite")
     value = _best_value(oracle)

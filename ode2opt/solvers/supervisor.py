@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.result import Status
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton
@@ -81,11 +81,11 @@ class Supervisor:
             outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))
         outcomes.append(self.run(Lbfgs(turn(calls))))
         if all(one.exhausted for one in outcomes) and oracle.best_norm >= PROGRESS * norm:
-            raise Stop(Status.STALLED)
+            raise Stop(Ended.STALLED)
 
 
 def first_alone(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
     """Run the first stage only, unwatched; where it gives up the solve is over."""
     oracle.watch, oracle.accept_non_finite = None, True
     outcome = stages[0].run(oracle, start)
-    raise Stop(Status.LINE_SEARCH if outcome.reason is Reason.NO_STEP else Status.GAVE_UP)
+    raise Stop(Ended.LINE_SEARCH if outcome.ended is Ended.LINE_SEARCH else Ended.GAVE_UP)

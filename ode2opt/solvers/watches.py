@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.outcome import Outcome
 
 SOONEST = 3  # calls of a preconditioned stage before it is judged
 AFTER = 2.0  # calls that another preconditioner takes, about
@@ -53,7 +54,7 @@ class SwitchIfCheaper:
         price: float | Callable[[float], float],
         soonest: float = 0,
         steps: int = 2,
-        reason: Reason = Reason.CHEAPER,
+        reason: Ended = Ended.CHEAPER,
     ) -> None:
         self.price = price
         self.soonest, self.steps, self.reason = max(2, soonest), max(2, steps), reason  # for a rate
@@ -79,14 +80,14 @@ class SwitchIfCheaper:
 
 def within(calls: float, steps: int) -> SwitchIfCheaper:
     """Return a watch for a stage that must promise to arrive within so many calls of its own."""
-    return SwitchIfCheaper(lambda made: calls - made, steps=steps, reason=Reason.FAR)
+    return SwitchIfCheaper(lambda made: calls - made, steps=steps, reason=Ended.FAR)
 
 
 def turn(calls: float) -> SwitchIfCheaper:
     """Return a watch for one turn: after so many calls more must not be left than were made."""
-    return SwitchIfCheaper(lambda made: made, calls, reason=Reason.TURN)
+    return SwitchIfCheaper(lambda made: made, calls, reason=Ended.TURN)
 
 
 def not_stuck(calls: float) -> SwitchIfCheaper:
     """Return a watch for a stage that nothing competes with: it must come nearer at all."""
-    return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Reason.STUCK)
+    return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Ended.STUCK)

@@ -7,8 +7,8 @@ import scipy.sparse.linalg
 from support import random_sparse
 
 from ode2opt import SquaredHinge, solve
+from ode2opt.base.ended import Ended
 from ode2opt.problems.line import Line
-from ode2opt.solvers.outcome import Reason
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.stages import active_products
 
@@ -88,7 +88,7 @@ def test_where_many_rows_have_curvature_metrics_go_on():
     problem = SquaredHinge(A, (rng.random(30_000) < 0.5).astype(float), l2=1e-4)
     result = solve(problem, tol=1e-7)
     assert result.success
-    assert result.handovers[0].reason == Reason.TOO_DEAR.value
+    assert result.handovers[0].reason == Ended.TOO_DEAR.clause
     assert "L-BFGS in the metric of" in result.method
 
 
@@ -172,7 +172,7 @@ def test_products_give_up_where_they_are_too_many(monkeypatch):
     monkeypatch.setattr(active_products, "ACTIVE_ROWS", few)
     result = solve(texts(l2=1e-5), tol=1e-9)
     assert result.success
-    assert result.handovers[0].reason == Reason.MANY_PRODUCTS.value
+    assert result.handovers[0].reason == Ended.MANY_PRODUCTS.clause
 
 
 @pytest.mark.parametrize("share", [0.2, 0.9])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, solve
+from ode2opt.base.ended import Ended
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Outcome, Reason
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import supervise
@@ -49,7 +50,7 @@ def gives_up(name, after=0):
     def go(run, here):
         for _ in range(after):
             here = run.evaluate(here.x - 0.1 * here.g)
-        return Outcome(Reason.MANY_STEPS, here if after else None)
+        return Outcome(Ended.MANY_STEPS, here if after else None)
 
     return Given(name, go)
 
@@ -88,12 +89,12 @@ def test_a_watch_is_asked_about_its_own_stage_only():
 
     def watch(run):
         asked.append(run.k)
-        return Outcome(Reason.FAR) if len(asked) == 3 else None
+        return Outcome(Ended.FAR) if len(asked) == 3 else None
 
     run, status = ended(made(), [Lbfgs(watch), Lbfgs()])
     assert status is Status.CONVERGED
     assert len(asked) == 3
-    assert [(h.to, h.reason) for h in run.handovers] == [("lbfgs", Reason.FAR.value)]
+    assert [(h.to, h.reason) for h in run.handovers] == [("lbfgs", Ended.FAR.clause)]
 
 
 def test_after_a_line_search_that_finds_nothing_nesterov_goes_on(monkeypatch):
@@ -225,7 +226,7 @@ def test_a_stage_without_progress_ends_and_one_that_has_arrived_does_not():
 def test_a_watch_may_be_asked_from_the_first_step_on(soonest):
     slow, quick = ([1.0] * 9, 0.5 ** np.arange(9)), ([1.0, 0.0, 0.0], 1e-3 ** np.arange(4))
     for norms in slow:
-        assert Norms().show(SwitchIfCheaper(4.0, soonest), *norms).reason is Reason.CHEAPER
+        assert Norms().show(SwitchIfCheaper(4.0, soonest), *norms).ended is Ended.CHEAPER
     for norms in quick:
         assert Norms().show(SwitchIfCheaper(4.0, soonest), *norms) is None
 
@@ -280,7 +281,7 @@ def recorded(monkeypatch, reason, most=99):
 
 
 def test_a_round_in_which_nobody_finds_a_step_ends_the_solve(monkeypatch):
-    ran = recorded(monkeypatch, Reason.NO_STEP)
+    ran = recorded(monkeypatch, Ended.LINE_SEARCH)
     run, status = ended(made(), [])
     assert status is Status.STALLED
     assert [name for name, _ in ran] == ["nesterov", "newton", "lbfgs"]
@@ -290,8 +291,8 @@ def test_a_round_in_which_nobody_finds_a_step_ends_the_solve(monkeypatch):
 @pytest.mark.parametrize("plain_first", [True, False])
 def test_in_rounds_lbfgs_also_begins_at_the_start_if_it_has_not_yet(monkeypatch, plain_first):
     """What came before may have led into a corner that the start does not know."""
-    ran = recorded(monkeypatch, Reason.TURN, most=8 + plain_first)
-    down = Given("down", lambda run, here: Outcome(Reason.TURN, run.evaluate(0 * here.x)))
+    ran = recorded(monkeypatch, Ended.TURN, most=8 + plain_first)
+    down = Given("down", lambda run, here: Outcome(Ended.TURN, run.evaluate(0 * here.x)))
     _, status = ended(made(), [Lbfgs()] * plain_first + [down])
     assert status is Status.CALLBACK
     turns = [("nesterov", 0.0), ("newton", 0.0), ("lbfgs", 1.0), ("lbfgs", 0.0)]
@@ -305,7 +306,7 @@ def test_in_rounds_lbfgs_also_begins_at_the_start_if_it_has_not_yet(monkeypatch,
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_stage_that_ends_where_there_is_no_value_is_followed_from_before_it(value):
     def blown(run, here):
-        return Outcome(Reason.MANY_STEPS, here._replace(x=here.x * math.nan, value=value))
+        return Outcome(Ended.MANY_STEPS, here._replace(x=here.x * math.nan, value=value))
 
     run, status = ended(made(), [Given("blown", blown), Lbfgs()])
     assert status is Status.CONVERGED

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.base.arrays import epsilon
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.composite.faces import descended, has_faces
 from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.oracle import Oracle, Stop, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.result import Status
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
 from ode2opt.solvers.stages.stage import Stage
@@ -78,7 +78,7 @@ class Fista(Stage):
             if outcome is not None:
                 return outcome
             if oracle.k == before or standstill(point.value, point.norm):
-                return Outcome(Reason.ROUNDING, point)
+                return Outcome(Ended.STALLED, point)
 
 
 def _until_restart(
@@ -92,7 +92,7 @@ def _until_restart(
     while True:
         step = _step(oracle, x, previous, t, L)
         if step is None:
-            return lowest, L, Outcome(Reason.ROUNDING, lowest)
+            return lowest, L, Outcome(Ended.STALLED, lowest)
         uphill = t > 1 and float((step.y - step.new.x) @ (step.new.x - x.x)) > 0
         previous, x, L, t = x, step.new, step.L, step.t
         if x.value <= least + oracle.rounding * abs(least):
@@ -138,7 +138,7 @@ def _stop_if_concave(oracle: CompositeOracle, y: Evaluated, new: Evaluated) -> N
     found = concave_between(oracle, y, new._replace(norm=norm(new.g)))
     if found is not None:
         oracle.concave = found
-        raise Stop(Status.NON_CONVEX)
+        raise Stop(Ended.NON_CONVEX)
 
 
 def _first_curvature(oracle: CompositeOracle, here: Evaluated) -> float:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.kernels import table as ends
 from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
@@ -19,19 +20,18 @@ from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.relay import Relay
-from ode2opt.solvers.result import Status
 from ode2opt.solvers.supervisor import Supervisor
 
 INSIDE = 1 - 1e-9  # of the tolerance: sums in another order must not miss it
 ENDS = {
-    ends.HORIZON: Reason.HORIZON,
-    ends.NON_FINITE: Reason.NON_FINITE,
-    ends.BLOWUP: Reason.BLOWUP,
-    ends.ENVELOPE: Reason.ENVELOPE,
-    ends.PATIENCE: Reason.PATIENCE,
-    ends.VALUE: Reason.VALUE,
+    ends.HORIZON: Ended.HORIZON,
+    ends.NON_FINITE: Ended.NON_FINITE,
+    ends.BLOWUP: Ended.BLOWUP,
+    ends.ENVELOPE: Ended.ENVELOPE,
+    ends.PATIENCE: Ended.PATIENCE,
+    ends.VALUE: Ended.VALUE,
 }
 VALUE_EVERY = 10  # iterations between two looks at the value, which come with the gradient
 
@@ -57,12 +57,12 @@ def follow_proximal(
     else:
         outcome = _followed_at_once(oracle, scaled, start, policy, kernel)
     if policy is None:
-        raise Stop(Status.HORIZON)
+        raise Stop(Ended.HORIZON)
     oracle.hand_over(outcome, Fista.name)
     oracle.watch = None
     best = oracle.evaluate(oracle.best_x, iterate=False)
     Supervisor(oracle, best if best.value <= start.value else start).run(Fista(for_ever, scale))
-    raise Stop(Status.STALLED)
+    raise Stop(Ended.STALLED)
 
 
 def _kernel_for(oracle: CompositeOracle, policy: Guard | None) -> Any:
@@ -85,7 +85,7 @@ def _followed_at_once(
     assert isinstance(problem, Quadratic)
     assert pieces is not None
     if start.norm <= oracle.tol or oracle.max_iter <= oracle.k:
-        return Outcome(Reason.HORIZON)
+        return Outcome(Ended.HORIZON)
     highest = start.value + oracle.rounding * abs(start.value)
     end = follow_table(
         kernel,
@@ -101,8 +101,8 @@ def _followed_at_once(
     oracle.k += end.iterations - 1
     oracle.calls += end.iterations - 1
     oracle.next_gradient(end.x)
-    number = {Reason.BLOWUP: guard.blowup, Reason.PATIENCE: guard.patience}
-    reason = ENDS.get(end.code, Reason.ROUNDING)
+    number = {Ended.BLOWUP: guard.blowup, Ended.PATIENCE: guard.patience}
+    reason = ENDS.get(end.code, Ended.STALLED)
     return Outcome(reason, number=number.get(reason, 0.0))
 
 
@@ -129,8 +129,8 @@ def _followed(oracle: CompositeOracle, table: Table, start: Evaluated) -> Outcom
             found = oracle.evaluate(x)
             g = found.g
             if oracle.watch is not None and not found.value <= highest:
-                return Outcome(Reason.VALUE)
+                return Outcome(Ended.VALUE)
         outcome = oracle.judge()
         if outcome is not None:
             return outcome
-    return Outcome(Reason.HORIZON)
+    return Outcome(Ended.HORIZON)

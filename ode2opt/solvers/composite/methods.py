@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, shown, unknown_name
 from ode2opt.penalties import L1Ball, Simplex
 from ode2opt.problems.quadratic import Quadratic
@@ -19,7 +20,6 @@ from ode2opt.solvers.composite.rows import ProximalNewton
 from ode2opt.solvers.library import learned_names, method_of
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.result import Status
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import Supervisor, first_alone
 
@@ -38,7 +38,7 @@ def _in_stages(
         relay = Supervisor(oracle, start)
         for stage in stages:
             relay.run(stage)
-        raise Stop(Status.STALLED)
+        raise Stop(Ended.STALLED)
 
     return BuiltIn(summary, False, minimise)
 

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import model_of
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 
 ARMIJO = 1e-4  # of the decrease that the slope promises
 HALVINGS = 12
@@ -22,27 +23,27 @@ def newton(oracle: CompositeOracle, here: Evaluated, columns: str | None = None)
     pieces = oracle.penalty.pieces()
     model = model_of(oracle, None if pieces is None else pieces.each(oracle.problem.n), columns)
     if model is None:
-        return Outcome(Reason.MANY_VARIABLES, here)
+        return Outcome(Ended.MANY_VARIABLES, here)
     for _ in range(STEPS):
         tol = max(INSIDE * oracle.tol, 0.0 if model.exact else model.inexact * here.norm)
         goal = oracle.project(model.goal(here, tol))
         new = _towards(oracle, here, goal)
         if new is None:
             if model.gave_up:
-                return Outcome(Reason.LONG_MODELS, here)
+                return Outcome(Ended.LONG_MODELS, here)
             if model.fresh:
-                return Outcome(Reason.NO_STEP, here)
+                return Outcome(Ended.LINE_SEARCH, here)
             model.renew()
             continue
         if model.exact and new.norm > REFINED * here.norm and _is_flat(oracle, here, new):
-            return Outcome(Reason.ROUNDING, new)
+            return Outcome(Ended.STALLED, new)
         model.learn(here, new)
         here = new
         if model.gave_up:
-            return Outcome(Reason.CHEAPER, here)
+            return Outcome(Ended.CHEAPER, here)
         if (outcome := oracle.judge(here)) is not None:
             return outcome
-    return Outcome(Reason.MANY_STEPS, here)
+    return Outcome(Ended.MANY_STEPS, here)
 
 
 def _is_flat(oracle: CompositeOracle, here: Evaluated, new: Evaluated) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_floating, as_number
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
@@ -23,7 +24,7 @@ from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
 from ode2opt.solvers.composite.path_session import EvaluatedStart, PathOracle
 from ode2opt.solvers.composite.screening import Screen
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.result import Result, Status
+from ode2opt.solvers.result import Result
 from ode2opt.solvers.solve import limit_of, minimised, tolerance
 
 ROUNDS = 5  # in which columns are added that were left out wrongly
@@ -31,7 +32,7 @@ INSIDE = 0.9  # of the tolerance, for a problem with fewer columns
 LARGEST_GRAM = 2_000  # columns
 FEWEST_ENTRIES = 100_000  # of a matrix whose Gram matrix is worth a solve more for each scale
 MOST_CALLS = 4  # a scale, that a Gram matrix may cost: proximal Newton needs about as many
-ENDING = (Status.INTERRUPTED, Status.CALLBACK, Status.MAX_SECONDS, Status.WORKERS_LOST)
+ENDING = (Ended.INTERRUPTED, Ended.CALLBACK, Ended.MAX_SECONDS, Ended.WORKERS_LOST)
 
 
 def path(
@@ -131,7 +132,7 @@ class _PathRun:
     ) -> PenaltyPath:
         """Solve for one scale after the other, as long as nobody stops it."""
         results: list[Result] = []
-        stopped: Status | None = None
+        stopped: Ended | None = None
         scales = np.zeros(0)
         try:
             here, first = self._first(x0)
@@ -148,10 +149,10 @@ class _PathRun:
                 before, first = float(scale), (0, 0.0)
                 seen = PathProgress(len(results), len(scales), before, result, self.seconds)
                 if callback is not None and callback(seen):
-                    stopped = Status.CALLBACK if len(results) < len(scales) else None
+                    stopped = Ended.CALLBACK if len(results) < len(scales) else None
                     break
         except KeyboardInterrupt:
-            stopped = Status.INTERRUPTED
+            stopped = Ended.INTERRUPTED
         tol = float(self.limits["tol"])
         about: Any = {"stopped": stopped, "seconds": self.seconds, "tol": tol}
         return PenaltyPath.of(self.problem.n, scales, results, **about)
@@ -181,7 +182,7 @@ class _PathRun:
         far = np.where(face.free, np.inf, 0.0)
         oracle = self._oracle(self.problem, Separable(Pieces(lower=-far, upper=far)))
         result = minimised(oracle, np.zeros(n), self.method)
-        if result.status is Status.INTERRUPTED:
+        if result.status is Ended.INTERRUPTED:
             raise KeyboardInterrupt
         return oracle.best(), (result.iterations, oracle.calls)
 
@@ -204,7 +205,7 @@ class _PathRun:
             here, spent, calls = self._by_gram(self.gram, penalty, here)
         oracle = self._oracle(self.problem, penalty, here)
         result = minimised(oracle, oracle.to_problem(here.x), self.method)
-        best = here if result.status is Status.INTERRUPTED else oracle.best()
+        best = here if result.status is Ended.INTERRUPTED else oracle.best()
         return _charged(replace(result, oracle_calls=oracle.calls), spent, calls), best
 
     def _by_gram(
@@ -213,7 +214,7 @@ class _PathRun:
         """Return a point from a solve with the Gram matrix, its iterations and its calls."""
         oracle = self._oracle(gram, penalty, share=INSIDE)
         result = minimised(oracle, here.x, self.method)
-        if result.status is Status.INTERRUPTED:
+        if result.status is Ended.INTERRUPTED:
             raise KeyboardInterrupt
         full = self._oracle(self.problem, penalty)
         x = full.to_numpy(full.to_problem(np.asarray(oracle.best_x)))
@@ -237,7 +238,7 @@ class _PathRun:
                 return now, spent, calls
             oracle = self._oracle(problem, part, share=INSIDE)
             result = minimised(oracle, oracle.to_problem(now.x[chosen]), self.method)
-            if result.status is Status.INTERRUPTED:
+            if result.status is Ended.INTERRUPTED:
                 raise KeyboardInterrupt
             share = problem.entries() / max(screen.problem.entries(), 1)
             x = np.zeros(self.problem.n)

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from ode2opt.base.ended import Ended
 from ode2opt.penalties import Penalty, Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import RowModel
@@ -18,7 +19,7 @@ from ode2opt.solvers.composite.quadratic_models import (
     working_set,
 )
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
 
@@ -49,13 +50,13 @@ class ProximalNewton(Stage):
         by_columns = is_by_columns(problem)
         if by_columns:
             outcome = newton(oracle, point, "hasty")
-            if outcome.reason is not Reason.CHEAPER or outcome.point is None:
+            if outcome.ended is not Ended.CHEAPER or outcome.point is None:
                 return outcome
             point = outcome.point
         elif not problem.quadratic:
             point = _after_samples(oracle, problem, point)
         outcome = _by_working_sets(oracle, problem, point)
-        if not by_columns or outcome.reason is not Reason.MANY_VARIABLES or outcome.point is None:
+        if not by_columns or outcome.ended is not Ended.MANY_VARIABLES or outcome.point is None:
             return outcome
         return newton(oracle, outcome.point, "patient")
 
@@ -92,7 +93,7 @@ def _by_working_sets(oracle: CompositeOracle, problem: LinearModel, here: Evalua
         x[chosen] = _solved(oracle, part, penalty, here.x[chosen], tol, share)
         new = oracle.evaluate(x)
         if not (new.value < here.value or new.norm < here.norm):
-            return Outcome(Reason.NO_STEP, here)
+            return Outcome(Ended.LINE_SEARCH, here)
         here = new
         if (outcome := oracle.judge(here)) is not None:
             return outcome

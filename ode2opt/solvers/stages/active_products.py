@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.base.arrays import Array, is_sparse
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Reason
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 
 
@@ -67,10 +67,10 @@ class ConjugateSteps:
         self.first: float | None = None
         self.end = oracle.calls + ACTIVE_ROWS.calls
 
-    def __call__(self, point: Point, g: Array) -> Array | Reason:
+    def __call__(self, point: Point, g: Array) -> Array | Ended:
         """Return about -H^-1 g at a point, or why no further step is made."""
         if self.oracle.calls > self.end:
-            return Reason.MANY_PRODUCTS
+            return Ended.MANY_PRODUCTS
         size = norm(g)
         self.first = max(size, self.first or 0.0)
         share = min(ACTIVE_ROWS.forcing, math.sqrt(size / self.first))

@@ -17,6 +17,7 @@ from typing import TypeGuard
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import norm
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
 from ode2opt.problems.gram import extent
@@ -25,13 +26,13 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.active_products import ACTIVE_ROWS, ConjugateSteps
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
 
-Direction = Callable[[Point, Array], "Array | Reason"]
+Direction = Callable[[Point, Array], "Array | Ended"]
 """The step d at a point with its gradient, or why there is none."""
 
 
@@ -119,11 +120,11 @@ def _newton(oracle: Oracle, here: Evaluated, costs: Costs, at_any_price: int) ->
     problem, formed = oracle.problem, count()
     assert isinstance(problem, LinearModel)
 
-    def direction(point: Point, g: Array) -> Array | Reason:
+    def direction(point: Point, g: Array) -> Array | Ended:
         bends = problem.bends_at(point)
         rows = extent(problem.A, bends)
         if next(formed) >= at_any_price and costs.hessian_of(rows) > ACTIVE_ROWS.dear:
-            return Reason.TOO_DEAR
+            return Ended.TOO_DEAR
         oracle.charge(rows.flops() / problem.gradient_flops())
         factor = CholeskyFactor(np.asarray(problem.hessian_of(bends), dtype=np.float64))
         return oracle.to_problem(-factor(np.asarray(g, dtype=np.float64)))
@@ -136,18 +137,18 @@ def _steps(
 ) -> Outcome:
     """Take Newton steps from an evaluated point."""
     point, g = problem.at(oracle.to_problem(here.x)), oracle.to_problem(here.g)
-    reason = Reason.MANY_STEPS
+    reason = Ended.MANY_STEPS
     for _ in range(most):
         oracle.check_time()
         d = direction(point, g)
-        if isinstance(d, Reason):
+        if isinstance(d, Ended):
             reason = d
             break
         line = Line(problem, point, d)
         found = _along(line, float(g @ d))
         oracle.charge(line.flops() / problem.gradient_flops())
         if found is None:
-            reason = Reason.NO_STEP
+            reason = Ended.LINE_SEARCH
             break
         point, g = found, _gradient(oracle, problem, found)
     return Outcome(reason, oracle.evaluate(point.x, iterate=False))

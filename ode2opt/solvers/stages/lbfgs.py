@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 
+from ode2opt.base.ended import Ended
 from ode2opt.base.lapack import dtrtrs
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.line_search import Standstill, Trial, search
 from ode2opt.solvers.stages.stage import Stage
 
@@ -67,7 +68,7 @@ def lbfgs(
             corrections.clear()
             continue
         if found is None or standstill(found.value, found.norm):
-            return Outcome(Reason.NO_STEP, here)
+            return Outcome(Ended.LINE_SEARCH, here)
         new_scaled = found.g if metric is None else metric(found.g)
         corrections.add(found.x - here.x, found.g - here.g, new_scaled - scaled)
         here, scaled = found, new_scaled

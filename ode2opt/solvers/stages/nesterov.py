@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.base.arrays import epsilon
+from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
-from ode2opt.solvers.result import Status
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 
@@ -73,14 +73,14 @@ class Nesterov(Stage):
         """Minimise from an evaluated point; each gradient is an iteration of the solve."""
         oracle.log("Nesterov's method with backtracking")
         if point.norm == 0:
-            return Outcome(Reason.ROUNDING, point)
+            return Outcome(Ended.STALLED, point)
         L, standstill = _probe(oracle, point), Standstill()
         while True:
             point, L, outcome = until_restart(oracle, point, L)
             if outcome is not None:
                 return outcome
             if standstill(point.value, point.norm):
-                return Outcome(Reason.ROUNDING, point)
+                return Outcome(Ended.STALLED, point)
 
 
 def until_restart(
@@ -92,7 +92,7 @@ def until_restart(
     while True:
         step = _step(oracle, x, previous, t, L)
         if step is None:
-            return lowest, L, Outcome(Reason.ROUNDING, lowest)
+            return lowest, L, Outcome(Ended.STALLED, lowest)
         uphill = t > 1 and float(step.y.g @ (step.new.x - x.x)) > 0
         previous, x, L, t = x, step.new, step.L, step.t
         if x.value <= least + oracle.rounding * abs(least):
@@ -121,7 +121,7 @@ def _step(
         needed = math.nan if oracle.undefined(new.value) else _curvature(y, new)
         if needed < 0 and (found := concave_between(oracle, y, new)) is not None:
             oracle.concave = found
-            raise Stop(Status.NON_CONVEX)
+            raise Stop(Ended.NON_CONVEX)
         if 2 * needed <= trial:
             return MomentumStep(y, new, trial, t_new)
         most = BACKTRACKING.most_growth * trial

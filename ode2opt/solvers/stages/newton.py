@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome, Reason
+from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 from ode2opt.solvers.stages.lbfgs import step
@@ -102,7 +103,7 @@ def newton_steps(
         oracle.check_time()
         found = step(oracle, here, direction(here), 1.0)
         if found is None or standstill(found.value, found.norm):
-            return Outcome(Reason.NO_STEP, here)
+            return Outcome(Ended.LINE_SEARCH, here)
         here = found
         if (outcome := oracle.judge(here)) is not None:
             return outcome
