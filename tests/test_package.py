@@ -105,7 +105,7 @@ def test_scripts_import_what_the_package_has():
 
 TWICE = {
     "ElasticNet": ["integrations/sklearn/lasso.py", "penalties/separable.py"],
-    "Table": ["paper/coefficients/table.py", "proofs/table.py"],
+    "Table": ["coefficients/curves.py", "proofs/table.py"],
 }
 """The penalty, and scikit-learn's estimator with it; coefficients at some times, and the numbers of
 iterations: users know both names."""

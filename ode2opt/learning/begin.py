@@ -54,8 +54,8 @@ def learn(
             processors of one kind.
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
-            ``coefficients`` of a flow may also be a class of :mod:`ode2opt.paper` as ``Spline``,
-            or an instance as ``Spline(knots=5)``: training then begins there. With
+            ``coefficients`` of a flow may also be a class of :mod:`ode2opt.coefficients` as
+            ``Spline``, or an instance as ``Spline(knots=5)``: training then begins there. With
             ``protocol="paper"`` a flow's defaults are :class:`ode2opt.learning.PaperOptions`, the
             settings that the paper prints; options given beside it win.
 

@@ -2,8 +2,8 @@
 
 1. ``ishd``: the inertial system with Hessian-driven damping and its discretisation EIGAC
    (sections 1 and 2); ``schedule``: EIGAC's three numbers, iteration by iteration.
-2. ``coefficients``: alpha, beta(t), gamma(t): a network, a spline, feasible by construction
-   (section 8); ``default``: the paper's default, in NumPy.
+2. ``coefficients``: alpha, beta(t), gamma(t): the paper's formula and networks, and what one's own
+   need (section 8); ``default``: the formula in NumPy. More kinds: ``ode2opt.coefficients``.
 3. ``conditions``: convergence, stability, contraction (sections 3 and 4); ``curvature``: the three
    estimators of Lambda (section 5); ``lyapunov``: the function E of Theorem 1.
 4. ``stopping_time``: T, P and Q, and what is differentiated (section 6).
@@ -24,24 +24,23 @@ from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.paper.schedule import Schedule
 
 _LAZY = {
-    "coefficients": (
-        "Coefficients", "Default", "Feasible", "Neural", "Polynomial", "Proved", "Spline", "Table",
-        "restored",
-    ),
-    "check_flow": ("Flow", "flow"),
-    "ishd": ("State",),
-    "curvature": ("Estimator", "Global", "L0L1", "PowerIteration"),
-    "conditions": (
+    "paper.coefficients": ("Coefficients", "Default", "Neural"),
+    "paper.check_flow": ("Flow", "flow"),
+    "paper.ishd": ("State",),
+    "paper.curvature": ("Estimator", "Global", "L0L1", "PowerIteration"),
+    "paper.conditions": (
         "Growth", "best_convergence", "best_pair", "contraction", "convergence", "growth",
         "largest_stable_C", "linear_margin", "stability_margin",
     ),
-    "lyapunov": (
+    "paper.lyapunov": (
         "IntegralEstimates", "Pair", "ReferencePoint", "delta", "energy", "energy_rate",
         "integral_estimates", "starting_energy",
     ),
+    "base.precision": ("double",),
+    "problems.jaxed": ("stack", "to_jax"),
+    "coefficients": ("Feasible", "Polynomial", "Proved", "Spline", "Table", "restored"),
 }  # fmt: skip
-_HOME = {name: f"paper.{module}" for module, names in _LAZY.items() for name in names}
-_HOME |= {"double": "base.precision", "stack": "problems.jaxed", "to_jax": "problems.jaxed"}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["DefaultCoefficients", "Schedule", *sorted(_HOME)]
 

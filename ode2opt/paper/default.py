@@ -1,12 +1,9 @@
-"""Default coefficients: beta = (C/h - C alpha/(2t))/L, gamma = beta/h, and the ranges of numbers.
-
-See docs/mathematics.md, sections 3 and 8. Nothing here needs JAX.
-"""
+"""The default coefficients in NumPy, and the ranges of numbers (docs/mathematics.md, 3 and 8)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ode2opt.base.errors import InputError
 from ode2opt.paper.schedule import Schedule
@@ -14,13 +11,11 @@ from ode2opt.paper.schedule import Schedule
 ALPHA, H, T0 = 6.0, 0.04, 1.0
 ACTIVATIONS = ("softplus", "elu", "relu")  # of neural coefficients
 RELATIVE_ROUNDING = 1e-9  # conditions may be missed by this share: their sides are rounded
-LONGEST = 100_000
-"""The longest schedule of default coefficients; beyond it the guard's fallback does better."""
 
 
 @dataclass(frozen=True)
 class DefaultCoefficients:
-    """The paper's hand-made coefficients for a curvature of 1 (docs/mathematics.md, section 8).
+    """The paper's hand-made coefficients for a curvature of 1.
 
         beta(t) = C/h - C alpha/(2t),   gamma(t) = beta(t)/h
 
@@ -36,6 +31,7 @@ class DefaultCoefficients:
     alpha: float = ALPHA
     h: float = H
     t0: float = T0
+    longest: ClassVar[int] = 100_000  # iterations; beyond, the guard's fallback does better
 
     def beta(self, t: Any) -> Any:
         """Return the Hessian damping C/h - C alpha/(2t)."""
@@ -66,9 +62,7 @@ def check_times(alpha: float, h: float, t0: float) -> None:
 
 
 def check_pair(kappa: float, lam: float, alpha: float) -> None:
-    """Refuse constants that the convergence condition cannot have (docs/mathematics.md, section
-    3).
-    """
+    """Refuse constants that the conditions of Theorem 1 cannot have."""
     if not alpha > 1:
         raise InputError(f"alpha is {alpha:g}: it must be above 1.")
     if not 0 < kappa <= 1:

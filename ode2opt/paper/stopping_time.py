@@ -23,7 +23,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.differentiable_loop import loop, row_of
-from ode2opt.paper.coefficients.base import Coefficients, derivative
+from ode2opt.paper.coefficients import Coefficients, derivative
 from ode2opt.paper.conditions import safe_sqrt
 from ode2opt.paper.curvature import Estimator, PowerIteration, as_double
 from ode2opt.paper.default import T0, H

@@ -10,7 +10,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.paper.default import LONGEST, DefaultCoefficients
+from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.proofs import theorem
@@ -153,7 +153,7 @@ def _default_eigac(C: float) -> BuiltIn:
     coefficients = DefaultCoefficients(C)
 
     def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
-        horizon = min(max(1, oracle.max_iter), LONGEST)
+        horizon = min(max(1, oracle.max_iter), DefaultCoefficients.longest)
         oracle.log(summary)
         follow(EigacIteration(oracle, coefficients.schedule(horizon, L), x), policy)
 

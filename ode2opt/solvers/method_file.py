@@ -43,7 +43,7 @@ class Formula:
     """The coefficients that a schedule was made from, as plain numbers.
 
     Attributes:
-        kind: the kind's name, as in ``ode2opt.paper.coefficients.COEFFICIENTS``.
+        kind: the kind's name, as in ``ode2opt.coefficients.COEFFICIENTS``.
         settings: what makes an empty one of its kind.
         parameters: its arrays by name.
         h, t0: step and first time of the discretisation.

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ode2opt.base.ended import Ended
 from ode2opt.base.numbers import usable
-from ode2opt.paper.default import LONGEST, DefaultCoefficients
+from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.oracle import Oracle, Watch
@@ -68,7 +68,7 @@ class Relay:
             found, calls = largest_curvature(oracle.problem, x)
             oracle.calls += calls
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
-        horizon = k + min(max(1, oracle.max_iter - k), LONGEST)
+        horizon = k + min(max(1, oracle.max_iter - k), DefaultCoefficients.longest)
         schedule = self.coefficients.schedule(horizon, usable(curvature))
         # The next move e = u - a g stays what it would have been; the default needs no metric.
         eigac.u = move + float(schedule.a[k]) * eigac.g

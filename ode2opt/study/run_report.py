@@ -320,7 +320,7 @@ def _add_formula(page: Page, file: Path, formula: Formula, horizon: int, options
         raise InputError(f"{file} has coefficients, which the run's {options.target} has not.")
     try:
         with needing("learn"):
-            from ode2opt.paper.coefficients import restored
+            from ode2opt.coefficients import restored
     except MissingDependencyError as error:
         page.add_text(f"The curves of beta and gamma are left out. {error}")
         return

@@ -266,7 +266,7 @@ def test_a_function_that_is_not_convex_is_named_once():
     ("options", "said"),
     [
         ({"coefficients": "magic"}, "Unknown coefficients 'magic'"),
-        ({"coefficients": 3}, "a class of ode2opt.paper as Spline, or an instance"),
+        ({"coefficients": 3}, "a class of ode2opt.coefficients as Spline, or an instance"),
         ({"coefficients": dict}, "or an instance as Spline"),
         ({"coefficients": Default}, "Unknown coefficients 'default'"),
         ({"coefficients": Spline(7.0), "alpha": 6.0}, "alpha is 6.0, but the coefficients have 7"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support import module_of
 
+from ode2opt.coefficients import Feasible
 from ode2opt.learning.step_sizes import FIRST_STEPS
 from ode2opt.paper import largest_stable_C
-from ode2opt.paper.coefficients.feasible import MARGIN
 from ode2opt.proofs.sequence_proof import FIRST
 from ode2opt.proofs.worst_cases import LONGEST
 from ode2opt.solvers.relay import Relay
@@ -62,7 +62,7 @@ def test_numbers_of_the_page_are_those_of_the_code():
     page = (ROOT / "docs/mathematics.md").read_text(encoding="utf-8")
     relay = Relay().coefficients
     assert f"$C = {relay.C:g}$ and $\\alpha = {relay.alpha:g}$" in page.replace("\n", " ")
-    assert f"{MARGIN:g} by default" in page
+    assert f"{Feasible().margin:g} by default" in page
     assert f"{largest_stable_C():.3f} is the largest stable one" in page
     assert f"(1 + k/{FIRST_STEPS})" in page
     levels = (ROOT / "docs/certificates.md").read_text(encoding="utf-8").replace("\n", " ")

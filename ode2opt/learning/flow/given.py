@@ -19,15 +19,15 @@ def with_named_coefficients(options: Mapping[str, Any]) -> dict[str, Any]:
     given = options.get(NAME)
     if given is None or isinstance(given, str):
         return dict(options)
-    from ode2opt.paper.coefficients import COEFFICIENTS, Coefficients
+    from ode2opt.coefficients import COEFFICIENTS, Coefficients
 
     names = {kind: name for name, kind in COEFFICIENTS.items()}
     if isinstance(given, type) and given in names:
         return {**options, NAME: names[given]}
     if not isinstance(given, Coefficients) or type(given) not in names:
         raise InputError(
-            f"coefficients must be a name as 'spline', a class of ode2opt.paper as Spline, or an"
-            f" instance as Spline(), not {shown(given)}."
+            f"coefficients must be a name as 'spline', a class of ode2opt.coefficients as Spline,"
+            f" or an instance as Spline(), not {shown(given)}."
         )
     if options.get("target", "flow") != "flow":
         raise InputError(

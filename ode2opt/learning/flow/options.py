@@ -38,7 +38,7 @@ LEARNABLE: dict[str, Callable[[Any, FlowOptions], Coefficients]] = {
         o.alpha, activation=o.activation, seed=o.seed, t1=o.t1, plain=o.units == "printed"
     ),
 }
-"""Kinds of coefficients that can be learned: ``paper.coefficients`` makes an empty one."""
+"""Kinds of coefficients that can be learned: ``ode2opt.coefficients`` makes an empty one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class FlowOptions(Options):
         Returns:
             Those of ``first``, or a fit to the default coefficients with the constant ``C``.
         """
-        from ode2opt.paper import coefficients as kinds
+        from ode2opt import coefficients as kinds
 
         if self.first is not None:
             arrays = {name: np.asarray(v) for name, v in self.first["parameters"].items()}

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.errors import InputError
+from ode2opt.coefficients import Coefficients, kind_of
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.flow.instances import InstanceSampler
 from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
-from ode2opt.paper.coefficients import Coefficients, kind_of
 from ode2opt.paper.stopping_time import FlowInstance, Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family

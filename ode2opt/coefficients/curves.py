@@ -1,7 +1,4 @@
-"""Curves of log t with few parameters: cubic splines and polynomials.
-
-See docs/mathematics.md, section 8.
-"""
+"""Coefficients that are curves: splines and polynomials of log t, and straight lines."""
 
 from __future__ import annotations
 
@@ -17,12 +14,11 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.base.precision import jax_precision
-from ode2opt.paper.coefficients.base import Coefficients, as_alpha, samples
+from ode2opt.paper.coefficients import Coefficients, as_alpha, samples
 from ode2opt.paper.default import ALPHA, DefaultCoefficients, H
 from ode2opt.paper.schedule import TimeFunction
 
-KNOTS = 9
-DEGREE = 6
+KNOTS = 9  # of a spline, where nothing is said
 
 
 class LogTimeCurve(eqx.Module):
@@ -106,25 +102,17 @@ class PolynomialCurve(LogTimeCurve):
 
 
 class LogTime(Coefficients):
-    """Coefficients beta = exp(p(log t)) and gamma = exp(q(log t)), which are always positive.
+    """Coefficients beta = exp(p(log t)) and gamma = exp(q(log t)), which are always positive."""
 
-    Attributes:
-        alpha: the viscous damping, a scalar above 1.
-        log_beta: the curve p.
-        log_gamma: the curve q.
-    """
-
-    alpha: Array
     log_beta: LogTimeCurve
     log_gamma: LogTimeCurve
+    count_name: ClassVar[str]
 
     def beta(self, t: Array) -> Array:
         return jnp.exp(self.log_beta(t))
 
     def gamma(self, t: Array) -> Array:
         return jnp.exp(self.log_gamma(t))
-
-    count_name: ClassVar[str]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -134,14 +122,10 @@ class LogTime(Coefficients):
     def fit_to(
         self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
     ) -> LogTime:
-        fitted = []
-        for curve, target, name in (
-            (self.log_beta, beta, "beta"),
-            (self.log_gamma, gamma, "gamma"),
-        ):
-            t, values = samples(target, t0, t1, name, positive=True)
-            fitted.append(curve.regressed(t, np.log(values)))
-        return eqx.tree_at(lambda c: (c.log_beta, c.log_gamma), self, tuple(fitted))
+        t, b = samples(beta, t0, t1, "beta", positive=True)
+        _, g = samples(gamma, t0, t1, "gamma", positive=True)
+        curves = self.log_beta.regressed(t, np.log(b)), self.log_gamma.regressed(t, np.log(g))
+        return eqx.tree_at(lambda c: (c.log_beta, c.log_gamma), self, curves)
 
     def _start(self, curve: LogTimeCurve, alpha: Array, C: float) -> None:
         self.alpha = as_alpha(alpha)
@@ -171,9 +155,61 @@ class Polynomial(LogTime):
     count_name = "degree"
 
     def __init__(
-        self, alpha: float = ALPHA, *, degree: int = DEGREE, t0: float = 1.0, t1: float = 21.0,
+        self, alpha: float = ALPHA, *, degree: int = 6, t0: float = 1.0, t1: float = 21.0,
         C: float = 1.0,
     ) -> None:  # fmt: skip
         if degree < 1:
             raise InputError(f"A polynomial needs a degree of at least 1, not {degree}.")
         self._start(PolynomialCurve(np.zeros(degree + 1), t0, t1), alpha, C)
+
+
+class Table(Coefficients):
+    """Coefficients given at some times, straight lines between them, constant outside.
+
+    Examples:
+        >>> float(Table([1, 3], [20.0, 10.0], [500.0, 300.0]).beta(2.0))
+        15.0
+    """
+
+    times: Array
+    betas: Array
+    gammas: Array
+
+    def __init__(self, times: Array, betas: Array, gammas: Array, alpha: float = ALPHA) -> None:
+        rows = [np.asarray(row, dtype=np.float64) for row in (times, betas, gammas)]
+        if rows[0].ndim != 1 or len(rows[0]) < 2 or len({row.shape for row in rows}) != 1:
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise InputError(f"A table needs three rows of one length (2 or more), not {shapes}.")
+        if np.any(np.diff(rows[0]) <= 0):
+            raise InputError("A table's times must rise.")
+        for name, values in (("beta", rows[1]), ("gamma", rows[2])):
+            if not np.all(np.isfinite(values)) or np.any(values < 0):
+                raise InputError(f"A table's {name} must be finite and not negative.")
+        self.alpha = as_alpha(alpha)
+        self.times, self.betas, self.gammas = rows
+
+    def beta(self, t: Array) -> Array:
+        return jnp.interp(t, self.times, self.betas)
+
+    def gamma(self, t: Array) -> Array:
+        return jnp.interp(t, self.times, self.gammas)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"count": len(self.times)}
+
+    @classmethod
+    def blank(cls, *, count: int = 2) -> Table:  # type: ignore[override]
+        """Return a table of ones, to be filled in."""
+        return cls(np.arange(1.0, count + 1), np.ones(count), np.ones(count))
+
+    @property
+    def smooth(self) -> bool:
+        return False
+
+    def fit_to(
+        self, beta: TimeFunction, gamma: TimeFunction, *, t0: float = 1.0, t1: float = 21.0
+    ) -> Table:
+        t, b = samples(beta, t0, t1, "beta", positive=False)
+        _, g = samples(gamma, t0, t1, "gamma", positive=False)
+        return Table(t, b, g, float(self.alpha))

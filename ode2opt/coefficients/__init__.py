@@ -1,4 +1,4 @@
-"""Kinds of coefficients. A new kind is a class and a line here."""
+"""Kinds of coefficients: the paper's two, and more. A new one is a class and a line here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,9 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.paper.coefficients.base import Coefficients, Curves
-from ode2opt.paper.coefficients.default import Default
-from ode2opt.paper.coefficients.feasible import Feasible
-from ode2opt.paper.coefficients.log_time import Polynomial, Spline
-from ode2opt.paper.coefficients.neural import Neural
-from ode2opt.paper.coefficients.proved import Proved
-from ode2opt.paper.coefficients.table import Table
+from ode2opt.coefficients.constrained import Feasible, Proved
+from ode2opt.coefficients.curves import Polynomial, Spline, Table
+from ode2opt.paper.coefficients import Coefficients, Curves, Default, Neural
 
 COEFFICIENTS: dict[str, type[Coefficients]] = {
     "default": Default,
@@ -23,9 +19,6 @@ COEFFICIENTS: dict[str, type[Coefficients]] = {
     "proved": Proved,
     "table": Table,
 }
-
-SIZES = ("width", "knots", "degree", "count")  # the settings that say how large coefficients are
-SPARE = 16  # a size may exceed the number of parameters by this much
 
 
 def kind_of(coefficients: Coefficients) -> str:
@@ -39,8 +32,9 @@ def restored(
     """Return coefficients from plain values, as a method file holds them."""
     if kind not in COEFFICIENTS:
         raise unknown_name("kind of coefficients", kind, COEFFICIENTS)
-    size = sum(np.size(values) for values in parameters.values())
-    if any(type(settings.get(n)) is int and settings[n] > size + SPARE for n in SIZES):
+    most = sum(np.size(values) for values in parameters.values()) + 16  # before room is taken
+    sizes = (settings.get(name) for name in ("width", "knots", "degree", "count"))
+    if any(type(size) is int and size > most for size in sizes):
         raise InputError(f"The settings of the {kind} coefficients do not fit its parameters.")
     try:
         blank = COEFFICIENTS[kind].blank(**settings)
