@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
+from typing import Any
 
 
 def cpu_count() -> int:
@@ -14,6 +16,16 @@ def cpu_count() -> int:
     import joblib
 
     return int(joblib.cpu_count())
+
+
+def described() -> dict[str, Any]:
+    """Return what is to be known of the machine where times are measured on it."""
+    return {
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
 
 
 if sys.platform == "win32":

@@ -92,7 +92,7 @@ def certify(
     not to be driven away by any function as smooth as the instances. --worst-case decides nothing.
     """
     with needing("learn"):
-        from ode2opt.study import figures
+        from ode2opt.study import style
         from ode2opt.study.certify import certify_family
 
     check_outputs(
@@ -100,7 +100,7 @@ def certify(
         [*dataset_files(dataset), method_file(method)],
         overwrite,
     )
-    form = None if figure is None else figures.check_figure_file(figure)
+    form = None if figure is None else style.check_figure_file(figure)
     model = model_options(problem, p, l2, intercept)
     penalising = Penalising(l1, l1_ratio)
     family = penalising.family(load_family(problem, dataset, split, size, model, reading))
@@ -112,7 +112,7 @@ def certify(
     if figure is not None and not certificate.traces:
         raise InputError(f"{method} has no table to draw; leave out --figure.")
     if figure is not None:
-        drawn = figures.certificate_figure(certificate)
+        drawn = style.certificate_figure(certificate)
         write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
     if json_file != "-":
         from ode2opt.study.terminal_tables import certificate_table

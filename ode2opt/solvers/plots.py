@@ -51,7 +51,7 @@ def draw(ax: Any, x: np.ndarray, y: np.ndarray, label: str, style: int, log: boo
     ax.plot(x, np.where(seen, y, np.nan), label=label, marker=marker, **STYLES[style])
 
 
-def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
+def finish(ax: Any, title: str, x: str, y: str, log: bool = True, legend: bool = True) -> None:
     """Name a panel and its axes, and add its grid and legend."""
     if log:
         ax.set_yscale("log")
@@ -61,7 +61,7 @@ def finish(ax: Any, title: str, x: str, y: str, log: bool = True) -> None:
     ax.grid(True, color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    if ax.get_legend_handles_labels()[0]:
+    if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8, framealpha=0.9)
 
 

@@ -34,6 +34,28 @@ class Curve(NamedTuple):
     group: str = ""
 
 
+class Plot(NamedTuple):
+    """Curves in one pair of axes, to be drawn on a page or in a figure.
+
+    ``marks`` are points that only figures draw, with their marker; one without heights stands at
+    the top. ``symlog`` is the height below which the axis of a figure is linear.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    x: str
+    y: str
+    log_x: bool = False
+    log_y: bool = False
+    threshold: float | None = None
+    heights: tuple[float, float] | None = None
+    caption: str = ""
+    note: str = ""
+    symlog: float | None = None
+    scattered: bool = False
+    marks: Sequence[tuple[Curve, str]] = ()
+
+
 class Drawing(NamedTuple):
     """What of some curves is drawn: nothing where none of them varies.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -19,14 +19,12 @@ from typing import Any
 
 from ode2opt.base.errors import InputError, needing
 from ode2opt.base.storage import write_atomically
-from ode2opt.study.curves import Curve, plain, thinned, worth_drawing
+from ode2opt.study.curves import Curve, Plot, plain, thinned, worth_drawing
 
-FEW = 30  # points that are marked one by one
 # Okabe and Ito's colours without yellow, which white swallows; "ink" is the text's colour. Seven
 # colours and six dashes repeat together after 42 names only.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "ink")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-WIDTH, WIDER = 2, 5  # of a line, and of what is seen of one on either side of what hides it
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -102,34 +100,23 @@ class Page:
         ]
         self._add("bars", title=title, rows=rows, caption=caption)
 
-    def add_plot(
-        self,
-        title: str,
-        curves: Sequence[Curve],
-        *,
-        x: str,
-        y: str,
-        log_x: bool = False,
-        log_y: bool = False,
-        threshold: float | None = None,
-        heights: tuple[float, float] | None = None,
-        caption: str = "",
-    ) -> None:
+    def add_plot(self, plot: Plot) -> None:
         """Add a plot of curves; where none of them varies, a sentence that says so."""
-        found = worth_drawing(curves, log_y)
+        found = worth_drawing(plot.curves, plot.log_y)
+        caption = _joined(plot.note and f"{plot.note}.".capitalize(), plot.caption)
         if not found.curves:
-            self._add("flat", title=title, words=_joined(found.said, caption))
+            self._add("flat", title=plot.title, words=_joined(found.said, caption))
             return
         number, said = len(self._figures), _joined(caption, found.said)
-        self._add("plot", title=title, number=number, caption=said)
+        self._add("plot", title=plot.title, number=number, caption=said)
         self._figures.append(
             {
-                "x": {"title": escape(x, quote=False), "log": log_x},
-                "y": {"title": escape(y, quote=False), "log": log_y},
-                "threshold": threshold,
-                "heights": heights,
+                "x": {"title": escape(plot.x, quote=False), "log": plot.log_x},
+                "y": {"title": escape(plot.y, quote=False), "log": plot.log_y},
+                "threshold": plot.threshold,
+                "heights": plot.heights,
                 "curves": [
-                    self._drawn(curve, WIDTH + WIDER * hidden)
+                    self._drawn(curve, 2 + 5 * hidden)  # five more are seen beside what hides it
                     for curve, hidden in zip(found.curves, found.hidden, strict=True)
                 ],
             }
@@ -161,7 +148,7 @@ class Page:
             "colour": COLOURS[style % len(COLOURS)],
             "dash": DASHES[style % len(DASHES)],
             "width": width,
-            "marked": len(short.x) <= FEW,
+            "marked": len(short.x) <= 30,  # points are marked one by one
             "x": plain(short.x),
             "y": plain(short.y),
         }

@@ -12,7 +12,7 @@ import pytest
 from support import said_without
 
 from ode2opt import InputError
-from ode2opt.study.curves import MOST_POINTS, Curve
+from ode2opt.study.curves import MOST_POINTS, Curve, Plot
 from ode2opt.study.page import COLOURS, DASHES, Page
 
 EVIL = "</script><script>alert(1)</script>\u2028<!-- &"
@@ -44,7 +44,7 @@ def figures_of(page):
 
 def plotted(*curves, **options):
     page = Page("plots")
-    page.add_plot("one", list(curves), x="k", y="value", **options)
+    page.add_plot(Plot("one", list(curves), x="k", y="value", **options))
     return page
 
 
@@ -59,8 +59,8 @@ def test_text_is_shown_as_it_is_and_never_becomes_markup():
     page.add_facts({EVIL: EVIL})
     page.add_table([EVIL], [[EVIL]], EVIL)
     page.add_bars(EVIL, {EVIL: 1.0}, {EVIL: EVIL}, EVIL)
-    page.add_plot(EVIL, [Curve(EVIL, [0], [0])], x=EVIL, y=EVIL, caption=EVIL)
-    page.add_plot(EVIL, [Curve(EVIL, [0], [1], EVIL)], x=EVIL, y=EVIL, caption=EVIL)
+    page.add_plot(Plot(EVIL, [Curve(EVIL, [0], [0])], x=EVIL, y=EVIL, caption=EVIL))
+    page.add_plot(Plot(EVIL, [Curve(EVIL, [0], [1], EVIL)], x=EVIL, y=EVIL, caption=EVIL))
     elements = Elements(page.html())
     assert len(elements.of("script")) == 3  # data, plotly, the page's own
     for tag in ("title", "h1", "h2", "h3", "dt", "dd", "th", "td", "figcaption"):
@@ -105,7 +105,7 @@ def test_plotly_comes_once_and_only_with_plots():
     page.add_text("no plot")
     assert Elements(page.html()).of("script") == []
     for _ in range(3):
-        page.add_plot("one", [Curve("a", [0, 1], [1, 2])], x="k", y="value")
+        page.add_plot(Plot("one", [Curve("a", [0, 1], [1, 2])], x="k", y="value"))
     script = unpacked(page.html())
     assert script.startswith("/**\n* plotly.js (basic - minified) v4")
     assert "Licensed under the MIT license" in script[:300]
@@ -119,7 +119,7 @@ def test_a_page_of_many_long_curves_is_below_1500_kilobytes():
     page, rng = Page("a study"), np.random.default_rng(0)
     for points in [501] * 14 + [1001] * 4 + [150] * 14:
         curves = [Curve(f"method {i}", range(points), rng.random(points)) for i in range(7)]
-        page.add_plot("one", curves, x="iteration", y="gradient norm", log_y=True)
+        page.add_plot(Plot("one", curves, x="iteration", y="gradient norm", log_y=True))
     assert len(page.html().encode()) < 1_500_000
 
 
@@ -159,7 +159,9 @@ def test_a_short_curve_keeps_every_point():
 def test_one_name_looks_the_same_on_the_whole_page_and_two_names_differ():
     names = [f"method {i}" for i in range(len(COLOURS) * len(DASHES))]
     page = plotted(*(Curve(name, [0], [1]) for name in names))
-    page.add_plot("again", [Curve(name, [0], [1]) for name in reversed(names)], x="k", y="value")
+    page.add_plot(
+        Plot("again", [Curve(name, [0], [1]) for name in reversed(names)], x="k", y="value")
+    )
     first, again = (
         {curve["name"]: (curve["colour"], curve["dash"]) for curve in figure["curves"]}
         for figure in figures_of(page)
@@ -273,7 +275,7 @@ def test_what_does_not_fit_together_is_refused():
     with pytest.raises(InputError, match="1 cells in a table of 2 columns"):
         page.add_table(["a", "b"], [["1"]])
     with pytest.raises(InputError, match="The curve nag has x of"):
-        page.add_plot("one", [Curve("nag", [0, 1], [1])], x="k", y="value")
+        page.add_plot(Plot("one", [Curve("nag", [0, 1], [1])], x="k", y="value"))
 
 
 def test_the_file_is_the_page(tmp_path):

@@ -13,10 +13,9 @@ from ode2opt.paper.conditions import contraction as contraction_of
 from ode2opt.study.page import Page
 from ode2opt.study.reproduction import cells, contraction, plan, running
 from ode2opt.study.reproduction.cache import Store
+from ode2opt.study.reproduction.figures import add_figures, make_figures
 from ode2opt.study.reproduction.findings import Findings
 from ode2opt.study.reproduction.plan import Effort, Item
-from ode2opt.study.reproduction.protocol_figures import draw_contraction, draw_training
-from ode2opt.study.reproduction.protocol_pages import add_contraction, add_training
 from ode2opt.study.reproduction.report import write_report
 
 SEED = 0
@@ -119,20 +118,21 @@ def findings():
 
 
 def test_figure_4_names_the_largest_factor_and_where_it_is(findings):
-    axes = draw_contraction(findings).axes
-    assert [one.get_title() for one in axes[:2]] == ["the paper's protocol", "ours"]
-    assert axes[2].get_title() == "largest: 1.77 (last, k = 300)"
-    assert axes[4].get_title() == "largest: 0.51 (last, k = 300)"
-    assert axes[3].get_title() == "largest: 0.95 (default, k = 300)"
+    axes = make_figures(findings)["fig4_contraction"].axes
+    protocols = ("the paper's protocol", "ours")
+    assert [one.get_title() for one in axes[:2]] == [f"{one}: gradient norm" for one in protocols]
+    assert axes[2].get_title().endswith("\nlargest: 1.77 (last, k = 300)")
+    assert axes[4].get_title().endswith("\nlargest: 0.51 (last, k = 300)")
+    assert axes[3].get_title().endswith("\nlargest: 0.95 (default, k = 300)")
     for left, right in zip(axes[::2], axes[1::2], strict=True):
         assert left.get_ylim() == right.get_ylim()
     assert len(axes[0].lines) == 4 + 1  # and the tolerance
 
 
 def test_figure_3_marks_steps_whose_flow_did_not_get_there(findings):
-    axes = draw_training(findings).axes
-    assert axes[0].get_title() == "logistic, the paper's protocol"
-    assert axes[1].get_title() == "logistic, ours"
+    axes = make_figures(findings)["fig3_training"].axes
+    assert axes[0].get_title() == "logistic, the paper's protocol: stopping time"
+    assert axes[1].get_title() == "logistic, ours: stopping time"
     crosses = [one for one in axes[0].lines if one.get_marker() == "x"]
     assert [list(one.get_xdata()) for one in crosses] == [[3]]
     assert not [one for one in axes[1].lines if one.get_marker() == "x"]
@@ -140,8 +140,7 @@ def test_figure_3_marks_steps_whose_flow_did_not_get_there(findings):
 
 def test_the_page_tells_what_the_paper_shows_and_what_is_seen_here(findings):
     page = Page("test")
-    add_training(page, findings)
-    add_contraction(page, findings)
+    add_figures(page, findings)
     text = page.html()
     assert "because the contraction factor rises above 1 after 330 iterations" in text
     assert "The default here has C = 3.956, the largest that meets" in text
@@ -166,10 +165,10 @@ def test_the_report_has_figures_2_3_and_4():
 def test_a_training_that_had_to_end_is_drawn_and_told(findings):
     broken = training([1, 1, 1]) | {"broken_off": "alpha is 0.5: it must be above 1."}
     findings.store.made = Stored.made | {"protocol": broken}
-    axes = draw_training(findings).axes
+    axes = make_figures(findings)["fig3_training"].axes
     assert [one.get_marker() for one in axes[2].lines].count("X") == 1
     page = Page("test")
-    add_training(page, findings)
+    add_figures(page, findings)
     assert "a5a ended after 3 steps: alpha is 0.5: it must be above 1." in page.html()
 
 

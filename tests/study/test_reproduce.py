@@ -19,10 +19,18 @@ from ode2opt.study.reproduction import Reproduction, cells, plan, running
 from ode2opt.study.reproduction.cache import NUMERICS, PACKAGE, Store, code_hash
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
-from ode2opt.study.reproduction.paper_tables import make_tables
-from ode2opt.study.reproduction.plan import Effort, Item
+from ode2opt.study.reproduction.plan import (
+    CLASSICS,
+    DRAWN,
+    LEARNED,
+    ROWS,
+    Effort,
+    Item,
+    printed,
+    printed_cell,
+)
 from ode2opt.study.reproduction.report import DIFFERENCES, write_report
-from ode2opt.study.reproduction.rows import CLASSICS, DRAWN, LEARNED, ROWS, printed, printed_cell
+from ode2opt.study.reproduction.tables import make_tables
 
 TINY = Effort(
     instances=2,
@@ -237,9 +245,7 @@ DASK = "ode2opt.integrations.dask"  # loaded where rows are Dask's, which those 
 def test_everything_that_a_result_is_computed_by_is_part_of_the_key():
     grimp = pytest.importorskip("grimp")
     graph = grimp.build_graph("ode2opt", cache_dir=None)
-    computing = {
-        f"ode2opt.study.reproduction.{name}" for name in ("cells", "contraction", "examples")
-    }
+    computing = {f"ode2opt.study.reproduction.{name}" for name in ("cells", "contraction")}
     used = computing.union(*map(graph.find_upstream_modules, computing)) - HARMLESS
     used -= graph.find_descendants(DASK) | {DASK}
     hashed = tuple("ode2opt." + name.removesuffix(".py").replace("/", ".") for name in NUMERICS)

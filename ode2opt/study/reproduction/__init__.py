@@ -16,22 +16,16 @@ from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_jso
 from ode2opt.study.reproduction.cells import family_of
 from ode2opt.study.reproduction.figures import make_figures
 from ode2opt.study.reproduction.findings import Findings
-from ode2opt.study.reproduction.paper_tables import make_tables
-from ode2opt.study.reproduction.report import write_report
-from ode2opt.study.reproduction.results_file import results
+from ode2opt.study.reproduction.report import results, write_report
 from ode2opt.study.reproduction.running import MINUTES, cost_of, run_items
+from ode2opt.study.reproduction.tables import make_tables
 from ode2opt.study.style import save_figure
 
 __all__ = ["Reproduction"]
 
 
 class Reproduction:
-    """A study in a folder: what there is to do, the work, and what is written.
-
-    Attributes:
-        outputs: the tables and figures asked for.
-        missing: what cannot be made, and why; grows while the work is done.
-    """
+    """A study in a folder: what there is to do, the work, and what is written."""
 
     def __init__(self, folder: str | Path, only: str | None = None, quick: bool = False) -> None:
         self.folder = Path(folder)

@@ -22,6 +22,7 @@ NUMERICS = (
     "data",
     "problems",
     "penalties",
+    "coefficients",
     "paper",
     "proofs",
     "solvers",
@@ -31,9 +32,7 @@ NUMERICS = (
     "study/benchmark.py",
     "study/reproduction/cells.py",
     "study/reproduction/contraction.py",
-    "study/reproduction/examples.py",
     "study/reproduction/plan.py",
-    "study/reproduction/rows.py",
 )
 """The folders and files whose source decides the numbers of a study."""
 WRITTEN = ("results.json", "cache", "tables", "figures", "report.html")
@@ -106,13 +105,7 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """The cache of one study.
-
-    Attributes:
-        folder: where it lies.
-        identity: what decides every number beside the data.
-        fingerprints: the hash of each family's data, by (problem, dataset).
-    """
+    """The cache of one study."""
 
     folder: Path
     identity: Identity

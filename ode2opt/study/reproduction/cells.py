@@ -1,4 +1,4 @@
-"""One cell of the study, a problem on a dataset: train its method, measure all methods.
+"""One cell of the study, a problem on a dataset: train its method, measure and follow all methods.
 
 Every function returns plain values for JSON, and the same ones (seconds aside) whenever and
 wherever it is called.
@@ -7,6 +7,7 @@ wherever it is called.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -17,16 +18,26 @@ from ode2opt.base.errors import Ode2OptError
 from ode2opt.coefficients import restored
 from ode2opt.data.datasets import describe
 from ode2opt.learning import learn
+from ode2opt.learning.flow.smoothness import scatter
 from ode2opt.learning.run_directory import RunDirectory, read_config
-from ode2opt.problems import Family, Logistic, load_dataset
+from ode2opt.paper.schedule import Schedule
+from ode2opt.problems import Family, Logistic, Problem, Start, load_dataset
 from ode2opt.problems.minimiser import has_minimiser, separable
-from ode2opt.solvers import Method
+from ode2opt.solvers import Method, Progress, Relay, Result, solve
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction.cache import Store
-from ode2opt.study.reproduction.plan import ITERATIONS, SEED, TOL, Effort, Item
-from ode2opt.study.reproduction.rows import CLASSICS, GUARDED, LEARNED
+from ode2opt.study.reproduction.plan import (
+    CLASSICS,
+    FOLLOWED,
+    GUARDED,
+    ITERATIONS,
+    LEARNED,
+    SEED,
+    TOL,
+    Effort,
+    Item,
+)
 
-SHOWN = 120  # points of a learned curve
 Made = dict[str, Any]
 
 
@@ -130,11 +141,11 @@ def _columns(run: RunDirectory) -> dict[str, list[Any]]:
     return {name: [line[name] for line in lines] for name in names}
 
 
-def _curves(method: Method) -> dict[str, list[float]]:
+def _curves(method: Method, points: int = 120) -> dict[str, list[float]]:
     """Return beta and gamma against t, and the schedule against k, for curvature 1."""
     formula, schedule = method.formula, method.schedule
     assert formula is not None
-    k = np.unique(np.linspace(0, method.horizon - 1, SHOWN).round().astype(int))
+    k = np.unique(np.linspace(0, method.horizon - 1, points).round().astype(int))
     t = formula.t0 + formula.h * k
     curves = restored(formula.kind, formula.settings, formula.parameters).curves(t)
     columns = {"k": k, "t": t, "beta": curves.beta, "gamma": curves.gamma}
@@ -145,3 +156,58 @@ def _curves(method: Method) -> dict[str, list[float]]:
 def six_digits(values: Any) -> list[float]:
     """Return values rounded to six digits, which is what can be drawn."""
     return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float).tolist()]
+
+
+# What the figures show of single test problems ---------------------------------------------------
+
+
+def instance_of(item: Item) -> tuple[Problem, Start]:
+    """Return the one test problem that figures show, the first of the benchmark's, and its
+    start.
+    """
+    problem = family_of(item.problem, item.dataset).sample([SEED, 0], part="test")
+    return problem, problem.start()
+
+
+def example(store: Store, effort: Effort, item: Item) -> Made:
+    """Follow every method on one test problem, well past the horizon, with function values."""
+    problem, start = instance_of(item)
+    methods: dict[str, str | Method] = {row.key: row.key for row in CLASSICS}
+    methods[LEARNED.key] = learned_method(store, item)
+    lines = {key: _with_values(problem, start, method) for key, method in methods.items()}
+    exact = solve(problem, start, method="lbfgs", tol=1e-10, max_iter=20_000).fun
+    return {"lines": lines, "least_value": exact}
+
+
+def _with_values(problem: Problem, start: Start, method: str | Method) -> Made:
+    values: list[float] = []
+
+    def look(progress: Progress) -> None:
+        values.append(float(problem.value(progress.x)))
+
+    handover = "none" if isinstance(method, str) else "relay"
+    result = followed(problem, start, method, handover, FOLLOWED, look)
+    assert result.history is not None
+    return {
+        "grad_norm": six_digits(result.history.grad_norm),
+        "value": values,
+        "handovers": [one.iteration for one in result.handovers],
+    }
+
+
+def followed(
+    problem: Problem, start: Start, method: str | Method | Schedule, handover: str | Relay,
+    iterations: int, look: Callable[[Progress], None],
+) -> Result:  # fmt: skip
+    """Run a method to the last iteration, whatever it does."""
+    return solve(
+        problem, start, method=method, tol=TOL, max_iter=iterations, handover=handover,
+        stop_at_tol=False, history=True, callback=look,
+    )  # fmt: skip
+
+
+def smoothness(store: Store, effort: Effort, item: Item) -> Made:
+    """Return gradient norms and curvatures along four methods on one test problem."""
+    problem, _ = instance_of(item)
+    found = scatter(problem, every=effort.scatter_every)
+    return {"points": {method: points.tolist() for method, points in found.items()}}

@@ -28,22 +28,19 @@ from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
 from ode2opt.study.reproduction.cache import Store
-from ode2opt.study.reproduction.cells import Made, family_of, learned_method, six_digits
-from ode2opt.study.reproduction.examples import followed, instance_of
+from ode2opt.study.reproduction.cells import (
+    Made,
+    family_of,
+    followed,
+    instance_of,
+    learned_method,
+    six_digits,
+)
 from ode2opt.study.reproduction.plan import EARLY, ITERATIONS, SEED, Effort, Item
-
-GONE = 5.0  # times the first gradient norm: a run beyond has left
 
 
 class Subject(NamedTuple):
-    """Coefficients to follow.
-
-    Attributes:
-        coefficients: of the inertial system, for curvature 1.
-        scale: the curvature that they are divided by.
-        h: the step of the sequence, 0.04 by default.
-        t0: its first time, 1 by default.
-    """
+    """Coefficients to follow."""
 
     coefficients: Coefficients
     scale: float
@@ -173,13 +170,15 @@ def mean_curvature(problem: Problem, here: np.ndarray, there: np.ndarray) -> flo
     return largest_eigenvalue(lambda v: problem.mean_hvp(*ends, v), problem.n, here.dtype)[0]
 
 
-def extremes(norms: np.ndarray, k: np.ndarray, rho: np.ndarray, C: np.ndarray) -> Made:
+def extremes(
+    norms: np.ndarray, k: np.ndarray, rho: np.ndarray, C: np.ndarray, gone_ratio: float = 5.0
+) -> Made:
     """Return the largest rho and C of a run before it left, where they were, and whether it left.
 
-    A run has left when its gradient norm is above five times the first one: what follows says
-    how large numbers get, not why.
+    A run has left when its gradient norm is above ``gone_ratio`` times the first one: what follows
+    says how large numbers get, not why.
     """
-    gone = np.flatnonzero(~(norms <= GONE * norms[0]))
+    gone = np.flatnonzero(~(norms <= gone_ratio * norms[0]))
     end = int(gone[0]) if len(gone) else len(norms)
     seen = (k < end) & np.isfinite(rho)
     found: Made = {"left": end if len(gone) else None, "least_norm": float(norms[:end].min())}

@@ -1,9 +1,12 @@
-"""What the study consists of: its tables and figures, the work behind each, and how much of it."""
+"""What the study consists of: tables and figures, their rows, the work behind each, how much."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ode2opt.base.errors import InputError
@@ -22,13 +25,7 @@ FOLLOWED_CELL = ("lpp", "a5a")  # of figure 4
 
 
 class Item(NamedTuple):
-    """A piece of work with a result of its own.
-
-    Attributes:
-        kind: of work, such as "training" or "classics".
-        problem: "logistic" or "lpp".
-        dataset: the dataset's name.
-    """
+    """A piece of work with a result of its own."""
 
     kind: str
     problem: str
@@ -40,18 +37,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done for each number.
-
-    Attributes:
-        instances: test problems a cell.
-        training: options of :func:`ode2opt.learn` that are not its defaults.
-        protocol: the same beside the paper's protocol.
-        epoch: problems in an epoch of the paper's protocol, which it does not tell; the cell of
-            figure 4 has six in any case.
-        curvature_every: iterations between two curvatures along a line of figure 4.
-        scatter_every: iterations between two points of figure 2.
-        mark: what to say of it in captions and titles; nothing for the whole study.
-    """
+    """How much is done for each number."""
 
     instances: int = 100
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -167,3 +153,45 @@ def work_behind(outputs: Iterable[str], datasets: Sequence[str]) -> list[Item]:
     shown = [item for output in outputs for item in OUTPUTS[output](datasets)]
     first = [needed for item in shown for needed in needs_of(item)]
     return list(dict.fromkeys(first + shown))
+
+
+# The rows of the tables ---------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A method of the tables."""
+
+    name: str
+    key: str
+    paper: str | None = None
+
+
+LEARNED = Row("EIGAC", "eigac-learned", "EIGAC")
+GUARDED = Row("EIGAC, guarded", "eigac-guarded")
+CLASSICS = (
+    Row("GD", "gd", "GD"),
+    Row("NAG", "nag", "NAG"),
+    Row("IGAHD", "igahd", "IGAHD"),
+    Row("EIGAC(default), C = 1", "eigac-c1", "EIGAC(default)"),
+    Row("EIGAC(default), C = 4", "eigac-c4"),
+    Row("L-BFGS", "lbfgs"),
+)
+DRAWN = (*CLASSICS, LEARNED)
+"""What the figures show."""
+ROWS = (*DRAWN, GUARDED)
+"""What the tables show."""
+RIVALS = tuple(row.key for row in CLASSICS if row.paper)
+"""What the paper's win rate compares the learned method with."""
+
+
+@cache
+def printed() -> dict[str, Any]:
+    """Return the paper's tables."""
+    tables: dict[str, Any] = json.loads((files("ode2opt.study") / "paper_tables.json").read_text())
+    return tables
+
+
+def printed_cell(quantity: str, problem: str, row: Row, dataset: str) -> tuple[float, float] | None:
+    """Return mean and standard deviation as the paper prints them."""
+    cell = printed()[quantity].get(problem, {}).get(row.paper, {}).get(dataset)
+    return None if cell is None else (cell[0], cell[1])

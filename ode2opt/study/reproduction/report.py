@@ -1,34 +1,39 @@
-"""report.html: the study to read, with plots to look into."""
+"""What the study comes to: report.html, to read, and results.json, with every number."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ode2opt.learning.flow.smoothness import SCATTER_METHODS
+from ode2opt.base.machine import described
 from ode2opt.solvers import Relay
-from ode2opt.study.curves import Curve
+from ode2opt.study.curves import Curve, Plot
 from ode2opt.study.page import Page
-from ode2opt.study.reproduction.comparison import Comparison
-from ode2opt.study.reproduction.figures import (
-    LABELS,
-    excess_values,
-    smoothness_cells,
-    value_cells,
-    view_of,
+from ode2opt.study.reproduction.figures import add_figures
+from ode2opt.study.reproduction.findings import QUANTITIES, Comparison, Findings
+from ode2opt.study.reproduction.plan import (
+    CLASSICS,
+    ITERATIONS,
+    LEARNED,
+    PROBLEMS,
+    ROWS,
+    SEED,
+    TOL,
+    TRAININGS,
+    Item,
+    Row,
+    printed_cell,
 )
-from ode2opt.study.reproduction.findings import Findings
-from ode2opt.study.reproduction.headline import add_bars, headline
-from ode2opt.study.reproduction.paper_tables import PaperTable
-from ode2opt.study.reproduction.plan import FOLLOWED, ITERATIONS, PROBLEMS, SEED, TOL
-from ode2opt.study.reproduction.protocol_pages import add_contraction, add_training
-from ode2opt.study.reproduction.results_file import machine
-from ode2opt.study.reproduction.rows import CLASSICS, Row
+from ode2opt.study.reproduction.tables import PaperTable
 
-CLOSE = 0.07  # how near a mean must come to the printed one to count as the same
 SAME = ("gd", "nag", "eigac-c1")
+KEYS = (LEARNED.key, *(row.key for row in ROWS if row != LEARNED))
+NAMES = {row.key: row.name for row in ROWS} | {LEARNED.key: "EIGAC, learned"}
+TOLD_OF_TRAINING = ("horizon", "certificate", "statistics", "options", "broken_off")
 
 ABOUT = """\
 Learned and classical methods on random problems from the paper's datasets, after "ODE-based \
@@ -74,6 +79,13 @@ L-BFGS is not in the paper. It is what a user would run otherwise, so it is in e
 """
 
 
+LEARNED_WORDS = """\
+beta and gamma against time, and the three numbers a, c and d of each iteration, all for curvature \
+1 and up to the method's horizon. A certificate says what is promised; it was made along held-out \
+training problems.
+"""
+
+
 def write_report(
     findings: Findings, tables: dict[str, PaperTable], missing: list[dict[str, str]]
 ) -> Page:
@@ -87,120 +99,49 @@ def write_report(
         page.add_heading("Tables")
         for table in tables.values():
             page.add_table(table.columns, table.rows, table.title)
-    _runs(page, findings)
-    _trainings(page, findings)
+    add_figures(page, findings)
+    _learned(page, findings)
     page.add_heading("Where this differs from the paper")
     page.add_text(_agreement(findings) + DIFFERENCES)
     _made_with(page, findings)
     return page
 
 
-def _runs(page: Page, findings: Findings) -> None:
-    """Add figures 5 to 7 and 2; they come first, so that methods look as in the static figures."""
-    for number, problem in ((5, "logistic"), (6, "lpp")):
-        if f"fig{number}" in findings.outputs:
-            page.add_heading(findings.effort.marked(f"Figure {number}: gradient norm, {problem}"))
-            for dataset in findings.datasets:
-                if found := findings.get("example", problem, dataset):
-                    _gradient_norms(page, found, f"{problem} {dataset}")
-    if "fig2" in findings.outputs:
-        _smoothness(page, findings)
-    if "fig7" in findings.outputs:
-        page.add_heading(findings.effort.marked("Figure 7: function value above the least known"))
-        for cell in value_cells(findings):
-            if found := findings.get("example", *cell):
-                lines = excess_values(found)
-                page.add_plot(
-                    " ".join(cell), _curves(lines), x="iteration", y="f(x) - f*", log_y=True,
-                    heights=view_of(lines),
-                    caption=f"One test problem, to iteration {FOLLOWED}. {_handed(found)}",
-                )  # fmt: skip
-
-
-def _smoothness(page: Page, findings: Findings) -> None:
-    """Add figure 2: along each method the largest curvature against the gradient norm."""
-    page.add_heading(findings.effort.marked("Figure 2: curvature against gradient norm"))
-    page.add_text(
-        "The paper's figure shows points along one line whatever the method is: curvature falls "
-        "with the gradient norm, (L0, L1)-smoothness. Points of a method are joined in their order."
-    )
-    for cell in smoothness_cells():
-        if found := findings.get("smoothness", *cell):
-            curves = [
-                Curve(LABELS[key], *np.array(found["points"][key]).T) for key in SCATTER_METHODS
-            ]
-            page.add_plot(
-                " ".join(cell), curves, x="gradient norm", y="largest curvature", log_x=True,
-                log_y=True, caption="One test problem.",
-            )  # fmt: skip
-
-
-def _gradient_norms(page: Page, found: dict[str, Any], title: str) -> None:
-    lines = {key: found["lines"][key]["grad_norm"][: ITERATIONS + 1] for key in LABELS}
-    page.add_plot(
-        title, _curves(lines), x="iteration", y="gradient norm", log_y=True, threshold=TOL,
-        heights=view_of(lines), caption=f"One test problem. {_handed(found)}",
-    )  # fmt: skip
-
-
-def _curves(lines: dict[str, Any]) -> list[Curve]:
-    return [Curve(LABELS[key], np.arange(len(line)), line) for key, line in lines.items()]
-
-
-def _handed(found: dict[str, Any]) -> str:
-    events = found["lines"]["eigac-learned"]["handovers"]
-    return f"The relay took over from EIGAC at iteration {events[0]}." if events else ""
-
-
-def _trainings(page: Page, findings: Findings) -> None:
-    """Add figures 3 and 4, learned coefficients and certificates, as far as there are any."""
+def _learned(page: Page, findings: Findings) -> None:
+    """Add the learned coefficients and certificates, as far as there are any."""
     cells = {
         f"{problem} {dataset}": found
-        for problem in PROBLEMS
-        for dataset in findings.datasets
+        for problem, dataset in product(PROBLEMS, findings.datasets)
         if (found := findings.get("training", problem, dataset))
     }
-    if "fig3" in findings.outputs:
-        add_training(page, findings)
-    if "fig4" in findings.outputs:
-        add_contraction(page, findings)
-    if not cells:
-        return
-    page.add_heading("What was learned")
-    page.add_text(
-        "beta and gamma against time, and the three numbers a, c and d of each iteration, all for "
-        "curvature 1 and up to the method's horizon. A certificate says what is promised; it was "
-        "made along held-out training problems."
-    )
+    if cells:
+        page.add_heading("What was learned")
+        page.add_text(LEARNED_WORDS)
     for name, found in cells.items():
-        _learned(page, name, found)
+        curves, verdict = found["curves"], found["certificate"]["verdict"]
+        beta_gamma = [Curve(n, curves["t"], curves[n]) for n in ("beta", "gamma")]
+        page.add_plot(
+            Plot(f"{name}: coefficients", beta_gamma, "t", "beta, gamma", log_x=True, log_y=True,
+                 caption=" ".join(verdict[:3]))
+        )  # fmt: skip
+        page.add_plot(
+            Plot(f"{name}: schedule", [Curve(n, curves["k"], curves[n]) for n in "acd"],
+                 "iteration k", "a, c, d", log_y=True,
+                 caption=f"Horizon {found['horizon']} iterations.")
+        )  # fmt: skip
 
 
-def _learned(page: Page, name: str, found: dict[str, Any]) -> None:
-    curves = found["curves"]
-    words = " ".join(found["certificate"]["verdict"][:3])
-    page.add_plot(
-        f"{name}: coefficients", [Curve(n, curves["t"], curves[n]) for n in ("beta", "gamma")],
-        x="t", y="beta, gamma", log_x=True, log_y=True, caption=words,
-    )  # fmt: skip
-    page.add_plot(
-        f"{name}: schedule", [Curve(n, curves["k"], curves[n]) for n in "acd"],
-        x="iteration k", y="a, c, d", log_y=True,
-        caption=f"Horizon {found['horizon']} iterations.",
-    )  # fmt: skip
-
-
-def _agreement(findings: Findings) -> str:
-    """Say how many of the means that should be the same are, and where each row is furthest."""
+def _agreement(findings: Findings, close: float = 0.07) -> str:
+    """Say how many means are within ``close`` of the print, and where each row is furthest."""
     rows = {row: found for row in CLASSICS if (found := _differences(findings, row))}
     same = [one for row, found in rows.items() if row.key in SAME for one in found.values()]
     if not same:
         return ""
-    near = sum(difference <= CLOSE for difference in same)
+    near = sum(difference <= close for difference in same)
     furthest = "; ".join(_furthest(row, found) for row, found in rows.items())
     return (
         f"Of {len(same)} means of GD, NAG and EIGAC(default) with C = 1 in Tables 2 and 3, "
-        f"{near} are within {CLOSE} of the print. The largest difference of each row: "
+        f"{near} are within {close} of the print. The largest difference of each row: "
         f"{furthest}.\n\n"
     )
 
@@ -231,8 +172,127 @@ def _made_with(page: Page, findings: Findings) -> None:
         "ode2opt": f"{identity['ode2opt']}, code {identity['code'][:12]}",
     }
     facts |= {name: str(value) for name, value in identity["packages"].items()}
-    page.add_facts(facts | {name: str(value) for name, value in machine().items()})
+    page.add_facts(facts | {name: str(value) for name, value in described().items()})
     trained = (findings.get("training", p, d) for p in PROBLEMS for d in findings.datasets)
     if options := next((found["options"] for found in trained if found), None):
         page.add_text("All options of the trainings:")
         page.add_facts({name: str(value) for name, value in options.items()})
+
+
+# The first sentence and the bars -----------------------------------------------------------------
+
+
+def headline(findings: Findings) -> str:
+    """Say how often the learned method comes first, and in how many cells L-BFGS is quicker."""
+    cells = [cell for cell in product(PROBLEMS, findings.datasets) if _whole(findings, *cell)]
+    if not cells:
+        return findings.effort.mark or "the whole study"
+    wins = [findings.win_rate(problem, dataset, "complexity") for problem, dataset in cells]
+    quicker = sum(_mean(findings, "lbfgs", *c) < _mean(findings, LEARNED.key, *c) for c in cells)
+    return findings.effort.marked(
+        "The learned EIGAC meets the tolerance before GD, NAG, IGAHD and EIGAC(default) with "
+        f"C = 1 on {np.mean([rate or 0.0 for rate in wins]):.0%} of the test problems. L-BFGS, "
+        f"which is not in the paper, is quicker on average in {quicker} of {len(cells)} cells."
+    )
+
+
+def add_bars(page: Page, findings: Findings) -> None:
+    """Add, for each problem, the iterations of each method: means over the datasets."""
+    for problem in PROBLEMS:
+        datasets = [name for name in findings.datasets if _whole(findings, problem, name)]
+        if not datasets:
+            continue
+        means, shown = {}, {}
+        for key in KEYS:
+            mean = np.mean([_mean(findings, key, problem, dataset) for dataset in datasets])
+            missed = any(_missed(findings, key, problem, dataset) for dataset in datasets)
+            means[NAMES[key]] = float(mean)
+            shown[NAMES[key]] = ">" * missed + f"{mean:.0f}"
+        page.add_bars(
+            f"{problem}: iterations to the gradient norm {TOL:g}",
+            means,
+            shown,
+            "Means over the datasets; > where some problems did not get there.",
+        )
+
+
+def _whole(findings: Findings, problem: str, dataset: str) -> bool:
+    """Whether all methods were measured in a cell."""
+    return set(KEYS) <= set(findings.statistics(problem, dataset))
+
+
+def _mean(findings: Findings, key: str, problem: str, dataset: str) -> float:
+    return float(findings.statistics(problem, dataset)[key]["complexity_mean"])
+
+
+def _missed(findings: Findings, key: str, problem: str, dataset: str) -> bool:
+    reached = findings.statistics(problem, dataset)[key]["reached"]
+    return bool(reached < findings.effort.instances)
+
+
+# results.json -------------------------------------------------------------------------------------
+
+
+def results(
+    findings: Findings,
+    tables: dict[str, PaperTable],
+    files: Iterable[Path],
+    missing: Sequence[dict[str, str]],
+) -> dict[str, Any]:
+    """Return the document of results.json."""
+    return {
+        "quick": bool(findings.effort.mark),
+        "outputs": list(findings.outputs),
+        "missing": list(missing),
+        "made_with": findings.store.identity
+        | {"tol": TOL, "max_iter": ITERATIONS, "seed": SEED, "split": "paper"},
+        "machine": described(),
+        "datasets": {
+            dataset: made["facts"]
+            for dataset in findings.datasets
+            if (made := findings.get("data", "logistic", dataset))
+        },
+        "cells": {
+            f"{problem} {dataset}": cell
+            for problem in PROBLEMS
+            for dataset in findings.datasets
+            if (cell := _cell(findings, problem, dataset))
+        },
+        "tables": {
+            name: {"caption": table.caption, "columns": table.columns, "rows": table.rows}
+            for name, table in tables.items()
+        },
+        "files": sorted(map(str, files)),
+    }
+
+
+def _cell(findings: Findings, problem: str, dataset: str) -> dict[str, Any]:
+    """Return all numbers of a cell, the paper's beside them; empty where there are none."""
+    cell: dict[str, Any] = {}
+    if methods := findings.statistics(problem, dataset):
+        cell["methods"] = methods
+        cell["win_rate"] = {q: findings.win_rate(problem, dataset, q) for q in QUANTITIES}
+        cell["paper"] = _paper(problem, dataset)
+    for kind in TRAININGS:
+        if (made := findings.get(kind, problem, dataset)) is not None:
+            run = findings.store.run(Item(kind, problem, dataset))
+            cell[kind] = {name: made[name] for name in TOLD_OF_TRAINING if name in made}
+            cell[kind]["steps"] = len(made["steps"]["step"])
+            cell[kind]["seconds"] = made["steps"]["seconds"][-1]
+            cell[kind]["method"] = str(Path(run.parent.name) / run.name / "method.safetensors")
+    if (made := findings.get("contraction", problem, dataset)) is not None:
+        cell["contraction"] = {
+            protocol: {name: line["extremes"] for name, line in lines.items()}
+            for protocol, lines in made["protocols"].items()
+        }
+    return cell
+
+
+def _paper(problem: str, dataset: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for row in ROWS:
+        for quantity in QUANTITIES:
+            if printed := printed_cell(quantity, problem, row, dataset):
+                one = found.setdefault(row.key, {})
+                one[f"{quantity}_mean"], one[f"{quantity}_std"] = printed
+    return found

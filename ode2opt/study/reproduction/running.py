@@ -12,23 +12,17 @@ from ode2opt.base.errors import Ode2OptError
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.study.reproduction import cells, contraction, examples
+from ode2opt.study.reproduction import cells, contraction
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import Made
 from ode2opt.study.reproduction.plan import NEEDS, TRAININGS, Effort, Item, needs_of
 
 # Measured on two quiet cores; the paper's protocol by its processor seconds.
 MINUTES = {"whole": 33, "quick": 11}
-LOOK_EVERY = 1.0  # seconds between two looks at how far the work is
 
 
 class Kind(NamedTuple):
-    """How a kind of item is made.
-
-    Attributes:
-        make: makes the result.
-        steps: how long that takes, in training steps.
-    """
+    """How a kind of item is made."""
 
     make: Callable[[Store, Effort, Item], Made]
     steps: int
@@ -40,19 +34,14 @@ WORK: dict[str, Kind] = {
     "contraction": Kind(contraction.contraction, 60),
     "classics": Kind(cells.classics, 15),
     "learned": Kind(cells.learned, 5),
-    "example": Kind(examples.example, 3),
-    "smoothness": Kind(examples.smoothness, 2),
+    "example": Kind(cells.example, 3),
+    "smoothness": Kind(cells.smoothness, 2),
     "data": Kind(cells.data, 1),
 }
 
 
 class Failure(NamedTuple):
-    """Work that could not be done.
-
-    Attributes:
-        item: the piece of work.
-        why: the sentence of the error.
-    """
+    """Work that could not be done."""
 
     item: Item
     why: str
@@ -143,7 +132,7 @@ def _watching(
         told = max(told, done)
 
     def watch() -> None:
-        while not over.wait(LOOK_EVERY):
+        while not over.wait(1.0):  # seconds
             tell()
 
     thread = threading.Thread(target=watch, daemon=True)

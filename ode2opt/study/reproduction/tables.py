@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.base.storage import write_atomically
-from ode2opt.study.reproduction.comparison import MISSING, NOTHING, Comparison
-from ode2opt.study.reproduction.findings import QUANTITIES, Findings
-from ode2opt.study.reproduction.plan import ITERATIONS
-from ode2opt.study.reproduction.rows import CLASSICS, RIVALS, ROWS, Row, printed
+from ode2opt.study.reproduction.findings import MISSING, NOTHING, QUANTITIES, Comparison, Findings
+from ode2opt.study.reproduction.plan import CLASSICS, ITERATIONS, RIVALS, ROWS, Row, printed
 
 BENCHMARKS = {
     "table2": ("logistic", "measure"),
@@ -26,16 +24,7 @@ NAMES = {"logistic": "logistic regression", "lpp": "lpp minimisation"}
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table to read, and its numbers as records.
-
-    Attributes:
-        name: "table1" to "table5".
-        caption: what it shows.
-        columns: the names of the columns.
-        rows: the cells as text.
-        records: the numbers, for the CSV file.
-        study: which study they are of: "full", or what is said of a quick one.
-    """
+    """A table to read, and its numbers as records."""
 
     name: str
     caption: str
