@@ -1,12 +1,15 @@
 """Count the files of the package that a reader of one call visits: ``python tools/walk.py``.
 
-Four calls are followed with ``sys.setprofile``: every file of ode2opt in which a function is
-called counts once. The fewer there are, the sooner a newcomer has read what happens.
+Calls are followed with ``sys.setprofile``: every file of ode2opt in which a function is called
+counts once; a switch is a call from one of these files into another. The fewer there are, the
+sooner a newcomer has read what happens.
 
 - ``auto``: ``solve`` by the default method, to the end.
+- ``penalised``: the same with ``penalty=L1(0.01)``.
 - ``memory``: the second ``solve`` with one ``Memory``, to the end.
 - ``dask``: ``solve`` of a problem of Dask arrays, until a worker begins its first gradient.
-- ``sequence``: one training step of a sequence, after a first one that compiles.
+- ``flow``, ``sequence``: one training step, after a first one that compiles.
+- ``csv``: ``ode2opt solve file.csv --out model.safetensors``.
 
 ``--files`` lists the files too. The calls run on small problems that are made here.
 """
@@ -14,8 +17,10 @@ called counts once. The fewer there are, the sooner a newcomer has read what hap
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -30,7 +35,8 @@ PACKAGE = str(Path(ode2opt.__file__).parent) + os.sep
 
 
 class Walk:
-    """The files of the package in which functions were called, in the order of the first calls.
+    """The files of the package in which functions were called, in the order of the first calls,
+    and how often a call led from one into another.
 
     It sees the thread that begins it, and the threads that were started since it was made.
 
@@ -40,6 +46,7 @@ class Walk:
 
     def __init__(self, until: tuple[str, tuple[str, ...]] = ("", ())) -> None:
         self.files: list[str] = []
+        self.switches = 0
         self._until, self._under_way = until, False
         threading.setprofile(self._see)
 
@@ -57,14 +64,24 @@ class Walk:
     def _see(self, frame: Any, event: str, _: object) -> None:
         if not self._under_way or event != "call":
             return
-        path = frame.f_code.co_filename
-        if not path.startswith(PACKAGE):
+        name = _file(frame)
+        if name is None:
             return
-        name = Path(path[len(PACKAGE) :]).as_posix()
         if name == self._until[0] and frame.f_code.co_name in self._until[1]:
             self._under_way = False
-        elif name not in self.files:
+            return
+        if name not in self.files:
             self.files.append(name)
+        caller = frame.f_back
+        while caller is not None and _file(caller) is None:
+            caller = caller.f_back
+        self.switches += caller is not None and _file(caller) != name
+
+
+def _file(frame: Any) -> str | None:
+    """Return the file of the package in which a frame stands, None elsewhere."""
+    path = frame.f_code.co_filename
+    return Path(path[len(PACKAGE) :]).as_posix() if path.startswith(PACKAGE) else None
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:
@@ -74,13 +91,18 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return A, (A @ rng.standard_normal(20) + 20 * rng.standard_normal(20_000) > 0).astype(float)
 
 
-def auto() -> Walk:
+def auto(penalty: ode2opt.Penalty | None = None) -> Walk:
     """Follow a solve by the default method."""
     walk, problem = Walk(), ode2opt.Logistic(*rows(), l2=1e-4)
     walk.begin()
-    ode2opt.solve(problem)
+    ode2opt.solve(problem, penalty=penalty)
     walk.end()
     return walk
+
+
+def penalised() -> Walk:
+    """Follow a solve with a penalty."""
+    return auto(ode2opt.L1(0.01))
 
 
 def memory() -> Walk:
@@ -109,22 +131,50 @@ def dask() -> Walk:
     return walk
 
 
+def flow() -> Walk:
+    """Follow the second training step of a flow; the first one compiles."""
+    return _training(target="flow")
+
+
 def sequence() -> Walk:
     """Follow the second training step of a sequence; the first one compiles."""
+    return _training(target="sequence", metric="diagonal", reference="start", horizon=30)
+
+
+def _training(**options: Any) -> Walk:
     A, b = rows()
     family = ode2opt.Family.from_arrays("logistic", A[:, :5], b, size=200, l2=0.01)
     walk = Walk()
     follow = {1: walk.begin, 2: walk.end}
     ode2opt.learn(
-        family, target="sequence", metric="diagonal", reference="start", steps=3, batch=2,
-        validation=2, horizon=30, tol=1e-2,
+        family, steps=3, batch=2, validation=2, tol=1e-2, **options,
         callback=lambda step: follow.get(step.done, lambda: None)(),
     )  # fmt: skip
     return walk
 
 
+def csv() -> Walk:
+    """Follow the command that makes a model of a file."""
+    from typer.main import get_command
+
+    from ode2opt.cli.app import app
+
+    walk, (A, b) = Walk(), rows()
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
+        table = os.path.join(folder, "rows.csv")
+        np.savetxt(table, np.column_stack([A[:2_000], b[:2_000]]), delimiter=",")
+        words = ["solve", table, "--problem", "logistic", "--out", f"{folder}/model.safetensors"]
+        command = get_command(app)
+        walk.begin()
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            command.main(words, standalone_mode=False)
+        walk.end()
+    return walk
+
+
 WALKS: dict[str, Callable[[], Walk]] = {
-    "auto": auto, "memory": memory, "dask": dask, "sequence": sequence,
+    "auto": auto, "penalised": penalised, "memory": memory, "dask": dask, "flow": flow,
+    "sequence": sequence, "csv": csv,
 }  # fmt: skip
 
 
@@ -137,11 +187,11 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="list the files")
     given = parser.parse_args()
     for name in given.calls or WALKS:
-        files = WALKS[name]().files
+        walk = WALKS[name]()
+        files = walk.files
         rooms = Counter(file.partition("/")[0].removesuffix(".py") for file in files)
-        print(
-            f"{name}: {len(files)} files ({', '.join(f'{n} {room}' for room, n in rooms.items())})"
-        )
+        visited = ", ".join(f"{n} {room}" for room, n in rooms.items())
+        print(f"{name}: {len(files)} files ({visited}), {walk.switches} switches", flush=True)
         if given.files:
             print(*(f"    {file}" for file in files), sep="\n")
 
