@@ -55,6 +55,7 @@ class Ended(Enum):
     MANY_PRODUCTS = "Newton's method took too many products"
     BLOWUP = "the gradient norm exceeds {:g} times its starting value"
     ENVELOPE = "the gradient norm is far above that of all held-out problems"
+    MISSED = "an inequality of its proof does not hold with these steps"
     VALUE = "the value is above that of the start"
     PATIENCE = "no progress for {:.0f} iterations"
     ROSE = "the gradient norm rose after the tolerance was reached"

@@ -11,7 +11,15 @@ from typing import Any
 
 from numba import njit, types
 
-from ode2opt.kernels.table import BLOWUP, ENVELOPE, HORIZON, NON_FINITE, PATIENCE, REACHED, VALUE
+from ode2opt.base.ended import Ended
+
+CONVERGED, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, PATIENCE, VALUE = (
+    list(Ended).index(one)
+    for one in (
+        Ended.CONVERGED, Ended.HORIZON, Ended.NON_FINITE, Ended.BLOWUP, Ended.ENVELOPE,
+        Ended.PATIENCE, Ended.VALUE,
+    )
+)  # fmt: skip
 
 EXACTLY: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 
@@ -70,7 +78,7 @@ def _end(k, size, idle, envelope, limits, patience):  # type: ignore[no-untyped-
     if not math.isfinite(size):
         return NON_FINITE
     if size <= tol:
-        return REACHED
+        return CONVERGED
     if size > blowup * first:
         return BLOWUP
     if k < len(envelope) and size > envelope[k] * first:
@@ -96,7 +104,7 @@ def _follow(  # type: ignore[no-untyped-def]
             if size < fall * mark:
                 mark, marked = size, k
         end = _end(k, size, k - marked, envelope, limits, patience)
-        if k % every == 0 and end != REACHED and not _value(x, g, b, weights) <= highest:
+        if k % every == 0 and end == HORIZON and not _value(x, g, b, weights) <= highest:
             end = VALUE
         if end != HORIZON:
             return k, end

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ode2opt.base.ended import Ended
 from ode2opt.kernels.coordinate import FEWEST_VARIABLES
 from ode2opt.kernels.rows import available, loaded
-
-REACHED, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, PATIENCE, VALUE = range(7)
-"""How a loop ends."""
 
 _compiling_tables = threading.Lock()
 
@@ -51,12 +49,12 @@ class TableEnd(NamedTuple):
 
     Attributes:
         iterations: how many were made.
-        code: why, as ``REACHED``.
+        ended: why.
         x: the last point where that is the solution, else the one with the least residual.
     """
 
     iterations: int
-    code: int
+    ended: Ended
     x: np.ndarray
 
 
@@ -84,7 +82,8 @@ def follow_table(
         Q, b, ridge, x, g, rows, *weights, np.asarray(limits.envelope, dtype=np.float64), numbers,
         limits.every, limits.patience, best,
     )  # fmt: skip
-    return TableEnd(int(made), int(code), x if code == REACHED else best)
+    ended = list(Ended)[code]
+    return TableEnd(int(made), ended, x if ended is Ended.CONVERGED else best)
 
 
 @cache

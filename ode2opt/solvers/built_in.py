@@ -30,6 +30,7 @@ from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.newton import Newton
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
+from ode2opt.solvers.table import run_watched
 
 Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
@@ -63,15 +64,6 @@ class BuiltIn:
     schedule: Callable[[int], Schedule] | None = None
 
 
-def follow(eigac: EigacIteration, policy: Policy) -> NoReturn:
-    """Run EIGAC under a policy, which lets others go on where it ends; leaves by Stop."""
-    oracle = eigac.oracle
-    oracle.watch = None if policy is None else policy.watch()
-    outcome = eigac.run()
-    assert policy is not None, "a schedule without a watch ends the solve"
-    policy.take_over(oracle, eigac, outcome)
-
-
 def in_stages(
     oracle: Oracle, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
 ) -> NoReturn:
@@ -94,6 +86,14 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
 
     The words "guard" and "none" are for every method.
     """
+    relay = handover == "relay" or isinstance(handover, Relay)
+    if isinstance(method, Method) and method.proximal is not None:
+        if relay or (isinstance(handover, Guard) and handover.fallback != "fista"):
+            raise InputError(
+                "This table has a prox, and only FISTA goes on after it: use handover='guard', "
+                "'none' or Guard(fallback='fista')."
+            )
+        return
     if isinstance(handover, Guard) and isinstance(method, Method):
         _check_guard(handover, method)
         return
@@ -155,7 +155,7 @@ def _default_eigac(C: float) -> BuiltIn:
     def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
         horizon = min(max(1, oracle.max_iter), DefaultCoefficients.longest)
         oracle.log(summary)
-        follow(EigacIteration(oracle, coefficients.schedule(horizon, L), x), policy)
+        run_watched(EigacIteration(oracle, coefficients.schedule(horizon, L), x), policy)
 
     summary = f"EIGAC, default coefficients, C = {C:g}"
     return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)

@@ -1,6 +1,6 @@
-"""EIGAC, the explicit Euler discretisation of the inertial system.
+"""EIGAC in place, for smooth functions: a faster copy of ``solvers.table.follow``.
 
-See docs/mathematics.md, section 2.
+See docs/mathematics.md, section 2. ``tests/solvers/test_table_copies.py`` crosses them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ode2opt.base.arrays import Array, plus, plus_multiple
 from ode2opt.base.ended import Ended
 from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.oracle import Oracle, Stop
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
 
 
@@ -57,8 +57,6 @@ class EigacIteration:
             self.g = oracle.gradient(self.x)
             oracle.observe(self.x, self.g)
             outcome = oracle.judge()
-        if oracle.watch is None:
-            raise Stop(Ended.HORIZON)
         return outcome or Outcome(Ended.HORIZON)
 
     def _idle_step(self) -> Outcome | None:

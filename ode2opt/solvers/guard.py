@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from ode2opt.base.arrays import as_count, as_number, as_positive
+from ode2opt.base.arrays import Array, as_count, as_number, as_positive
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.oracle import Oracle, Watch
+from ode2opt.solvers.oracle import Oracle, Stop, Watch
 from ode2opt.solvers.outcome import Evaluated, Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.supervisor import supervise
+from ode2opt.solvers.supervisor import Supervisor, supervise
+from ode2opt.solvers.table import UnderWay
 from ode2opt.solvers.watches import within
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs", "fista")
-# Within how many calls each must promise to arrive, and after how many steps it is judged.
-TABLE_BUDGET, FALLBACK_BUDGET = (800, 501), (900, 61)
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,13 @@ class Guard:
     power: float = 1.0
     envelope: tuple[float, ...] = ()
 
+    value_every: ClassVar[int] = 10
+    """Iterations of a table with a prox between two looks at the value, which a gradient brings."""
+    table_budget: ClassVar[tuple[float, int]] = (800, 501)
+    """Within how many calls a table must promise to arrive; after how many steps it is judged."""
+    fallback_budget: ClassVar[tuple[float, int]] = (900, 61)
+    """The same for a fallback that L-BFGS follows."""
+
     def __post_init__(self) -> None:
         if not as_number(self.blowup, "blowup") > 1:
             raise InputError(f"blowup is {self.blowup}: it must be above 1.")
@@ -63,11 +69,7 @@ class Guard:
         )
 
     def words(self, in_metric: bool) -> str:
-        """Who takes over from a method with or without a metric, in words.
-
-        Args:
-            in_metric: whether the method has a preconditioner.
-        """
+        """Who takes over from a method with or without a metric, in words."""
         if self.fallback == "fista":
             return "FISTA with backtracking and restart"
         if self.fallback == "nesterov":
@@ -77,68 +79,65 @@ class Guard:
         return f"L-BFGS in {'its metric' if self.power == 1 else 'a milder metric'}"
 
     def watch(self) -> Watch:
-        """Return what watches one run of a schedule."""
-        budget = within(*TABLE_BUDGET)
+        """Return what watches one run of a table."""
+        if self.fallback == Fista.name:
+            return self.check
+        budget = within(*self.table_budget)
         return lambda oracle: self.check(oracle) or budget(oracle)
 
     def check(self, oracle: Oracle) -> Outcome | None:
-        """Say why another method should go on now, or None.
-
-        Args:
-            oracle: the solve, after an iteration of the schedule.
-        """
+        """Say why another method should go on now, after an iteration of a table; or None."""
         norm, first, k = oracle.norm, oracle.first_norm, oracle.k
         if not math.isfinite(norm):
-            return Outcome(Ended.NON_FINITE)
+            return self.outcome(Ended.NON_FINITE)
         if norm > self.blowup * first:
-            return Outcome(Ended.BLOWUP, number=self.blowup)
+            return self.outcome(Ended.BLOWUP)
         if k < len(self.envelope) and norm > self.envelope[k] * first:
-            return Outcome(Ended.ENVELOPE)
+            return self.outcome(Ended.ENVELOPE)
         if k - oracle.progress_k >= self.patience:
-            return Outcome(Ended.PATIENCE, number=self.patience)
+            return self.outcome(Ended.PATIENCE)
         return None
 
-    def stages(self, oracle: Oracle, metric: Operator | None, scale: float = 1.0) -> list[Stage]:
-        """Return who goes on after a schedule.
+    def outcome(self, reason: Ended) -> Outcome:
+        """Return the end of a table, with the setting that its sentence names."""
+        numbers = {Ended.BLOWUP: self.blowup, Ended.PATIENCE: self.patience}
+        return Outcome(reason, number=numbers.get(reason, 0.0))
 
-        Args:
-            oracle: the solve.
-            metric: the method's preconditioner, if it has one.
-            scale: the curvature of problems in it.
-        """
+    def stages(self, oracle: Oracle, metric: Operator | None, scale: float = 1.0) -> list[Stage]:
+        """Return who goes on after a table for problems of curvature ``scale`` in a metric."""
+        if self.fallback == Fista.name:
+            return [Fista(for_ever, scale)]
         if self.fallback == "nesterov":
-            return [Nesterov(within(*FALLBACK_BUDGET)), Lbfgs()]
+            return [Nesterov(within(*self.fallback_budget)), Lbfgs()]
         if self.fallback == "metric-lbfgs" and metric is not None:
             product = oracle.on_numpy(metric.milder(self.power))
-            watch = within(*FALLBACK_BUDGET)
-            return [
-                PreconditionedLbfgs(self.words(in_metric=True), product, watch, 1 / scale),
-                Lbfgs(),
-            ]
+            watch = within(*self.fallback_budget)
+            words = self.words(in_metric=True)
+            return [PreconditionedLbfgs(words, product, watch, 1 / scale), Lbfgs()]
         return [Lbfgs()]
 
-    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
-        """Go on from the lower of start and best point; leaves by Stop.
-
-        Args:
-            oracle: the solve.
-            eigac: the iteration that ended.
-            outcome: how it ended.
-        """
-        stages = self.stages(oracle, eigac.metric, eigac.scale)
+    def take_over(self, oracle: Oracle, table: UnderWay, outcome: Outcome) -> NoReturn:
+        """Go on from the lower of start and best point; leaves by Stop."""
+        stages = self.stages(oracle, table.metric, table.scale)
         oracle.hand_over(outcome, stages[0].name)
-        supervise(oracle, _lower(oracle, eigac), stages)
+        lower = _lower(oracle, table.start)
+        if self.fallback == Fista.name:
+            Supervisor(oracle, lower).run(stages[0])
+            raise Stop(Ended.STALLED)
+        supervise(oracle, lower, stages)
 
 
-def _lower(oracle: Oracle, eigac: EigacIteration) -> Evaluated:
+def _lower(oracle: Oracle, start: Array | Evaluated) -> Evaluated:
     """Return the best point, or the start where its value is lower.
 
     A gradient may be small far out, where nothing moves any more; a value there is not. Where the
     gradient at the best point says that a convex function is not lower at the start, nobody asks.
     """
     best = oracle.evaluate(oracle.best_x, iterate=False)
-    start = np.asarray(eigac.start).astype(np.float64)
-    if not oracle.undefined(best.value) and float(best.g @ (start - best.x)) >= 0:
+    if isinstance(start, Evaluated):
+        return best if best.value <= start.value else start
+    first = np.asarray(start).astype(np.float64)
+    if not oracle.undefined(best.value) and float(best.g @ (first - best.x)) >= 0:
         return best
-    other = oracle.evaluate(eigac.start, iterate=False)
+    other = oracle.evaluate(start, iterate=False)
     return best if best.value <= other.value else other

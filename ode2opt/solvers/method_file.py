@@ -27,7 +27,7 @@ from ode2opt.proofs.check_proof import Refused
 from ode2opt.proofs.table import Table
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.metric import Metric, Operator
-from ode2opt.solvers.monitored_table import MonitoredProof, MonitoredSettings
+from ode2opt.solvers.monitored import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
 from ode2opt.solvers.start_point import check_start, first_point, read_start, rule_of
 

@@ -160,7 +160,7 @@ class Oracle:
 
     def begin_if_finite(self, x: np.ndarray) -> Evaluated | None:
         """Evaluate a start that may be unfit; None where it is, and then it is no iterate."""
-        value, g = self._value_and_gradient(self.to_problem(x))
+        value, g = self.value_and_gradient(self.to_problem(x))
         size = self.size(self.to_problem(x), g)
         if not (math.isfinite(value) and math.isfinite(size)):
             return None
@@ -171,7 +171,7 @@ class Oracle:
     def evaluate(self, x: Array, iterate: bool = True) -> Evaluated:
         """Return value and gradient at a point; may raise Stop."""
         point = self.to_problem(x)
-        value, g = self._value_and_gradient(point)
+        value, g = self.value_and_gradient(point)
         if iterate:
             self.observe(point, g, value)
             size = self.norm
@@ -184,7 +184,8 @@ class Oracle:
         """Return what is to become small: the gradient norm."""
         return norm(g)
 
-    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        """Return both at a point that is to be observed; counted."""
         value, g = self.problem.value_and_gradient(point)
         self.calls += 1
         return float(value), g

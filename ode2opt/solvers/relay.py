@@ -16,6 +16,7 @@ from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.table import run_watched
 
 
 @dataclass(frozen=True)
@@ -41,37 +42,25 @@ class Relay:
         return self.reason
 
     def reason(self, oracle: Oracle) -> Outcome | None:
-        """Say whether to latch now.
-
-        Args:
-            oracle: the solve, after an iteration.
-        """
+        """Say whether to latch now, after an iteration of the schedule."""
         if oracle.norm > oracle.previous_norm and oracle.previous_norm < oracle.tol:
             return Outcome(Ended.ROSE)
         return None
 
-    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
-        """Go on with the default coefficients from where EIGAC is; leaves by Stop.
-
-        Args:
-            oracle: the solve.
-            eigac: the iteration that ended.
-            outcome: how it ended.
-        """
+    def take_over(self, oracle: Oracle, table: EigacIteration, outcome: Outcome) -> NoReturn:
+        """Go on with the default coefficients from where EIGAC is; leaves by Stop."""
         oracle.hand_over(outcome, "relay")
-        oracle.watch = None
-        k, old = eigac.done, eigac.schedule
+        k, old = table.done, table.schedule
         a, d = (float(row[min(k, len(old) - 1)]) for row in (old.a, old.d))
-        move = eigac.u - a * eigac.direction()
+        move = table.u - a * table.direction()
         curvature = 0.0
-        for x in (eigac.x, eigac.x + move / d):
+        for x in (table.x, table.x + move / d):
             found, calls = largest_curvature(oracle.problem, x)
             oracle.calls += calls
             curvature = max(curvature, found if math.isfinite(found) else 0.0)
         horizon = k + min(max(1, oracle.max_iter - k), DefaultCoefficients.longest)
         schedule = self.coefficients.schedule(horizon, usable(curvature))
         # The next move e = u - a g stays what it would have been; the default needs no metric.
-        eigac.u = move + float(schedule.a[k]) * eigac.g
-        eigac.schedule, eigac.metric = schedule, None
-        eigac.run()
-        raise AssertionError("a schedule without a watch ends the solve")
+        table.u = move + float(schedule.a[k]) * table.g
+        table.schedule, table.metric = schedule, None
+        run_watched(table, None)

@@ -32,9 +32,9 @@ from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
-from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, follow, in_stages
+from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, in_stages
 from ode2opt.solvers.composite.gap import with_residual
-from ode2opt.solvers.composite.learned import follow_proximal
+from ode2opt.solvers.composite.learned import PenalisedTable
 from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.eigac import EigacIteration
@@ -43,12 +43,14 @@ from ode2opt.solvers.library import method_of
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.memory_session import MemorySession
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.monitored_table import MonitoredTable
+from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.monitored import MonitoredTable, TableProof
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Callback, Oracle, Stop
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.start_point import first_point, unfit_start
+from ode2opt.solvers.table import UnderWay, run_watched
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
 GUARD = Guard()
@@ -245,7 +247,7 @@ def _minimise(
     try:
         if isinstance(method, Schedule):
             oracle.log(f"EIGAC with a given schedule of {len(method)} iterations")
-            follow(EigacIteration(oracle, method, x), policy)
+            run_watched(EigacIteration(oracle, method, x), policy)
         elif isinstance(method, Method):
             _follow_learned(oracle, x, method, policy)
         elif isinstance(method, BuiltIn):
@@ -269,37 +271,42 @@ def _minimise(
 
 def _follow_learned(oracle: Oracle, x: Array, method: Method, policy: Policy) -> None:
     """Run a table as a learned method has it, with its scale and metric; leaves by Stop."""
-    if method.proximal is not None:
-        follow_proximal(oracle, x, method, policy)
     metric = None if method.metric is None else method.metric.on(oracle.problem)
-    if method.schedule is None:
+    scale = method.family_scale or 1.0
+    if method.instant:
         guard = policy or method.guard
         assert isinstance(guard, Guard)
-        scale = method.family_scale or 1.0
         in_stages(oracle, x, lambda: guard.stages(oracle, metric, scale), policy)
-        return
     oracle.log(method.words)
-    if method.monitored is not None:
-        assert method.proof is not None
+    run_watched(_table_of(oracle, x, method, policy, metric, scale), policy)
+
+
+def _table_of(
+    oracle: Oracle, x: Array, method: Method, policy: Policy, metric: Operator | None, scale: float
+) -> UnderWay:
+    """Return a method's table, set up on a problem."""
+    if method.proximal is not None:
+        assert isinstance(oracle, CompositeOracle)
+        assert not isinstance(policy, Relay)
+        return PenalisedTable(oracle, method.proximal, scale, x, policy)
+    schedule = method.table()
+    if method.monitored is not None and method.proof is not None:
+        rho, tau = method.monitored.rho, method.monitored.tau
         distance = euclidean if method.metric is None else method.metric.distance
-        table = MonitoredTable(
-            oracle, method.schedule, x, method.monitored, method.proof, metric, distance
-        )
-        table.divide_by(method.family_scale or 1.0)
-        follow(table, policy)
-    elif method.scale == "product":
+        proof = TableProof(method.proof, schedule, tau)
+        return MonitoredTable(oracle, proof, x, rho, scale, metric, distance)
+    if method.scale == "product":
 
         def scale_at(g: Array) -> float:
             oracle.charge(1)
             return method.curvature(oracle.problem, x, g, metric)
 
-        follow(EigacIteration(oracle, method.schedule, x, metric, scale_at), policy)
-    else:
-        scale, calls = method.scale_and_calls(oracle.problem, x)
-        oracle.charge(calls)
-        eigac = EigacIteration(oracle, method.schedule, x, metric)
-        eigac.divide_by(scale)
-        follow(eigac, policy)
+        return EigacIteration(oracle, schedule, x, metric, scale_at)
+    scale, calls = method.scale_and_calls(oracle.problem, x)
+    oracle.charge(calls)
+    eigac = EigacIteration(oracle, schedule, x, metric)
+    eigac.divide_by(scale)
+    return eigac
 
 
 def _first_point(oracle: Oracle, method: BuiltIn | Schedule | Method | Strategy) -> Array:

@@ -32,7 +32,7 @@ def both(monkeypatch, problem, penalty, given, **options):
     used = []
     follow = learned.follow_table
     monkeypatch.setattr(
-        learned, "follow_table", lambda *args: (end := follow(*args), used.append(end.code))[0]
+        learned, "follow_table", lambda *args: (end := follow(*args), used.append(end.ended))[0]
     )
     fast = solve(problem, penalty=penalty, method=given, **options)
     assert used

@@ -272,15 +272,14 @@ def test_the_monitored_method_bounds_its_value_against_every_point():
     assert np.median(told[::2]) < 0.1  # with both labels there is a minimiser
 
 
-def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid(monkeypatch):
+def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid():
     """Two moves at L' = L/64, which both violate the inequality: the formula, written out."""
-    monkeypatch.setattr(monitored, "RHO", 1 / 64)
     problem = Quadratic(np.diag([1.0, 0.5]), np.zeros(2))
     oracle = Oracle(problem, tol=1e-9, max_iter=3)
     y = []
     oracle.callback = lambda progress: y.append(progress.x) and None
     with pytest.raises(Stop):
-        monitored.nag_monitored(oracle, np.array([1.0, -2.0]), 1.0)
+        monitored.nag_monitored(oracle, np.array([1.0, -2.0]), 1.0, rho=1 / 64)
     f, g, L = [*map(problem.value, y)], [*map(problem.gradient, y)], 1 / 64
     missed = [
         f[k] + g[k] @ (y[k - 1] - y[k]) + (g[k] - g[k - 1]) @ (g[k] - g[k - 1]) / (2 * L) - f[k - 1]

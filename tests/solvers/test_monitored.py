@@ -8,10 +8,12 @@ import pytest
 from support import visited
 
 from ode2opt import InputError, Logistic, Quadratic, solve
+from ode2opt.problems.base import Scale, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.proofs.theorem import classical_rows, monitored_rows
-from ode2opt.solvers import METHODS, monitored
-from ode2opt.solvers.monitored_loop import MonitoredPoint, violations
+from ode2opt.solvers import METHODS
+from ode2opt.solvers.monitored import violations
+from ode2opt.solvers.table import TablePoint
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +22,15 @@ def problem():
     return Logistic(rng.standard_normal((80, 10)), rng.integers(0, 2, 80), l2=0.01)
 
 
-def evaluated(problem, x) -> MonitoredPoint:
+def evaluated(problem, x) -> TablePoint:
     g = problem.gradient(x)
-    return MonitoredPoint(x, float(problem.value(x)), g, g)
+    return TablePoint(x, float(problem.value(x)), g, g)
+
+
+def at_full_length(problem, rho=1.0):
+    """The start with a step constant of which ``nag-monitored`` takes 1/16."""
+    x0, L = problem.start()
+    return Start(x0, Scale(16 * rho * L, 0, 0.0))
 
 
 def two_step(problem, x0, L, rows):
@@ -39,29 +47,28 @@ def two_step(problem, x0, L, rows):
 @pytest.mark.parametrize(
     ("name", "rows"), [("ogm", classical_rows("ogm", 40)), ("nag-monitored", monitored_rows(40))]
 )
-def test_the_methods_run_the_rows_that_are_proved(problem, name, rows, monkeypatch):
-    monkeypatch.setattr(monitored, "RHO", 1.0)
+def test_the_methods_run_the_rows_that_are_proved(problem, name, rows):
     x0, L = problem.start()
-    found = visited(problem, problem.start(), name, 40)
+    start = at_full_length(problem) if name == "nag-monitored" else problem.start()
+    found = visited(problem, start, name, 40)
     np.testing.assert_allclose(found, two_step(problem, x0, L, rows)[: len(found)], atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["ogm", "nag-monitored"])
-def test_their_schedules_are_these_methods(problem, name, monkeypatch):
+def test_their_schedules_are_these_methods(problem, name):
     """The table's first iteration is idle."""
-    monkeypatch.setattr(monitored, "RHO", 1.0)
-    start = problem.start()
-    table = METHODS[name].schedule(31).scaled(start.L)
+    start = at_full_length(problem) if name == "nag-monitored" else problem.start()
+    table = METHODS[name].schedule(31).scaled(problem.start().L)
     by_table = visited(problem, start, table, 30)
     np.testing.assert_allclose(by_table[1:], visited(problem, start, name, 29), atol=1e-10)
 
 
 @pytest.mark.parametrize("rho", [2.0**-14, 2.0**-4, 1.0])
-def test_it_finds_the_smoothness_wherever_it_begins(rho, monkeypatch):
+def test_it_finds_the_smoothness_wherever_it_begins(rho):
     """Steps of 1/L' with a far too small L' would diverge; each restart costs three moves."""
-    monkeypatch.setattr(monitored, "RHO", rho)
     problem = Quadratic(np.diag(np.logspace(0, -2, 20)), np.ones(20))
-    result = solve(problem, method="nag-monitored", tol=1e-6)
+    start = Start(np.zeros(20), Scale(16 * rho, 0, 0.0))
+    result = solve(problem, start, method="nag-monitored", tol=1e-6)
     assert result.success
     assert result.method.count("restarted") <= max(0, -np.log2(rho))
     assert result.iterations < 3 * solve(problem, method="nag", tol=1e-6).iterations

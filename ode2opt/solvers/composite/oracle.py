@@ -59,7 +59,7 @@ class CompositeOracle(Oracle):
 
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return f and its gradient at a point that need not be in the domain of h; counted."""
-        value, g = super()._value_and_gradient(self.to_problem(x))
+        value, g = super().value_and_gradient(self.to_problem(x))
         return value, self.to_numpy(g)
 
     def next_gradient(self, x: np.ndarray) -> np.ndarray:
@@ -71,8 +71,8 @@ class CompositeOracle(Oracle):
         self.observe(point, g)
         return self.to_numpy(g)
 
-    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        value, g = super()._value_and_gradient(point)
+    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        value, g = super().value_and_gradient(point)
         return value + self.penalty_at(self.to_numpy(point)), g
 
     def value(self, x: Array) -> float:

@@ -36,10 +36,10 @@ class PathOracle(CompositeOracle):
         self._known = known
         self._best_g: np.ndarray | None = None
 
-    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
         known, x = self._known, self.to_numpy(point)
         if known is None or not np.array_equal(known.x, x):
-            return super()._value_and_gradient(point)
+            return super().value_and_gradient(point)
         return known.value + self.penalty_at(x), self.to_problem(known.g)
 
     def _keep_if_best(self, x: Array, found: float, value: float | None) -> float:

@@ -110,9 +110,9 @@ class _NotedRelay(Relay):
 
     noted: list[EigacIteration] = field(default_factory=list)
 
-    def take_over(self, oracle: Oracle, eigac: EigacIteration, outcome: Outcome) -> NoReturn:
-        self.noted.append(eigac)
-        super().take_over(oracle, eigac, outcome)
+    def take_over(self, oracle: Oracle, table: EigacIteration, outcome: Outcome) -> NoReturn:
+        self.noted.append(table)
+        super().take_over(oracle, table, outcome)
 
 
 def _relayed(problem: Problem, start: Start, method: Method, every: int) -> Made:

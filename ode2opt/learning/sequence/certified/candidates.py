@@ -22,7 +22,7 @@ from ode2opt.proofs.table import exact_rows
 from ode2opt.proofs.theorem import classical_rows
 from ode2opt.solvers import Method, Result
 from ode2opt.solvers.metric import Metric
-from ode2opt.solvers.monitored_table import MonitoredSettings
+from ode2opt.solvers.monitored import MonitoredSettings
 
 RHOS = tuple(2.0**-k for k in range(11))
 """The shares of L that a run may begin with; each is one restart from the next."""
