@@ -25,8 +25,9 @@ from ode2opt.solvers.bound import CONVEXITY, MONITORED, Distance, LowerBound, eu
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.stages.lbfgs import Product
 from ode2opt.solvers.start_point import unfit_start
-from ode2opt.solvers.table import Check, Product, TablePoint, evaluated, follow, itself
+from ode2opt.solvers.table import Check, TablePoint, evaluated, follow, itself
 
 MISSED = Outcome(Ended.MISSED)
 

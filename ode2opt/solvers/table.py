@@ -7,7 +7,7 @@ See docs/mathematics.md, sections 2, 11, 15 and 19. The same loop stands in plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -17,8 +17,8 @@ from ode2opt.proofs.table import Prox, TableRow, no_penalty
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.oracle import Oracle, Stop, Watch
 from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.stages.lbfgs import Product
 
-Product = Callable[[np.ndarray], np.ndarray]
 IDLE = TableRow(0.0, 0.0, 0.0, 0.0)
 """The first iteration of a schedule, which stays where it is and asks for nothing."""
 
