@@ -40,20 +40,6 @@ with needing("sklearn"):
     )
     from ode2opt.integrations.sklearn.svc import LinearSVC
 
-_ESTIMATORS = [
-    ElasticNet,
-    ElasticNetCV,
-    HuberRegressor,
-    Lasso,
-    LassoCV,
-    LinearSVC,
-    LogisticRegression,
-    LogisticRegressionCV,
-    LpRegression,
-    PoissonRegressor,
-    Ridge,
-]
-
 
 def load(path: str | Path) -> Any:
     """Return the fitted estimator that ``estimator.save(path)`` wrote, of whichever class it is.
@@ -65,7 +51,7 @@ def load(path: str | Path) -> Any:
         >>> Ridge().fit(X, y).save("model.safetensors")
         >>> load("model.safetensors").predict(X)
     """
-    return load_as(path, _ESTIMATORS)
+    return load_as(path, [globals()[name] for name in __all__ if name != "load"])
 
 
 __all__ = [

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ode2opt.base.arrays import Array, epsilon, is_dask, refuse_masked
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.storage import check_folder_of
-from ode2opt.integrations.sklearn._in_parts import lazily
+from ode2opt.integrations.sklearn._in_parts import lazily, rows_in_parts
 from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
@@ -47,10 +47,16 @@ class Fitting(Saving):
     _came_to_worker = False  # from another process, with a copy of its memory
     _warned = False  # of that, in this process
     _dask_lacks: ClassVar[str | None] = None  # why Dask's arrays are refused, where they are
-    _own_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [str, os.PathLike, Method],
         "memory": [Memory, str, os.PathLike, None],
     }
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let scikit-learn check the namesake's parameters, and ours."""
+        super().__init_subclass__(**options)
+        above = [vars(kind).get("_parameter_constraints", {}) for kind in reversed(cls.__mro__)]
+        cls._parameter_constraints = {k: v for known in above for k, v in known.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take note that this estimator was sent from another process."""
@@ -115,8 +121,7 @@ class Fitting(Saving):
             y: their labels or targets.
             sample_weight: the weight of each row; 1 by default.
         """
-        refuse_masked(y, "y")
-        refuse_masked(sample_weight, "sample_weight")
+        refuse_masked_targets(y, sample_weight)
         found: float = super().score(X, y, sample_weight=sample_weight)  # type: ignore[misc]
         return found
 
@@ -136,19 +141,18 @@ class Fitting(Saving):
         problem: Problem,
         x0: Array = None,
         *,
-        tol: float,
-        max_iter: int,
-        verbose: int = 0,
+        tol: float | None = None,
         spent: int = 0,
         penalty: Penalty | None = None,
     ) -> Result:
         """Solve from ``x0``, by default as the method starts, and warn where ``tol`` was not met.
 
-        ``spent`` of the iterations are gone already, and are told with those that follow.
+        ``spent`` iterations have been taken already: they are counted with those that follow.
         A fit depends on its own rows: no point that a memory or a learned method has seen is its
         start.
         """
         self._warn_of_copies()
+        tol = float(self.tol) if tol is None else tol  # type: ignore[attr-defined]
         with _opened(self.memory) as memory:
             result = solve(
                 problem,
@@ -158,11 +162,16 @@ class Fitting(Saving):
                 memory=memory,
                 start_from_memory=memory is None,
                 tol=reachable(tol, problem),
-                max_iter=max_iter - spent,
+                max_iter=self._most_iterations() - spent,
             )
         if spent:
             result = replace(result, iterations=spent + result.iterations)
-        return self._report_fit(result, tol, verbose)
+        return self._report_fit(result, tol)
+
+    def _most_iterations(self) -> int:
+        """Return ``max_iter`` as a number."""
+        most: int | None = self.max_iter  # type: ignore[attr-defined]
+        return MANY if most is None else most
 
     def _penalised_solver(self) -> str | Method:
         """Return the method of a fit with a penalty that is not smooth, or with limits."""
@@ -180,10 +189,22 @@ class Fitting(Saving):
         tol = reachable(tol, problem)
         return solve(problem, x0, method=_chosen(self.solver), tol=tol, max_iter=max_iter)
 
-    def _report_fit(self, result: Result, tol: float, verbose: int) -> Result:
+    def _set_coefficients(self, fits: list[np.ndarray], dtype: Any, targets: int = 1) -> None:
+        """Set ``coef_`` and ``intercept_`` from the variables of each target's fit.
+
+        ``targets`` is the number of dimensions that the targets have.
+        """
+        fitted: bool = self.fit_intercept  # type: ignore[attr-defined]
+        coef, intercept = without_intercept(np.stack(fits).astype(dtype, copy=False), fitted)
+        self.coef_: Any = coef[0] if len(fits) == 1 else coef
+        self.intercept_: Any = 0.0
+        if fitted:
+            self.intercept_ = intercept[0] if targets == 1 else intercept
+
+    def _report_fit(self, result: Result, tol: float) -> Result:
         """Print how a fit went if asked to, and warn where the tolerance was not met."""
         name, (measure, size) = type(self).__name__, result.measure
-        if verbose:
+        if getattr(self, "verbose", 0):
             print(
                 f"[{name}] {result.method}: {result.iterations} iterations, {measure} "
                 f"{size:.2e}, {result.seconds:.2g} s"
@@ -262,6 +283,22 @@ def refuse_repeated_columns(X: Array) -> None:
             f"Columns must have names of their own, but these are repeated: {', '.join(repeated)}; "
             f"rename them, or give X.to_numpy()."
         )
+
+
+def refuse_masked_targets(y: Array, sample_weight: Array) -> None:
+    """Refuse targets or weights that are masked arrays."""
+    refuse_masked(y, "y")
+    refuse_masked(sample_weight, "sample_weight")
+
+
+def regression_rows(
+    estimator: Any, X: Array, y: Array, sample_weight: Array, several: bool = False
+) -> tuple[Array, np.ndarray, np.ndarray | None]:
+    """Return rows, targets that are numbers (``several``: or columns of them), and weights."""
+    if is_dask(X):
+        return rows_in_parts(estimator, X, y, sample_weight)
+    X, y = validated(estimator, X, y, multi_output=several, y_numeric=True)
+    return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
 
 
 def row_weights(sample_weight: Array, X: Array) -> np.ndarray | None:

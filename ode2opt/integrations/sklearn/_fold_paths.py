@@ -21,7 +21,7 @@ from ode2opt.integrations.sklearn.logistic import (
     variables,
 )
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers import path
+from ode2opt.solvers import Result, path
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 
@@ -39,6 +39,11 @@ class LabelledRows(NamedTuple):
     y: np.ndarray
     labels: np.ndarray
     weights: np.ndarray | None
+
+    def of(self, index: np.ndarray) -> LabelledRows:
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[index]
+        return LabelledRows(self.X[index], self.y[index], self.labels[index], weights)
 
 
 class Judge(NamedTuple):
@@ -133,9 +138,7 @@ def _path(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, score and iterations of one fold for every C, the smallest first."""
     train, test = fold
-    weights = None if rows.weights is None else rows.weights[train]
-    part = LabelledRows(rows.X[train], rows.y[train], rows.labels[train], weights)
-    unseen = LabelledRows(rows.X[test], rows.y[test], rows.labels[test], None)
+    part, unseen = rows.of(train), rows.of(test)
     problem, order = problem_of(model, part), np.argsort(Cs)
     penalties = np.array([weight_of(part, C) for C in Cs[order]])
     fits = (
@@ -161,17 +164,26 @@ def _smooth_fits(
     shared: SharedPreconditioners | None,
 ) -> Iterator[tuple[np.ndarray, int]]:
     """Give variables and iterations for falling l2 penalties."""
-    limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
     x = None
     for k, l2 in enumerate(penalties):
-        now = problem.penalised(float(l2))
-        if shared is None:
-            result = model._minimise(now, x, **limits, verbose=model.verbose)
-        else:
-            solved = shared.solve(now, k, x, **limits)
-            result = model._report_fit(solved, model.tol, model.verbose)
+        result = smooth_fit(model, problem.penalised(float(l2)), k, x, shared)
         x = np.asarray(result.x)
         yield x, result.iterations
+
+
+def smooth_fit(
+    model: LogisticRegression,
+    problem: LinearModel,
+    k: int,
+    x0: Array,
+    shared: SharedPreconditioners | None,
+) -> Result:
+    """Fit with the k-th of the falling penalties, by preconditioners that folds share if any."""
+    if shared is None:
+        return model._minimise(problem, x0)
+    tol = reachable(model.tol, problem)
+    found = shared.solve(problem, k, x0, tol=tol, max_iter=model.max_iter)
+    return model._report_fit(found, model.tol)
 
 
 def _l1_fits(
@@ -195,5 +207,5 @@ def _l1_fits(
             x = found.x(k)
             yield x, int(found.iterations[k])
     for _ in range(np.count_nonzero(penalties == 0)):
-        result = model._minimise(problem, x, tol=tol, max_iter=model.max_iter)
+        result = model._minimise(problem, x)
         yield np.asarray(result.x), result.iterations

@@ -137,13 +137,12 @@ def _huber(estimator: Any) -> tuple[str, dict[str, Any]]:
 
 
 _LOSSES: dict[str, Callable[[Any], tuple[str, dict[str, Any]]]] = {
-    "LogisticRegression": _log_loss,
-    "LogisticRegressionCV": _log_loss,
+    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV"), _log_loss),
     "LinearSVC": lambda estimator: ("squaredhinge", {}),
     **dict.fromkeys(
-        ("ElasticNet", "ElasticNetCV", "Lasso", "LassoCV"), lambda estimator: ("leastsquares", {})
+        ("ElasticNet", "ElasticNetCV", "Lasso", "LassoCV", "Ridge"),
+        lambda estimator: ("leastsquares", {}),
     ),
-    "Ridge": lambda estimator: ("leastsquares", {}),
     "PoissonRegressor": lambda estimator: ("poisson", {}),
     "LpRegression": lambda estimator: ("lpp", {"p": int(estimator.p)}),
     "HuberRegressor": _huber,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Number
 from typing import Any, ClassVar
 
@@ -27,12 +27,9 @@ from ode2opt.integrations.sklearn._centred import (
 )
 from ode2opt.integrations.sklearn._fitting import (
     FLOATS,
-    MANY,
     Fitting,
-    row_weights,
-    validated,
+    regression_rows,
 )
-from ode2opt.integrations.sklearn._in_parts import rows_in_parts
 from ode2opt.solvers import Method
 
 
@@ -66,11 +63,6 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
 
     memory = None
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"check_input": metadata_routing.UNUSED}
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.ElasticNet._parameter_constraints,
-        "solver": Fitting._own_constraints["solver"],
-    }
-
     alpha: float = 1.0
     _: KW_ONLY
     l1_ratio: float = 0.5
@@ -105,7 +97,7 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
                 "With alpha=0 there is no penalty: Ridge(alpha=0) solves that directly.",
                 stacklevel=2,
             )
-        X, y, weights = self._rows_of(X, y, sample_weight)
+        X, y, weights = target_rows(self, X, y, sample_weight)
         rows = CentredRows(X, weights, self.fit_intercept)
         targets = [y] if y.ndim == 1 else list(y.T)
         before = self._last_coefficients(len(targets))
@@ -113,20 +105,14 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
             self._one(rows, b, float(self.alpha), float(self.l1_ratio), start)
             for b, start in zip(targets, before, strict=True)
         ]
-        self._keep(fits, y.ndim, X.dtype)
+        found = [np.append(fit.coef, [fit.intercept] * self.fit_intercept) for fit in fits]
+        self._set_coefficients(found, X.dtype, y.ndim)
+        gaps = np.array([fit.gap for fit in fits]).astype(X.dtype, copy=False)
+        counts = [fit.iterations for fit in fits]
+        one = len(fits) == 1
+        self.dual_gap_ = gaps[0] if one else gaps
+        self.n_iter_ = counts[0] if one else counts
         return self
-
-    def _rows_of(
-        self, X: Array, y: Array, sample_weight: Array
-    ) -> tuple[Array, np.ndarray, np.ndarray | None]:
-        """Return rows, targets and weights, checked."""
-        if is_dask(X):
-            X, y, weights = rows_in_parts(self, X, y, sample_weight)
-            return X, y.astype(X.dtype), weights
-        X, y = validated(self, X, y, multi_output=True, y_numeric=True)
-        y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
-        given = None if isinstance(sample_weight, Number) else sample_weight
-        return X, y, row_weights(given, X)
 
     def _last_coefficients(self, targets: int) -> list[np.ndarray | None]:
         """Return the last fit's coefficients of each target for a warm start."""
@@ -135,41 +121,16 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         return list(np.atleast_2d(np.asarray(self.coef_)))
 
     def _one(
-        self,
-        rows: CentredRows,
-        y: np.ndarray,
-        alpha: float,
-        l1_ratio: float,
-        coef: np.ndarray | None = None,
+        self, rows: CentredRows, y: np.ndarray, alpha: float, l1_ratio: float, coef: Array = None
     ) -> RegressionFit:
-        """Fit one target from given coefficients, by default 0; a smooth penalty as a smooth
-        one.
-        """
+        """Fit one target, starting at coefficients (by default 0)."""
         whole = weighted(rows.penalty(l1_ratio, self.positive), alpha)
         penalty = whole if self.positive or whole.pieces().l1 else None
         problem, mean = rows.problem(y, 0.0 if penalty else whole.pieces().l2)
+        x0 = None if coef is None else rows.variables(coef).astype(str(problem.dtype))
         tol = self.tol * largest_slope(problem)
-        result = self._minimise(
-            problem,
-            None if coef is None else rows.variables(coef).astype(str(problem.dtype)),
-            tol=tol,
-            max_iter=self.max_iter or MANY,
-            penalty=penalty,
-        )
+        result = self._minimise(problem, x0, tol=tol, penalty=penalty)
         return fit_of(rows, problem, penalty, result, mean)
-
-    def _keep(self, fits: list[RegressionFit], ndim: int, dtype: Any) -> None:
-        """Set what was found, in the namesake's shapes."""
-        coef = np.stack([fit.coef for fit in fits]).astype(dtype, copy=False)
-        gaps = np.array([fit.gap for fit in fits]).astype(dtype, copy=False)
-        counts = [fit.iterations for fit in fits]
-        one = len(fits) == 1
-        self.coef_ = coef[0] if one else coef
-        self.dual_gap_ = gaps[0] if one else gaps
-        self.n_iter_ = counts[0] if one else counts
-        intercepts = np.array([fit.intercept for fit in fits]).astype(dtype, copy=False)
-        of_one: Any = intercepts[0] if ndim == 1 else intercepts
-        self.intercept_ = of_one if self.fit_intercept else 0.0
 
     @staticmethod
     def path(
@@ -225,6 +186,7 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         return (*answer, [fit.iterations for fit in fits]) if return_n_iter else answer
 
 
+@dataclass(eq=False, repr=False)
 class Lasso(ElasticNet, linear_model.Lasso):
     """Least squares with an L1 penalty; see :class:`sklearn.linear_model.Lasso`.
 
@@ -248,40 +210,7 @@ class Lasso(ElasticNet, linear_model.Lasso):
         >>> Lasso(alpha=0.1).fit(X, y).sparse_coef_
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.Lasso._parameter_constraints,
-        "solver": Fitting._own_constraints["solver"],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        precompute: Any = False,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        solver: str | os.PathLike[str] | Method = "auto",
-    ) -> None:
-        super().__init__(
-            alpha=alpha,
-            l1_ratio=1.0,
-            fit_intercept=fit_intercept,
-            precompute=precompute,
-            copy_X=copy_X,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            positive=positive,
-            random_state=random_state,
-            selection=selection,
-            solver=solver,
-        )
+    l1_ratio: float = field(default=1.0, init=False)
 
     @staticmethod
     def path(X: Array, y: Array, **options: Any) -> tuple[Any, ...]:
@@ -293,3 +222,13 @@ class Lasso(ElasticNet, linear_model.Lasso):
             options: those of :meth:`ElasticNet.path`.
         """
         return ElasticNet.path(X, y, **{**options, "l1_ratio": 1.0})
+
+
+def target_rows(
+    estimator: Any, X: Array, y: Array, sample_weight: Array
+) -> tuple[Array, np.ndarray, np.ndarray | None]:
+    """Return rows, one or several targets, and weights, checked; one number is no weight."""
+    given = None if isinstance(sample_weight, Number) else sample_weight
+    X, y, weights = regression_rows(estimator, X, y, given, several=True)
+    y = y.astype(X.dtype) if is_dask(y) else check_array(y, dtype=X.dtype.type, ensure_2d=False)
+    return X, y, weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import linear_model
@@ -70,11 +70,6 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.LogisticRegression._parameter_constraints,
-        **Fitting._own_constraints,
-    }
-
     penalty: str | None = "deprecated"
     _: KW_ONLY
     C: float = 1.0
@@ -104,14 +99,7 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
         weight = inverse_weight(C, total_weight(weights, X))
         l2, penalty = (weight, None) if not ratio * weight else (0.0, elastic(weight, ratio))
         problem = log_loss(self, X, labels, weights, l2)
-        result = self._minimise(
-            problem,
-            self._last_fit(),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-            penalty=penalty,
-        )
+        result = self._minimise(problem, self._last_fit(), penalty=penalty)
         self.coef_, self.intercept_ = coefficients(
             self, problem.width, np.asarray(result.x).astype(X.dtype, copy=False), ratio
         )

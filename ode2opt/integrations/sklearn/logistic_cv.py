@@ -21,14 +21,15 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ode2opt.base.arrays import Array, refuse_masked
+from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
-from ode2opt.integrations.sklearn._fitting import Fitting, product, reachable
+from ode2opt.integrations.sklearn._fitting import Fitting, product, refuse_masked_targets
 from ode2opt.integrations.sklearn._fold_paths import (
     Judge,
     LabelledRows,
     fold_paths,
     problem_of,
+    smooth_fit,
     weight_of,
 )
 from ode2opt.integrations.sklearn.logistic import (
@@ -83,8 +84,6 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.LogisticRegressionCV._parameter_constraints,
-        **Fitting._own_constraints,
         "l1_ratios": ["array-like", None, WARN],
         "use_legacy_attributes": ["boolean", WARN],
     }
@@ -144,7 +143,9 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         run = delayed(fold_paths)
         found = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="processes")(
             run(model, rows, [folds[i] for i in part], Cs, ratios, [judges[i] for i in part])
-            for part in np.array_split(np.arange(len(folds)), self._processes(len(folds)))
+            for part in np.array_split(
+                np.arange(len(folds)), min(len(folds), effective_n_jobs(self.n_jobs))
+            )
         )
         paths, scores, n_iter = (
             np.concatenate(parts) for parts in zip(*(part[:3] for part in found), strict=True)
@@ -195,10 +196,6 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         of_C, of_ratio = np.unravel_index(best, by_C.shape[1:])
         return of_ratio, of_C
 
-    def _processes(self, folds: int) -> int:
-        """Return into how many parts the folds are dealt out."""
-        return min(folds, effective_n_jobs(self.n_jobs))
-
     def _refit(
         self,
         model: LogisticRegression,
@@ -214,16 +211,12 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
         """
         problem, (number, ratio) = problem_of(model, rows), best
         weight = weight_of(rows, Cs[number])
-        limits: Any = {"tol": reachable(model.tol, problem), "max_iter": model.max_iter}
         if ratio * weight > 0:
-            limits["penalty"], shared = elastic(weight, ratio), None
+            result = model._minimise(problem, mean, penalty=elastic(weight, ratio))
         else:
-            problem = problem.penalised(weight)
-        if shared is None:
-            return np.asarray(model._minimise(problem, mean, **limits, verbose=model.verbose).x)
-        k = int(np.argsort(Cs).tolist().index(number))
-        result = shared.solve(problem, k, mean, **limits)
-        return np.asarray(model._report_fit(result, model.tol, model.verbose).x)
+            k = int(np.argsort(Cs).tolist().index(number))
+            result = smooth_fit(model, problem.penalised(weight), k, mean, shared)
+        return np.asarray(result.x)
 
     def decision_function(self, X: Array) -> Array:
         """Return the scores of rows: one number each, or one for each class.
@@ -244,22 +237,16 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
             sample_weight: the weight of each row; 1 by default.
             score_params: what the scorer gets besides.
         """
-        refuse_masked(y, "y")
-        refuse_masked(sample_weight, "sample_weight")
+        refuse_masked_targets(y, sample_weight)
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         found: float = super(Fitting, self).score(X, y, **given, **score_params)
         return found
 
     def _model(self) -> LogisticRegression:
         """Return the estimator that stands for one fit."""
-        model = LogisticRegression(
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            solver=self.solver,
-            verbose=max(0, self.verbose - 1),
-            memory=self.memory,
-        )
+        shared = ("fit_intercept", "tol", "max_iter", "solver", "memory")
+        model = LogisticRegression(**{name: getattr(self, name) for name in shared})
+        model.verbose = max(0, self.verbose - 1)
         model.classes_ = self.classes_
         model.width = 1 if len(self.classes_) == 2 else len(self.classes_)
         return model

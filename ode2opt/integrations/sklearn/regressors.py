@@ -15,19 +15,16 @@ from sklearn.linear_model._base import LinearModel as TheirLinearModel
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils._param_validation import Interval
 
-from ode2opt.base.arrays import Array, is_dask, refuse_masked
+from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
-    MANY,
     Fitting,
     quotient,
-    row_weights,
+    refuse_masked_targets,
+    regression_rows,
     total_weight,
-    validated,
-    without_intercept,
 )
-from ode2opt.integrations.sklearn._in_parts import rows_in_parts
 from ode2opt.penalties import NonNegative
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
@@ -60,11 +57,6 @@ class Ridge(Fitting, linear_model.Ridge):
             by default.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.Ridge._parameter_constraints,
-        **Fitting._own_constraints,
-    }
-
     alpha: Any = 1.0
     _: KW_ONLY
     fit_intercept: bool = True
@@ -78,11 +70,7 @@ class Ridge(Fitting, linear_model.Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
-        if is_dask(X):
-            X, y, weights = regression_rows(self, X, y, sample_weight)
-        else:
-            X, y = validated(self, X, y, multi_output=True, y_numeric=True)
-            weights = row_weights(sample_weight, X)
+        X, y, weights = regression_rows(self, X, y, sample_weight, several=True)
         columns = [y] if y.ndim == 1 else list(y.T)
         total = total_weight(weights, X)
         alphas = self._penalties(len(columns))
@@ -95,11 +83,7 @@ class Ridge(Fitting, linear_model.Ridge):
             )
             for b, alpha, c in zip(columns, alphas, l2, strict=True)
         ]
-        coef = np.stack([fit.x for fit in fits]).astype(X.dtype, copy=False)
-        coef, intercept = without_intercept(coef, self.fit_intercept)
-        self.coef_ = coef[0] if len(columns) == 1 else coef
-        of_one: Any = intercept[0] if y.ndim == 1 else intercept
-        self.intercept_ = of_one if self.fit_intercept else 0.0
+        self._set_coefficients([fit.x for fit in fits], X.dtype, y.ndim)
         self.n_iter_ = np.array([fit.iterations for fit in fits], dtype=np.int32)
         self.solver_ = fits[0].method if exact is None else "exact"
         return self
@@ -120,9 +104,8 @@ class Ridge(Fitting, linear_model.Ridge):
             problem,
             exact,
             tol=absolute_tol(self.tol, problem),
-            max_iter=self.max_iter or MANY,
             spent=int(exact is not None),
-            penalty=NonNegative() if self.positive else None,
+            penalty=limits_of(self),
         )
 
     def _penalties(self, targets: int) -> np.ndarray:
@@ -156,8 +139,6 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.PoissonRegressor._parameter_constraints,
-        **Fitting._own_constraints,
         "positive": ["boolean"],
     }
 
@@ -177,23 +158,10 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
         problem = Poisson(
             X, y, l2=quotient(self.alpha, 1.0), weights=weights, intercept=self.fit_intercept
         )
-        x0 = last_fit(self)
-        if (
-            x0 is None
-            and self.fit_intercept
-            and (mean := float(np.average(y, weights=weights))) > 0
-        ):
+        x0, mean = last_fit(self), float(np.average(y, weights=weights))
+        if x0 is None and self.fit_intercept and mean > 0:
             x0 = np.append(np.zeros(X.shape[1]), math.log(mean))
-        result = self._minimise(
-            problem,
-            x0,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-            penalty=NonNegative() if self.positive else None,
-        )
-        set_coefficients(self, result, X)
-        return self
+        return keep(self, self._minimise(problem, x0, penalty=limits_of(self)), X)
 
     def predict(self, X: Array) -> Array:
         """Return the expected counts, exp(X coef + intercept).
@@ -211,8 +179,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
             y: their counts.
             sample_weight: the weight of each row; 1 by default.
         """
-        refuse_masked(y, "y")
-        refuse_masked(sample_weight, "sample_weight")
+        refuse_masked_targets(y, sample_weight)
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
 
@@ -234,11 +201,6 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         memory: a :class:`Memory`, or the path of its file, that fits of problems like this one
             share, clones included: its preconditioner, never a point. Processes share a file.
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **linear_model.HuberRegressor._parameter_constraints,
-        **Fitting._own_constraints,
-    }
 
     epsilon: float = 1.35
     max_iter: int = 100
@@ -265,8 +227,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         x, spent = last_fit(self), 0
         if x is None:
             x, spent = self._approach(problem)
-        limits: Any = {"tol": self.tol, "max_iter": self.max_iter}
-        set_coefficients(self, self._minimise(problem, x, **limits, spent=spent), X)
+        keep(self, self._minimise(problem, x, spent=spent), X)
         found = np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_
         residuals = problem.scores(found) - problem.b
         self.scale_ = problem.best_scale(residuals)
@@ -325,7 +286,6 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
-        **Fitting._own_constraints,
     }
 
     p: int = 4
@@ -341,23 +301,10 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:
         X, y, weights = regression_rows(self, X, y, sample_weight)
-        problem = Lpp(
-            X,
-            y,
-            p=self.p,
-            l2=quotient(self.alpha, 1.0),
-            weights=weights,
-            intercept=self.fit_intercept,
-        )
+        l2 = quotient(self.alpha, 1.0)
+        problem = Lpp(X, y, p=self.p, l2=l2, weights=weights, intercept=self.fit_intercept)
         tol = absolute_tol(self.tol, problem)
-        set_coefficients(
-            self,
-            self._minimise(
-                problem, last_fit(self), tol=tol, max_iter=self.max_iter, verbose=self.verbose
-            ),
-            X,
-        )
-        return self
+        return keep(self, self._minimise(problem, last_fit(self), tol=tol), X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -365,14 +312,9 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
         return tags
 
 
-def regression_rows(
-    estimator: Any, X: Array, y: Array, sample_weight: Array
-) -> tuple[Array, np.ndarray, np.ndarray | None]:
-    """Return rows, targets that are numbers, and weights, checked."""
-    if is_dask(X):
-        return rows_in_parts(estimator, X, y, sample_weight)
-    X, y = validated(estimator, X, y, y_numeric=True)
-    return X, y.astype(X.dtype, copy=False), row_weights(sample_weight, X)
+def limits_of(estimator: Any) -> NonNegative | None:
+    """Return the limits of coefficients that must not be negative."""
+    return NonNegative() if estimator.positive else None
 
 
 def absolute_tol(tol: float, problem: LinearModel) -> float:
@@ -389,11 +331,8 @@ def last_fit(estimator: Any) -> np.ndarray | None:
     return np.append(coef, estimator.intercept_) if estimator.fit_intercept else coef
 
 
-def set_coefficients(estimator: Any, result: Result, X: Array) -> None:
-    """Set ``coef_``, ``intercept_`` and ``n_iter_``."""
-    coef, intercept = without_intercept(
-        np.asarray(result.x).astype(X.dtype, copy=False), estimator.fit_intercept
-    )
-    estimator.coef_ = coef
-    estimator.intercept_ = intercept if estimator.fit_intercept else 0.0
+def keep(estimator: Any, result: Result, X: Array) -> Any:
+    """Set what was found for one target; returns the estimator."""
+    estimator._set_coefficients([result.x], X.dtype)
     estimator.n_iter_ = result.iterations
+    return estimator

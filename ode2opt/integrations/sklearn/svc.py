@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import svm
@@ -57,11 +57,6 @@ class LinearSVC(Fitting, svm.LinearSVC):
             share, clones included: its preconditioner, never a point. Processes share a file. None
             by default.
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **svm.LinearSVC._parameter_constraints,
-        **Fitting._own_constraints,
-    }
 
     penalty: str = "l2"
     loss: str = "squared_hinge"
@@ -119,7 +114,7 @@ class LinearSVC(Fitting, svm.LinearSVC):
             intercept=self.fit_intercept and not pinned,
             intercept_l2=intercept_l2,
         )
-        result = self._minimise(problem, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+        result = self._minimise(problem)
         x = np.asarray(result.x)
         if pinned:  # its penalty alone decides: one step from zero is all
             slopes = problem._as_shares(problem.slope(problem.scores(x)))
