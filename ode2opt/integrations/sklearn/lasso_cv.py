@@ -26,7 +26,7 @@ from ode2opt.solvers import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PathCV(Fitting):
+class _PathCV(Fitting):
     """What :class:`LassoCV` and :class:`ElasticNetCV` share.
 
     For every fold the weights are gone through from the largest to the smallest, each fit starting
@@ -145,7 +145,7 @@ def _errors(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LassoCV(PathCV, linear_model.LassoCV):
+class LassoCV(_PathCV, linear_model.LassoCV):
     """:class:`Lasso` with the best weight; see :class:`sklearn.linear_model.LassoCV`.
 
     For every fold the weights are gone through from the largest to the smallest, each fit starting
@@ -177,7 +177,7 @@ class LassoCV(PathCV, linear_model.LassoCV):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ElasticNetCV(PathCV, linear_model.ElasticNetCV):
+class ElasticNetCV(_PathCV, linear_model.ElasticNetCV):
     """:class:`ElasticNet` with the best penalty; see :class:`sklearn.linear_model.ElasticNetCV`.
 
     For every fold and share the weights are gone through from the largest to the smallest, each fit
