@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 from sklearn import datasets
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from ode2opt.data.files import ReadOptions, read_libsvm, table_of
+from ode2opt.data.files import ReadOptions, read_libsvm
 from ode2opt.data.preparing import binary_labels, largest_entries, quicker_layout, scaled
 from ode2opt.data.sources import obtain_file
 
@@ -30,7 +30,7 @@ WRONG_LABELS = 0.05  # of the texts of two topics
 def from_files(*names: str, n: int) -> Data:
     """Return the rows of LIBSVM files together, with columns of size one."""
     asked = ReadOptions()
-    tables = [table_of(read_libsvm(obtain_file(name), asked, n), asked.missing) for name in names]
+    tables = [read_libsvm(obtain_file(name), asked, n).whole(asked.missing) for name in names]
     A = sp.vstack([table.A for table in tables], format="csr")
     b = binary_labels(np.concatenate([table.labels for table in tables]), names[0])
     return quicker_layout(scaled(A, largest_entries(A))), b

@@ -116,7 +116,7 @@ def test_what_became_of_the_whole_file_is_told_once(run_cli, tmp_path, cancer):
 
 def held_rows(file):
     """The rows that --holdout 0.2 --seed 3 takes of 300: a fifth of each class."""
-    from ode2opt.data.holding_out import held_out
+    from ode2opt.data.preparing import held_out
 
     labels = pd.read_csv(file)["target"].to_numpy()
     held = held_out(labels.astype(float), 0.2, 3, classes=True)
@@ -293,7 +293,7 @@ def test_numbers_are_held_back_and_measured_by_r2(run_cli, tmp_path, rng):
     b = A @ [1.0, 2, 3] + rng.standard_normal(50)
     np.savez(tmp_path / "data.npz", A=A, b=b)
     document = solve(run_cli, tmp_path / "data.npz", "--holdout", 0.3, problem="leastsquares")
-    from ode2opt.data.holding_out import held_out
+    from ode2opt.data.preparing import held_out
 
     held = held_out(b, 0.3, 0, classes=False)
     due = Ridge(L2 * 35).fit(A[~held], b[~held])

@@ -107,8 +107,7 @@ class FitRows:
     def _whole(self, kind: Any, options: dict[str, Any]) -> Any:
         import numpy as np
 
-        from ode2opt.data.named_data import rows_of
-        from ode2opt.data.preparing import largest_entries, scaled
+        from ode2opt.data.preparing import largest_entries, rows_of, scaled
 
         if self.workers is not None or self.memory is not None:
             raise InputError(
@@ -128,9 +127,8 @@ class FitRows:
 
     def _table(self, kind: Any) -> DataTable:
         """Return the rows to fit to; others are held back from them."""
-        from ode2opt.data.files import read_table
-        from ode2opt.data.files.splitting import read_split
-        from ode2opt.data.holding_out import held_out
+        from ode2opt.data.files import read_split, read_table
+        from ode2opt.data.preparing import held_out
 
         if self.held_back is None:
             return read_table(self.where, self.reading)

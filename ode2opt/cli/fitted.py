@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ode2opt import Model, Result
-    from ode2opt.data.files import EncodedRows
+    from ode2opt.data.files import DataTable
     from ode2opt.problems.quality import Quality
 
 SOLUTION = any_of(MODEL.is_at, npz_with("x", "fun", "grad_norm", "status"))
@@ -45,7 +45,7 @@ class HeldOutRows:
 
     name: str
     where: str
-    rows: EncodedRows
+    rows: DataTable
 
     def check(self, classes: np.ndarray | None) -> None:
         """Refuse rows without labels, and labels that are no classes of the model."""

@@ -174,7 +174,7 @@ def solve(
     from ode2opt import Memory, Model
     from ode2opt import solve as minimise
     from ode2opt.cli.kept_point import KEPT, KeptPoint, kept_file
-    from ode2opt.data.holding_out import check_share
+    from ode2opt.data.preparing import check_share
     from ode2opt.problems.family import kind_of
 
     asked = Penalising(l1, l1_ratio, *limits_of(lower, upper, box))

@@ -12,8 +12,7 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, shown
 from ode2opt.data.preparing import DENSE_ABOVE
 
-MOST_WORDS = 20  # that a column may have, however few its rows
-MOST_WORDS_A_ROW = 0.5  # a column of more words a row names rows, not kinds of them
+MISSING_WORD = -1  # the code of a word that is missing
 
 Words = Mapping[str, tuple[str, ...]]
 """The words of each column, in order."""
@@ -31,15 +30,30 @@ class Category:
     codes: np.ndarray
     words: tuple[str, ...]
 
+    def of_rows(self) -> Category:
+        """Return the column without words that none of its rows has."""
+        used = np.unique(self.codes[self.codes >= 0])
+        places = np.full(len(self.words) + 1, -1, dtype=np.int32)  # the last is that of code -1
+        places[used] = np.arange(len(used))
+        return Category(places[self.codes], tuple(self.words[k] for k in used.tolist()))
 
-def all_words(columns: Iterable[Mapping[str, Sequence[str]]], rows: int) -> Words:
-    """Return the words that columns have in any of their parts, sorted."""
+
+def all_words(
+    columns: Iterable[Mapping[str, Sequence[str]]],
+    rows: int,
+    always_allowed: int = 20,
+    allowed_a_row: float = 0.5,
+) -> Words:
+    """Return the words that columns have in any of their parts, sorted.
+
+    A column of more words than are allowed a row names rows, not kinds of them.
+    """
     found: dict[str, set[str]] = {}
     for part in columns:
         for name, words in part.items():
             found.setdefault(name, set()).update(words)
     for name, each in found.items():
-        if len(each) > max(MOST_WORDS, MOST_WORDS_A_ROW * rows):
+        if len(each) > max(always_allowed, allowed_a_row * rows):
             raise InputError(
                 f"Column {shown(name)} has {len(each):,} different words in {rows:,} rows: it "
                 f"names rows rather than kinds of them, so leave it out, of a file with "

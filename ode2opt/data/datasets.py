@@ -11,30 +11,23 @@ import numpy as np
 
 from ode2opt.base.arrays import is_sparse
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.data.files import (
-    DataTable,
-    ReadKeywords,
-    ReadOptions,
-    errors_naming,
-    raw_table,
-    table_of,
-)
+from ode2opt.data.files import DataTable, ReadKeywords, ReadOptions, errors_naming, raw_table
 from ode2opt.data.files.columns import DEFAULT_OPTIONS
-from ode2opt.data.files.missing import apply_missing_policy
-from ode2opt.data.named_data import DATASETS, DatasetSpec, rows_of, split_at
+from ode2opt.data.named_data import DATASETS, DatasetSpec
 from ode2opt.data.preparing import (
     DataRows,
     TrainAndTest,
     largest_entries,
     quicker_layout,
+    rows_of,
     scaled,
+    split_at,
 )
 from ode2opt.data.sources import DownloadBar
 
 SPLITS = ("paper", "shuffled")
 SHUFFLE_SEED = 0
-FILE_TRAIN_SHARE = 0.6
-FILE_SIZE_SHARE = 0.5
+FILE_TRAIN_SHARE = 0.6  # of the rows of a user's file
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,6 @@ class Dataset:
     test: DataRows
     size: int
     notes: tuple[str, ...] = ()
-    """Sentences about how a file was read."""
 
     @property
     def n(self) -> int:
@@ -119,7 +111,7 @@ def load_dataset(
         table = _file_table(name, options, split)
         notes = table.notes
         train, test = _parts_of_file(rows_of(table, name, binary, classes), name)
-        size = max(1, int(len(train) * FILE_SIZE_SHARE))
+        size = max(1, int(len(train) * 0.5))
         size = min(size, len(test))
     else:
         raise unknown_name("dataset", name, DATASETS)
@@ -169,11 +161,11 @@ def _looks_like_path(name: str) -> bool:
 def _file_table(name: str, asked: ReadOptions, split: str) -> DataTable:
     """Read a file; missing cells are filled with the means of the training rows."""
     with errors_naming(name):
-        raw = apply_missing_policy(raw_table(name, asked), asked.missing)
+        raw = raw_table(name, asked).without_missing(asked.missing)
         train = np.zeros(len(raw), dtype=bool)
         first = round(FILE_TRAIN_SHARE * len(raw))
         train[_order(len(raw))[:first] if split == "shuffled" else slice(first)] = True
-        return table_of(raw, asked.missing, train).in_numbers()
+        return raw.whole(asked.missing, train).in_numbers()
 
 
 def _order(rows: int) -> np.ndarray:

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, refuse_masked
 from ode2opt.base.errors import InputError, shown
-from ode2opt.data.categories import Category, Words, all_words, column_names, one_hot
+from ode2opt.data.categories import Category, one_hot
 from ode2opt.data.encoding import ColumnEncoding, TableEncoding
 from ode2opt.data.files.cells import truth_values
 from ode2opt.data.files.columns import check_names
 from ode2opt.data.preparing import binary_labels, class_labels
-
-
-@dataclass(frozen=True)
-class FrameRows:
-    """The columns of a DataFrame: those of numbers as a matrix, those of words beside it.
-
-    Attributes:
-        A: the columns of numbers.
-        names: of these columns.
-        categories: the columns of words by name.
-    """
-
-    A: np.ndarray
-    names: list[str]
-    categories: Mapping[str, Category] = field(default_factory=dict)
-
-    def words(self) -> Words:
-        """Return the words of each column of words, in order."""
-        own = {name: category.words for name, category in self.categories.items()}
-        return all_words([own], len(self.A))
-
-    def in_numbers(self, words: Words) -> tuple[Array, tuple[str, ...]]:
-        """Return a matrix with columns of 0 and 1 for the words, and the names of its columns."""
-        A = one_hot(self.A, self.categories, words) if words else self.A
-        return A, tuple(column_names(self.names, words))
+from ode2opt.data.table import DataTable
 
 
 def is_frame(values: Any) -> bool:
@@ -58,10 +33,11 @@ def taken_out(frame: Any, **columns: Any) -> tuple[Any, list[Any]]:
     return (frame.drop(columns=named) if named else frame), found
 
 
-def frame_rows(frame: Any) -> FrameRows:
+def frame_rows(frame: Any, **about: Any) -> DataTable:
     """Return the columns of a DataFrame.
 
     Words become columns of 0 and 1 later, as those of files do; true and false are 1 and 0.
+    ``about`` is what else is known, by the names of an encoding's fields.
     """
     names = list(map(str, frame.columns))
     check_names(names, "The frame")
@@ -69,20 +45,8 @@ def frame_rows(frame: Any) -> FrameRows:
     categories = {name: one for name, one in found.items() if isinstance(one, Category)}
     numbers = {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
     A = np.column_stack(list(numbers.values())) if numbers else np.empty((len(frame), 0))
-    return FrameRows(A, list(numbers), categories)
-
-
-def encoding_of(
-    numbers: Sequence[str], words: Words, header: Sequence[str] = (), **named: str | None
-) -> TableEncoding:
-    """Return how the columns of a frame became those of a matrix."""
-    columns = (
-        *map(ColumnEncoding, numbers),
-        *(ColumnEncoding(name, "words", tuple(known)) for name, known in words.items()),
-    )
-    width = len(numbers) + sum(map(len, words.values()))
-    all_names = tuple(header) or (*numbers, *words)
-    return TableEncoding(width, columns, header=all_names, named=True, **named)  # type: ignore[arg-type]
+    about = {"header": tuple(names), "named": True} | about
+    return DataTable(A, columns=list(numbers), categories=categories, about=about)
 
 
 def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:

@@ -1,16 +1,19 @@
-"""From rows as read to rows to learn from: labels in {0, 1}, columns of size one."""
+"""From rows as read to rows to learn from: labels in {0, 1}, columns of size one, held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, first_non_finite, is_sparse
-from ode2opt.base.errors import InputError
+from ode2opt.base.errors import InputError, many
 
-MOST_SHOWN = 12  # classes
+if TYPE_CHECKING:
+    from ode2opt.data.table import DataTable
+
 DENSE_ABOVE = 0.15  # the density from which dense products are quicker than sparse ones
 MORE_CLASSES = "more classes take a softmax (--problem softmax)"
 Place = Callable[[int], str]
@@ -91,12 +94,12 @@ def label_words(labels: np.ndarray) -> tuple[str, ...]:
     return () if labels.dtype.kind == "f" else tuple(str(word) for word in np.unique(labels))
 
 
-def labels_note(words: tuple[str, ...]) -> str:
+def labels_note(words: tuple[str, ...], most: int = 12) -> str:
     """Return a sentence about the numbers that labels have become."""
     if len(words) == 2:
         return f"The label '{words[1]}' is 1, '{words[0]}' is 0."
-    shown = ", ".join(f"{k} is '{word}'" for k, word in enumerate(words[:MOST_SHOWN]))
-    return f"Of the classes {shown}{', ...' * (len(words) > MOST_SHOWN)}."
+    shown = ", ".join(f"{k} is '{word}'" for k, word in enumerate(words[:most]))
+    return f"Of the classes {shown}{', ...' * (len(words) > most)}."
 
 
 def check_weights(weights: np.ndarray, where: str, place: Place = row_place) -> None:
@@ -184,3 +187,51 @@ def quicker_layout(A: Array) -> Array:
         small = A.shape[0] * A.shape[1] * 8 < 2**30
         return A.toarray() if dense and small else A
     return A
+
+
+def rows_of(table: DataTable, where: str, binary: bool | None, classes: bool = False) -> DataRows:
+    """Return a table's rows with checked features, labels and weights."""
+    check_finite(table.A, where, table.columns, table.place)
+    if table.weights is not None:
+        check_weights(table.weights, where, table.place)
+    if binary is None:
+        binary = len(np.unique(table.labels)) == 2
+    mapped = class_labels if classes else binary_labels if binary else numeric_targets
+    b = mapped(table.labels, where, table.place)
+    return DataRows(table.A, b, table.weights, label_words(table.labels))
+
+
+def split_at(rows: DataRows, first: int) -> TrainAndTest:
+    """Return the first rows and the others."""
+    return rows.take(slice(0, first)), rows.take(slice(first, None))
+
+
+def check_share(share: float) -> float:
+    """Return the share of rows to hold back, checked."""
+    if not 0 < share < 1:
+        raise InputError(
+            f"--holdout {share:g}: name the share of rows to hold back, more than 0 and less than "
+            f"1, such as 0.2."
+        )
+    return share
+
+
+def held_out(labels: np.ndarray, share: float, seed: int, classes: bool) -> np.ndarray:
+    """Return which rows are held back, as a mask: at random, the same for the same seed."""
+    check_share(share)
+    rng = np.random.default_rng(seed)
+    groups = [np.arange(len(labels))]
+    if classes:
+        _, group = np.unique(np.asarray(labels).astype(str), return_inverse=True)
+        groups = [np.flatnonzero(group == k) for k in range(int(group.max()) + 1)]
+    held = np.zeros(len(labels), dtype=bool)
+    for rows in groups:
+        count = min(round(share * len(rows)), len(rows) - 1)
+        held[rng.permutation(rows)[:count]] = True
+    if not held.any():
+        few = max(map(len, groups)) == 1
+        way_out = "every class has one row only" if few else "name a larger share"
+        raise InputError(
+            f"--holdout {share:g} of {many(len(labels), 'row')} holds none back: {way_out}."
+        )
+    return held

@@ -27,7 +27,6 @@ from ode2opt.base.arrays import (
 )
 from ode2opt.data.frames import (
     counted_labels,
-    encoding_of,
     frame_rows,
     has_words,
     is_frame,
@@ -120,10 +119,8 @@ class LinearModel(RowModel):
             named = {"label": b, "weights": weights}
             named = {what: name for what, name in named.items() if isinstance(name, str)}
             A, (b, weights, offset) = taken_out(A, b=b, weights=weights, offset=offset)
-            rows = frame_rows(A)
-            words = rows.words()
-            A, self.names = rows.in_numbers(words)
-            self.encoding = encoding_of(rows.names, words, header, **named)
+            rows = frame_rows(A, header=header, **named).part("error").in_numbers()
+            A, self.names, self.encoding = rows.A, tuple(rows.columns or ()), rows.encoding
         if has_words(b):
             b, self.label_values = counted_labels(b, type(self))
         A, squares = measured_matrix(A)

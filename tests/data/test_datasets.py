@@ -12,7 +12,7 @@ import sklearn.preprocessing
 
 from ode2opt import InputError, load_dataset
 from ode2opt.base.errors import DataUnavailableError
-from ode2opt.data import datasets, sources, synthetic
+from ode2opt.data import datasets, named_data, sources
 from ode2opt.data.preparing import binary_labels
 from ode2opt.problems import DATASETS
 
@@ -77,7 +77,7 @@ def test_shuffled_is_scaled_by_train_and_keeps_every_row():
 
 
 def test_separable_has_one_pair_of_clouds_for_train_and_test():
-    train, test = synthetic.separable(4_000, seed=1)
+    train, test = named_data.separable(4_000, seed=1)
     for label in (0.0, 1.0):
         means = [rows.A[rows.b == label].mean(axis=0) for rows in (train, test)]
         np.testing.assert_allclose(*means, atol=0.2)

@@ -585,7 +585,7 @@ def _use_checkpoint(path: Path) -> None:
 
 
 def _use_data(path: Path) -> None:
-    from ode2opt.data.named_data import rows_of
+    from ode2opt.data.preparing import rows_of
 
     rows_of(read_table(path), str(path), binary=None)
 

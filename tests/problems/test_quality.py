@@ -15,7 +15,7 @@ from ode2opt import (
     Softmax,
     SquaredHinge,
 )
-from ode2opt.data.holding_out import held_out
+from ode2opt.data.preparing import held_out
 from ode2opt.problems.quality import quality_of_fit
 
 

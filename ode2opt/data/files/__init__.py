@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
+
+import numpy as np
 
 from ode2opt.base.errors import InputError
 from ode2opt.data.encoding import TableEncoding
 from ode2opt.data.files.arrays import read_npz
-from ode2opt.data.files.columns import ReadKeywords, ReadOptions, ReadRequest
-from ode2opt.data.files.data_table import DataTable, part_of, table_of
+from ode2opt.data.files.columns import DEFAULT_OPTIONS, ReadKeywords, ReadOptions, ReadRequest
 from ode2opt.data.files.delimited import read_csv
-from ode2opt.data.files.encoded import EncodedRows, encoded_rows
+from ode2opt.data.files.encoded import EncodingRequest, encoded_rows
 from ode2opt.data.files.libsvm import read_libsvm
-from ode2opt.data.files.matching import EncodingRequest
 from ode2opt.data.files.parquet import read_parquet
-from ode2opt.data.files.raw import RawTable
 from ode2opt.data.files.unpacking import PACKED
+from ode2opt.data.table import DataTable
 
-READERS: dict[str, Callable[[Path, ReadRequest], RawTable]] = {
+READERS: dict[str, Callable[[Path, ReadRequest], DataTable]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
@@ -61,12 +62,12 @@ def read_table(
     """
     options = ReadOptions.of(reading, **keywords)
     with errors_naming(path):
-        return table_of(raw_table(path, options), options.missing).in_numbers()
+        return raw_table(path, options).whole(options.missing).in_numbers()
 
 
 def read_encoded(
     path: str | Path, encoding: TableEncoding, unknown: str = "error", decimal: str | None = None
-) -> EncodedRows:
+) -> DataTable:
     """Read another file as a table was read before: the rows that a model predicts.
 
     Columns are matched by name, in any order; without names in both files by position. Others than
@@ -92,14 +93,33 @@ def read_encoded(
         return encoded_rows(raw, encoding, unknown, str(path))
 
 
-def raw_table(path: str | Path, wanted: ReadRequest) -> RawTable:
+def read_split(
+    path: str | Path,
+    held_back: Callable[[np.ndarray], np.ndarray],
+    reading: ReadOptions = DEFAULT_OPTIONS,
+) -> tuple[DataTable, DataTable]:
+    """Read a file and hold rows back, those of a mask that is made of the labels.
+
+    What is learned from rows, words and means for missing cells, is learned from the others alone.
+    A word that only rows held back have counts as none of the words.
+    """
+    with errors_naming(path):
+        raw = raw_table(path, reading).without_missing(reading.missing)
+        held = held_back(raw.labels)
+        table = raw.take(~held).whole(reading.missing).in_numbers()
+        assert table.encoding is not None
+        others = replace(raw.take(held), notes=())  # the table's notes are about the whole file
+        return table, encoded_rows(others, table.encoding, "zero", str(path))
+
+
+def raw_table(path: str | Path, wanted: ReadRequest) -> DataTable:
     """Return the columns of a file that are wanted, as they are."""
     path = Path(path)
     check_file(path)
     raw = reader_of(path)(path, wanted)
     if not len(raw):
         raise InputError(f"{path} has no rows of data.")
-    return raw
+    return replace(raw, rows=np.arange(len(raw)), total=len(raw))
 
 
 @contextmanager
@@ -114,13 +134,7 @@ def errors_naming(path: str | Path) -> Iterator[None]:
         raise InputError(str(error) if str(path) in told else f"{path}: {told}") from None
 
 
-def read_part(path: Path, asked: ReadOptions) -> DataTable:
-    """Read a file as a part of a larger table: words and missing cells stay what they are."""
-    check_file(path)
-    return part_of(reader_of(path)(path, asked), asked.missing)
-
-
-def reader_of(path: Path) -> Callable[[Path, ReadRequest], RawTable]:
+def reader_of(path: Path) -> Callable[[Path, ReadRequest], DataTable]:
     """Return the function that reads files of this ending."""
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)
@@ -139,19 +153,16 @@ def check_file(path: Path) -> None:
 __all__ = [
     "READERS",
     "DataTable",
-    "EncodedRows",
     "ReadKeywords",
     "ReadOptions",
     "check_file",
     "errors_naming",
-    "part_of",
     "raw_table",
     "read_csv",
     "read_encoded",
     "read_libsvm",
     "read_parquet",
-    "read_part",
+    "read_split",
     "read_table",
     "reader_of",
-    "table_of",
 ]

@@ -13,14 +13,12 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
+from ode2opt.data.files.cells import are_truths, as_labels
 from ode2opt.data.files.columns import ReadOptions, ReadRequest
-from ode2opt.data.files.labels import are_truths, as_labels
-from ode2opt.data.files.matching import EncodingRequest
-from ode2opt.data.files.raw import RawTable
-from ode2opt.data.files.sizes import check_columns
-from ode2opt.data.files.unpacking import MOST_TIMES, check_content, largest_content
+from ode2opt.data.files.encoded import EncodingRequest
+from ode2opt.data.files.unpacking import MOST_TIMES, check_columns, check_content, largest_content
+from ode2opt.data.table import DataTable
 
-BYTES_PER_ROW = 8  # of a sparse matrix: where the row begins
 MATRIX, LABELS = ("A", "X"), ("b", "y")
 SPARSE_PARTS = ("data", "indices", "indptr", "shape", "format")
 HEADERS = {
@@ -30,7 +28,7 @@ HEADERS = {
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, wanted: ReadRequest) -> RawTable:
+def read_npz(path: Path, wanted: ReadRequest) -> DataTable:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC). Other
@@ -59,13 +57,15 @@ def read_npz(path: Path, wanted: ReadRequest) -> RawTable:
             f"{path}: A has {A.shape[1]} columns, but the model has {wanted.encoding.width}."
         )
     A = A.astype(np.float64) if A.dtype.itemsize > 8 else A
-    return RawTable(
+    return DataTable(
         A,
-        labels=None if b is None else as_labels(b),
+        None if b is None else as_labels(b),
         weights=_weights(path, arrays, wanted.weights, A.shape[0]),
-        label=wanted.label,
-        weighed=wanted.weights,
-        truths=b is not None and b.dtype.kind in "bUO" and are_truths(b.tolist()),
+        about={
+            "label": wanted.label,
+            "weights": wanted.weights,
+            "truths": b is not None and b.dtype.kind in "bUO" and are_truths(b.tolist()),
+        },
     )
 
 
@@ -157,7 +157,7 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> Array:
         raise InputError(f"{path} holds a sparse matrix in {form} form: save it as CSR or CSC.")
     try:
         shape = tuple(int(size) for size in arrays["shape"])
-        _check_declared(path, BYTES_PER_ROW * shape[0])  # of columns, rows are made by conversion
+        _check_declared(path, 8 * shape[0])  # rows are made of columns, each with where it begins
         A = makers[form]((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         A.check_format(full_check=True)
         return A.tocsr()

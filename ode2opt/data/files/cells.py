@@ -1,4 +1,4 @@
-"""The cells of a text table: which are missing, numbers, truth values or words.
+"""The cells of a table: which are missing, numbers, truth values or words; and its labels.
 
 Each column of a text table is read by a parser: an object whose ``number`` returns a float for a
 cell, NaN (a number) or -1 (a word) for a missing one, and raises ValueError for one that does not
@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+
+from ode2opt.base.errors import InputError
+from ode2opt.data.categories import MISSING_WORD
 
 MISSING_CELLS = frozenset(
     {"", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "null", "<NA>", "#N/A"}
 )
 TRUTHS = {"false": 0.0, "true": 1.0}
-MISSING_WORD = -1
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d*|(,\d{3})+\.\d*)", re.ASCII)
 
@@ -51,6 +53,44 @@ def truth_values(words: Iterable[str]) -> np.ndarray | None:
     """Return 1 for each word that says true and 0 for false; None where there are other words."""
     values = [TRUTHS.get(word.lower()) for word in words]
     return None if None in values else np.array(values, dtype=np.float64)
+
+
+def as_labels(labels: np.ndarray) -> np.ndarray:
+    """Return labels as floats where all of them are numbers, else as words, each kept once.
+
+    True and false are 1 and 0.
+    """
+    if labels.dtype.kind not in "fiubSUO":
+        raise InputError(f"its labels are of {labels.dtype}, not numbers or words.")
+    try:
+        return labels.astype(np.float64)
+    except (ValueError, TypeError, OverflowError):
+        words = _words(labels.tolist())
+    kinds = sorted({word for word in words if word is not None})
+    truths = truth_values(kinds)
+    if truths is None:
+        return words
+    values: dict[str | None, float] = dict(zip(kinds, truths.tolist(), strict=True))
+    return np.array([values.get(word, np.nan) for word in words])
+
+
+def are_truths(labels: Iterable[Any]) -> bool:
+    """Whether labels are true and false."""
+    kinds = {label for label in labels if label is not None}
+    return bool(kinds) and truth_values(str(label) for label in kinds) is not None
+
+
+def _words(labels: list[Any]) -> np.ndarray:
+    """Return words as an array that holds each of them once, however long one is."""
+    once: dict[str, str] = {}
+    return np.array([_word(label, once) for label in labels], dtype=object)
+
+
+def _word(label: Any, once: dict[str, str]) -> str | None:
+    if label is None:
+        return None
+    text = label.decode(errors="replace") if isinstance(label, bytes) else str(label)
+    return once.setdefault(text, text)
 
 
 class CellParser(Protocol):

@@ -13,7 +13,6 @@ from ode2opt.base.errors import InputError, shown
 from ode2opt.data.encoding import DECIMALS, MISSING, ColumnEncoding
 
 LABEL_NAMES = ("label", "target", "y", "class")
-MOST_SHOWN = 8  # names in a sentence
 _NUMBER = re.compile("-?[0-9]{1,9}")
 _INDEX = re.compile("__index_level_[0-9]+__")
 _FIRST_INDEX = ("", "Unnamed: 0")  # what pandas writes for an index, and calls it when it reads it
@@ -254,9 +253,9 @@ def place_of(names: Sequence[str], asked: str, path: Path) -> int:
     raise InputError(f"{path} has no column '{asked}': {told}")
 
 
-def first_names(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str], most: int = 8) -> str:
     """Return the first names for a sentence."""
-    return ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def check_names(names: Sequence[str], where: str) -> None:

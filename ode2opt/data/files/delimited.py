@@ -20,6 +20,8 @@ from ode2opt.data.files.cells import (
     NumberParser,
     WeightParser,
     WordParser,
+    are_truths,
+    as_labels,
     has_decimal_comma,
     has_thousands,
     is_missing,
@@ -27,18 +29,17 @@ from ode2opt.data.files.cells import (
     truth_values,
 )
 from ode2opt.data.files.columns import Columns, ReadRequest
-from ode2opt.data.files.labels import are_truths, as_labels
+from ode2opt.data.files.encoded import EncodingRequest
 from ode2opt.data.files.layout import TextLayout, layout_of
-from ode2opt.data.files.matching import EncodingRequest
-from ode2opt.data.files.raw import RawTable
-from ode2opt.data.files.scanning import ColumnKinds, decimal_sign, first_fault, scanned
+from ode2opt.data.files.scanning import decimal_sign, first_fault, scanned
 from ode2opt.data.files.unpacking import is_packed, open_text
+from ode2opt.data.table import DataTable
 
 CellParsers = Mapping[int, CellParser]
 """What reads the cells of a column, by its number; other columns are plain numbers."""
 
 
-def read_csv(path: Path, wanted: ReadRequest) -> RawTable:
+def read_csv(path: Path, wanted: ReadRequest) -> DataTable:
     """Read a CSV file.
 
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
@@ -67,45 +68,41 @@ def _read(
     layout: TextLayout, columns: Columns, wanted: ReadRequest
 ) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, the parsers that read them, and the decimal sign."""
-    if columns.encoded:
-        return _read_encoded(layout, columns, wanted)
-    guesses = _guessed(layout, columns, wanted.decimal)
-    if guesses is not None:
-        parsers = guesses | _others(layout, columns)
+    for features, decimal in _attempts(layout, columns, wanted):
+        parsers = {**features, **_others(layout, columns)}
         cells = _loaded(layout, parsers)
         if cells is not None:
-            return cells, parsers, wanted.decimal or "."
-    kinds = scanned(layout, _numeric(columns), wanted.decimal)
-    parsers = _found(kinds) | _others(layout, columns)
-    if columns.weights is not None:
-        parsers[columns.weights] = WeightParser(kinds.decimal)
-    cells = _loaded(layout, parsers)
-    if cells is None:
-        raise first_fault(layout, parsers)
-    return cells, parsers, kinds.decimal
+            return cells, parsers, decimal
+    raise first_fault(layout, parsers)
 
 
-def _read_encoded(
+def _attempts(
     layout: TextLayout, columns: Columns, wanted: ReadRequest
-) -> tuple[np.ndarray, CellParsers, str]:
-    """Return all cells as numbers; the encoding says what each column holds.
+) -> Iterator[tuple[CellParsers, str]]:
+    """Yield parsers of the features and a decimal sign: a guess, then what the cells show.
 
-    Plain numbers are tried first. The decimal sign is the file's own, unless it is said.
+    Where an encoding says what columns hold, plain numbers are tried first. The decimal sign is the
+    file's own, unless it is said.
     """
-    assert isinstance(wanted, EncodingRequest)
     decimal = wanted.decimal
-    if decimal != ",":
-        parsers = _forced(columns, None) | _others(layout, columns)
-        cells = _loaded(layout, parsers)
-        if cells is not None:
-            return cells, parsers, "."
-    if decimal is None:
-        decimal = decimal_sign(layout, columns.numbers, wanted.encoding.decimal)
-    parsers = _forced(columns, decimal) | _others(layout, columns)
-    cells = _loaded(layout, parsers)
-    if cells is None:
-        raise first_fault(layout, parsers)
-    return cells, parsers, decimal
+    if columns.encoded:
+        assert isinstance(wanted, EncodingRequest)
+        if decimal != ",":
+            yield _forced(columns, None), "."
+        if decimal is None:
+            decimal = decimal_sign(layout, columns.numbers, wanted.encoding.decimal)
+        yield _forced(columns, decimal), decimal
+        return
+    first = {j: layout.first[j].strip() for j in columns.features}
+    if decimal != "," and not any(map(_is_odd, first.values())):
+        words = (j for j, cell in first.items() if not is_number(cell) and not is_missing(cell))
+        yield {j: WordParser() for j in words}, "."
+    kinds = scanned(layout, _numeric(columns), decimal)
+    found: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
+    found |= {j: WordParser() for j in kinds.words}
+    if columns.weights is not None:
+        found[columns.weights] = WeightParser(kinds.decimal)
+    yield found, kinds.decimal
 
 
 def _numeric(columns: Columns) -> list[int]:
@@ -122,26 +119,8 @@ def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
     return found if columns.label is None else found | {columns.label: LabelParser()}
 
 
-def _guessed(
-    layout: TextLayout, columns: Columns, decimal: str | None
-) -> dict[int, CellParser] | None:
-    """Return parsers guessed from the first cells of columns; None where these do not tell."""
-    first = {j: layout.first[j].strip() for j in columns.features}
-    if decimal == "," or any(map(_is_odd, first.values())):
-        return None
-    return {
-        j: WordParser() for j, cell in first.items() if not is_number(cell) and not is_missing(cell)
-    }
-
-
 def _is_odd(cell: str) -> bool:
     return has_decimal_comma(cell) or has_thousands(cell)
-
-
-def _found(kinds: ColumnKinds) -> dict[int, CellParser]:
-    """Return the parsers of columns of which every cell has been looked at."""
-    numbers: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
-    return numbers | {j: WordParser() for j in kinds.words}
 
 
 def _forced(columns: Columns, decimal: str | None) -> dict[int, CellParser]:
@@ -191,7 +170,7 @@ def _source(path: Path) -> Iterator[Path | IO[str]]:
 
 def _table(
     layout: TextLayout, columns: Columns, cells: np.ndarray, parsers: CellParsers, decimal: str
-) -> RawTable:
+) -> DataTable:
     """Return the table of cells that have been read."""
     names = layout.names
     categories = {}
@@ -208,20 +187,21 @@ def _table(
     numbers = [j for j in columns.features if names[j] not in categories]
     notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
     labels = None if columns.label is None else parsers[columns.label]
-    return RawTable(
+    return DataTable(
         cells[:, numbers],
-        [names[j] for j in numbers],
-        categories,
         None if columns.label is None else _labels(cells[:, columns.label], parsers[columns.label]),
+        [names[j] for j in numbers],
         None if columns.weights is None else cells[:, columns.weights].copy(),
+        categories,
+        about={
+            "header": tuple(layout.columns),
+            "named": layout.named,
+            "label": None if columns.label is None else names[columns.label],
+            "weights": None if columns.weights is None else names[columns.weights],
+            "truths": isinstance(labels, LabelParser) and are_truths(labels.words),
+            "decimal": decimal,
+        },
         place=layout.place,
-        header=layout.columns,
-        named=layout.named,
-        label=None if columns.label is None else names[columns.label],
-        weighed=None if columns.weights is None else names[columns.weights],
-        truths=isinstance(labels, LabelParser) and are_truths(labels.words),
-        decimal=decimal,
-        encoded=columns.encoded,
         notes=(*layout.notes, *layout.about_empty(), *columns.notes, *notes),
     )
 

@@ -11,15 +11,12 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import is_number, short
 from ode2opt.data.files.columns import ReadOptions, ReadRequest
-from ode2opt.data.files.matching import EncodingRequest
-from ode2opt.data.files.raw import RawTable
-from ode2opt.data.files.sizes import check_columns
-from ode2opt.data.files.unpacking import open_bytes, open_text
-
-MOST_DIGITS = 18  # of an index
+from ode2opt.data.files.encoded import EncodingRequest
+from ode2opt.data.files.unpacking import check_columns, open_bytes, open_text
+from ode2opt.data.table import DataTable
 
 
-def read_libsvm(path: Path, wanted: ReadRequest, n: int | None = None) -> RawTable:
+def read_libsvm(path: Path, wanted: ReadRequest, n: int | None = None) -> DataTable:
     """Read LIBSVM text into a CSR matrix.
 
     Indices count from 1, or from 0 where the file has an index 0 or an encoding says so.
@@ -39,7 +36,8 @@ def read_libsvm(path: Path, wanted: ReadRequest, n: int | None = None) -> RawTab
         zero_based = bool(A.nnz and A.indices.min() == 0)
     A = _shaped(path, A, zero_based, n)
     check_columns(A.shape[1], path)
-    return RawTable(A, labels=labels, place=partial(_place, path), zero_based=zero_based)
+    about = {"zero_based": zero_based}
+    return DataTable(A, labels, place=partial(_place, path), about=about)
 
 
 def _check_asked(path: Path, asked: ReadOptions) -> None:
@@ -120,7 +118,7 @@ def _fault(line: str) -> str | None:
         index, colon, value = field.partition(":")
         if not (colon and index.isascii() and index.isdigit() and is_number(value)):
             return f"has {short(field)} where index:value is due (is the line cut off?)"
-        if len(index) > MOST_DIGITS:
+        if len(index) > 18:  # what 64 bits hold
             return f"has an index of {len(index)} digits"
         if int(index) <= last:
             return f"has index {index} after {last}: indices must rise"

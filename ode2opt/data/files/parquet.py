@@ -12,24 +12,19 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.errors import InputError, MissingDependencyError
-from ode2opt.data.categories import Category
-from ode2opt.data.files.cells import MISSING_WORD, truth_values
+from ode2opt.data.categories import MISSING_WORD, Category
+from ode2opt.data.files.cells import are_truths, as_labels, truth_values
 from ode2opt.data.files.columns import Columns, ReadRequest
-from ode2opt.data.files.labels import are_truths, as_labels
-from ode2opt.data.files.raw import RawTable
 from ode2opt.data.files.unpacking import check_content
 from ode2opt.data.preparing import Place, row_place
+from ode2opt.data.table import DataTable
 
-BYTES_PER_NUMBER = 8
 
-
-def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> RawTable:
+def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> DataTable:
     """Read a Parquet file of columns of numbers and words with one label column."""
     with _opened(path) as file:
         about = file.metadata
-        check_content(
-            path, max(about.num_rows * about.num_columns * BYTES_PER_NUMBER, _bytes(about))
-        )
+        check_content(path, max(8 * about.num_rows * about.num_columns, _bytes(about)))
         groups = range(about.num_row_groups) if group is None else [group]
         before = sum(about.row_group(i).num_rows for i in range(group or 0))
         table = file.read_row_groups(list(groups), use_threads=False)
@@ -50,7 +45,7 @@ class _Columns:
     arrow: Any
     place: Place
 
-    def table(self, columns: Columns) -> RawTable:
+    def table(self, columns: Columns) -> DataTable:
         """Return the columns that are wanted."""
         names = self.arrow.column_names
         kinds = [column.kind for column in columns.encoded] or [""] * len(columns.features)
@@ -61,19 +56,21 @@ class _Columns:
             A[:, at] = column
         named = [(names[j], column) for j, column in zip(columns.features, found, strict=True)]
         label, weights = columns.label, columns.weights
-        return RawTable(
+        return DataTable(
             A,
-            [name for name, column in named if isinstance(column, np.ndarray)],
-            {name: column for name, column in named if isinstance(column, Category)},
             None if label is None else self._labels(label),
+            [name for name, column in named if isinstance(column, np.ndarray)],
             None if weights is None else self._numbers(weights),
+            {name: column for name, column in named if isinstance(column, Category)},
+            about={
+                "header": tuple(names),
+                "named": True,
+                "label": None if label is None else names[label],
+                "weights": None if weights is None else names[weights],
+                "truths": label is not None
+                and are_truths(self.arrow.column(label).unique().to_pylist()),
+            },
             place=self.place,
-            header=names,
-            named=True,
-            label=None if label is None else names[label],
-            weighed=None if weights is None else names[weights],
-            truths=label is not None and are_truths(self.arrow.column(label).unique().to_pylist()),
-            encoded=columns.encoded,
             notes=columns.notes,
         )
 

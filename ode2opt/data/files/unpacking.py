@@ -12,8 +12,7 @@ from typing import IO, Any, cast
 from ode2opt.base.errors import InputError
 
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-MOST_TIMES = 100  # a file may unpack to this many times its own size,
-ALWAYS_ALLOWED = 2**24  # and this many bytes more
+MOST_TIMES = 100  # its own size that a file may unpack to
 
 
 def is_packed(path: Path) -> bool:
@@ -21,9 +20,9 @@ def is_packed(path: Path) -> bool:
     return path.suffix.lower() in PACKED
 
 
-def largest_content(path: Path) -> int:
+def largest_content(path: Path, always_allowed: int = 2**24) -> int:
     """Return how many bytes a file may unpack to: what holds more was made to fill the memory."""
-    return MOST_TIMES * path.stat().st_size + ALWAYS_ALLOWED
+    return MOST_TIMES * path.stat().st_size + always_allowed
 
 
 def check_content(path: Path, size: int) -> None:
@@ -33,6 +32,15 @@ def check_content(path: Path, size: int) -> None:
             f"{path} unpacks to more than {MOST_TIMES} times its size: if it is meant, save it "
             f"without compression."
         )
+
+
+def check_columns(count: int, path: Path, always_allowed: int = 2**21) -> None:
+    """Refuse more columns than a file of this size can mean: each costs memory in a solve.
+
+    A file of more bytes than are always allowed may have as many columns as bytes.
+    """
+    if count > max(always_allowed, path.stat().st_size):
+        raise InputError(f"{path} has an index of {count:,}: more columns than can be meant.")
 
 
 class _Content(io.RawIOBase):

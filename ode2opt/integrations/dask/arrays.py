@@ -166,7 +166,7 @@ def _block(rows: Any, b: Any, weights: Any = None, offset: Any = None) -> Block:
     rows, beside = taken_out(rows, b=b, weights=weights, offset=offset)
     found = frame_rows(rows)
     b, weights, offset = map(_vector, beside)
-    return Block(found.A, b, weights, offset, found.names, categories=found.categories)
+    return Block(found.A, b, weights, offset, found.columns, categories=found.categories)
 
 
 def _vector(values: Any) -> Array:

@@ -20,8 +20,8 @@ from ode2opt.base.arrays import (
 from ode2opt.base.errors import InputError
 from ode2opt.data.categories import Category, Words
 from ode2opt.data.encoding import TableEncoding
-from ode2opt.data.files.missing import Holes
 from ode2opt.data.preparing import Place, check_finite, largest_entries
+from ode2opt.data.table import Holes
 from ode2opt.problems.gram import extent
 
 FEW = 5  # label values that an error lists

@@ -12,10 +12,8 @@ from ode2opt.data.files import (
     ReadKeywords,
     ReadOptions,
     check_file,
-    part_of,
     read_libsvm,
     read_parquet,
-    read_part,
     reader_of,
 )
 from ode2opt.data.files.parquet import row_groups
@@ -39,10 +37,11 @@ class FilePart:
 
     def read(self) -> Block:
         if self.group is not None:
-            raw = read_parquet(self.path, self.asked, self.group)
-            table = part_of(raw, self.asked.missing)
+            table = read_parquet(self.path, self.asked, self.group)
         else:
-            table = read_part(self.path, self.asked)
+            check_file(self.path)
+            table = reader_of(self.path)(self.path, self.asked)
+        table = table.part(self.asked.missing)
         return Block(
             table.A,
             table.labels,
