@@ -95,43 +95,6 @@ class TableEncoding:
     missing: str = "error"
     zero_based: bool | None = None
 
-    @classmethod
-    def of(
-        cls,
-        numbers: int,
-        names: Sequence[str] | None,
-        words: Mapping[str, Sequence[str]],
-        fills: np.ndarray | None = None,
-        **fields: Any,
-    ) -> TableEncoding:
-        """Return the encoding of columns of numbers, and after them of words; None is nameless."""
-        if names is None:
-            return cls(numbers, fills=() if fills is None else tuple(fills.tolist()), **fields)
-        each = (None,) * numbers if fills is None else fills.tolist()
-        columns = (
-            *(ColumnEncoding(name, fill=fill) for name, fill in zip(names, each, strict=True)),
-            *(ColumnEncoding(name, "words", tuple(known)) for name, known in words.items()),
-        )
-        fields["header"] = tuple(fields.get("header") or (*names, *words))
-        return cls(numbers + sum(map(len, words.values())), columns, **fields)
-
-    def with_fills(self, fills: np.ndarray) -> TableEncoding:
-        """Return the encoding with what missing cells of the columns of numbers are filled with."""
-        if not self.columns:
-            return replace(self, width=len(fills), fills=tuple(fills.tolist()))
-        each = zip(self.numbers, fills.tolist(), strict=True)
-        numbers = (replace(column, fill=fill) for column, fill in each)
-        return replace(self, columns=(*numbers, *self.worded))
-
-    def with_words(
-        self, words: Mapping[str, Sequence[str]], width: int | None = None
-    ) -> TableEncoding:
-        """Return the encoding with the words that columns have in a whole table."""
-        worded = (ColumnEncoding(name, "words", tuple(known)) for name, known in words.items())
-        if width is None:
-            width = len(self.numbers) + sum(map(len, words.values()))
-        return replace(self, width=width, columns=(*self.numbers, *worded) if self.columns else ())
-
     def __post_init__(self) -> None:
         _check_choice("decimal sign", self.decimal, DECIMALS)
         _check_choice("policy for missing cells", self.missing, MISSING)
@@ -190,6 +153,47 @@ class TableEncoding:
             InputError: a field is wrong; the sentence names it.
         """
         return schema.read(cls, document)
+
+
+def encoding_of(
+    numbers: int,
+    names: Sequence[str] | None,
+    words: Mapping[str, Sequence[str]],
+    fills: np.ndarray | None = None,
+    **fields: Any,
+) -> TableEncoding:
+    """Return the encoding of columns of numbers, and after them of words; None is nameless."""
+    if names is None:
+        return TableEncoding(
+            numbers, fills=() if fills is None else tuple(fills.tolist()), **fields
+        )
+    each = (None,) * numbers if fills is None else fills.tolist()
+    columns = (
+        *(ColumnEncoding(name, fill=fill) for name, fill in zip(names, each, strict=True)),
+        *(ColumnEncoding(name, "words", tuple(known)) for name, known in words.items()),
+    )
+    fields["header"] = tuple(fields.get("header") or (*names, *words))
+    return TableEncoding(numbers + sum(map(len, words.values())), columns, **fields)
+
+
+def with_fills(encoding: TableEncoding, fills: np.ndarray) -> TableEncoding:
+    """Return an encoding with what missing cells of the columns of numbers are replaced by."""
+    if not encoding.columns:
+        return replace(encoding, width=len(fills), fills=tuple(fills.tolist()))
+    each = zip(encoding.numbers, fills.tolist(), strict=True)
+    numbers = (replace(column, fill=fill) for column, fill in each)
+    return replace(encoding, columns=(*numbers, *encoding.worded))
+
+
+def with_words(
+    encoding: TableEncoding, words: Mapping[str, Sequence[str]], width: int | None = None
+) -> TableEncoding:
+    """Return an encoding with the words that columns have in a whole table."""
+    worded = (ColumnEncoding(name, "words", tuple(known)) for name, known in words.items())
+    if width is None:
+        width = len(encoding.numbers) + sum(map(len, words.values()))
+    columns = (*encoding.numbers, *worded) if encoding.columns else ()
+    return replace(encoding, width=width, columns=columns)
 
 
 def _listed(value: Any) -> Any:

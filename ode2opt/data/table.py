@@ -25,7 +25,7 @@ from ode2opt.data.categories import (
     column_names,
     one_hot,
 )
-from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.encoding import TableEncoding, encoding_of, with_fills, with_words
 from ode2opt.data.preparing import Place, row_place
 
 WAYS_OUT = ": --missing drop leaves such rows out, --missing mean takes the mean of the column"
@@ -147,7 +147,7 @@ class DataTable:
             if len(holes):
                 notes = (*notes, f"{many(len(holes), 'missing cell')} filled with column means.")
         words = {name: tuple(sorted(one.words)) for name, one in found.categories.items()}
-        encoding = TableEncoding.of(
+        encoding = encoding_of(
             A.shape[1], self.columns, words, missing=missing, fills=fills, **self.about
         )
         return replace(found, A=A, notes=notes, holes=holes, encoding=encoding)
@@ -163,7 +163,7 @@ class DataTable:
         return replace(
             found,
             A=found.holes.filled(found.A, fills),
-            encoding=found.encoding.with_fills(fills),
+            encoding=with_fills(found.encoding, fills),
             holes=None,
         )
 
@@ -179,7 +179,7 @@ class DataTable:
             columns=column_names(self.columns or (), words),
             categories={},
             words=words,
-            encoding=None if self.encoding is None else self.encoding.with_words(words),
+            encoding=None if self.encoding is None else with_words(self.encoding, words),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError, shown
 from ode2opt.data.categories import Words, all_words, width
-from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.encoding import TableEncoding, with_fills, with_words
 from ode2opt.data.preparing import MORE_CLASSES
 from ode2opt.data.table import means
 from ode2opt.problems.linear_model import LinearModel
@@ -91,8 +91,8 @@ def _encoding(
     first = facts[0].encoding
     assert first is not None
     if fills is not None:
-        first = first.with_fills(fills)
-    return first.with_words(words, width(columns, words))
+        first = with_fills(first, fills)
+    return with_words(first, words, width(columns, words))
 
 
 def _columns(facts: Sequence[Facts]) -> int:

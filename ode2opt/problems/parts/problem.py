@@ -16,7 +16,7 @@ from ode2opt.base.arrays import Array, is_sparse, namespace
 from ode2opt.base.display import Listing, one_line
 from ode2opt.base.errors import InputError
 from ode2opt.data.categories import column_names
-from ode2opt.data.encoding import TableEncoding
+from ode2opt.data.encoding import encoding_of
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.gram import Extent
@@ -97,7 +97,7 @@ class Parts(RowModel):
         self.encoding = terms.encoding
         if terms.encoding is None and terms.names is not None:
             names, words = terms.names, terms.words
-            self.encoding = TableEncoding.of(len(names), names, words, named=True)
+            self.encoding = encoding_of(len(names), names, words, named=True)
         self.notes = noted([*facts.values()])
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
         self.bytes = sum(part.bytes for part in facts.values())
