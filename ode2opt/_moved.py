@@ -24,7 +24,7 @@ MOVED = {
     "dynamics.proofs.exact": ("proofs.exact",),
     "dynamics.proofs.theorem": ("proofs.theorem",),
     "dynamics.proximal": ("proofs.table", "solvers"),
-    "dynamics.schedule": ("paper.schedule",),
+    "dynamics.schedule": ("base.schedule",),
     "dynamics.theorems": ("proofs.theorems",),
     "dynamics.worst_cases": ("proofs.worst_cases",),
     "errors": ("base.errors",),

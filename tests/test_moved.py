@@ -32,4 +32,4 @@ def test_old_imports_run_in_a_process_of_their_own():
         "print(Schedule.__module__)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.stdout.strip(), done.stderr) == ("ode2opt.paper.schedule", "")
+    assert (done.stdout.strip(), done.stderr) == ("ode2opt.base.schedule", "")

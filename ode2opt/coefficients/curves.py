@@ -14,9 +14,9 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.base.precision import jax_precision
+from ode2opt.base.schedule import TimeFunction
 from ode2opt.paper.coefficients import Coefficients, as_alpha, samples
 from ode2opt.paper.default import ALPHA, DefaultCoefficients, H
-from ode2opt.paper.schedule import TimeFunction
 
 KNOTS = 9  # of a spline, where nothing is said
 

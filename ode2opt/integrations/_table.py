@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ode2opt.base.arrays import as_positive
 from ode2opt.base.errors import InputError, many
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric

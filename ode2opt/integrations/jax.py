@@ -13,7 +13,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, needing, unknown_name
 from ode2opt.base.precision import double
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.library import learned_or_table

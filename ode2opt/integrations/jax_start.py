@@ -12,7 +12,7 @@ from ode2opt.base.arrays import Array, as_ridge
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.base.precision import double
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.deconvolution import Deconvolution
 from ode2opt.problems.linear_model import LinearModel

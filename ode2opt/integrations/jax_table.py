@@ -15,9 +15,9 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_positive
 from ode2opt.base.errors import InputError
+from ode2opt.base.schedule import Schedule
 from ode2opt.integrations.jax_fallback import norm
 from ode2opt.integrations.jax_start import LARGEST_HESSIAN, fit, largest_curvature
-from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.proofs.table import Table, TableRow, no_penalty

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import needing
+from ode2opt.base.schedule import Schedule
 from ode2opt.integrations._table import table_of
 from ode2opt.paper.ishd import eigac_move, eigac_velocity
-from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric, product
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, approx_fprime
 
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.oracle import Progress

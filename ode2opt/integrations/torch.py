@@ -9,8 +9,8 @@ from typing import Any
 
 from ode2opt.base.arrays import as_positive
 from ode2opt.base.errors import DivergedError, InputError, needing
+from ode2opt.base.schedule import Schedule
 from ode2opt.integrations._table import table_of
-from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 

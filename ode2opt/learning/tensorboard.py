@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ode2opt.base.schedule import Schedule
 from ode2opt.coefficients import restored
 from ode2opt.learning.run_directory import RunDirectory
-from ode2opt.paper.schedule import Schedule
 from ode2opt.solvers.method_file import Formula, Method
 
 SCALARS = ("stopping_time", "P", "Q", "loss", "validation", "penalty")

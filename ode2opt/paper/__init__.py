@@ -1,13 +1,13 @@
 """The paper's system, in reading order; the sections are those of docs/mathematics.md.
 
 1. ``ishd``: the inertial system with Hessian-driven damping and its discretisation EIGAC
-   (sections 1 and 2); ``schedule``: EIGAC's three numbers, iteration by iteration.
+   (sections 1 and 2). EIGAC's three numbers, iteration by iteration, are a ``Schedule``.
 2. ``coefficients``: alpha, beta(t), gamma(t): the paper's formula and networks, and what one's own
    need (section 8); ``default``: the formula in NumPy. More kinds: ``ode2opt.coefficients``.
 3. ``conditions``: convergence, stability, contraction (sections 3 and 4); ``curvature``: the three
    estimators of Lambda (section 5); ``lyapunov``: the function E of Theorem 1.
 4. ``stopping_time``: T, P and Q, and what is differentiated (section 6).
-5. ``stopm``: one step of Algorithm 2 (section 7).
+5. ``stopm``: one step of Algorithm 2 (section 7); ``train``: its loop.
 6. ``check_flow``: the flow by diffrax, the independent check.
 
 Schedules and default coefficients need NumPy only. The rest needs JAX (the extra ``learn``) and is
@@ -20,8 +20,8 @@ from importlib import import_module
 from typing import Any
 
 from ode2opt.base.errors import needing
+from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import DefaultCoefficients
-from ode2opt.paper.schedule import Schedule
 
 _LAZY = {
     "paper.coefficients": ("Coefficients", "Default", "Neural"),

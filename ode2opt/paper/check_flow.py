@@ -1,11 +1,7 @@
-"""The inertial system as a flow, solved by diffrax (docs/mathematics.md, section 1).
+"""The inertial system as a flow, solved by diffrax: for trajectories, and as a check.
 
-Training has a loop of its own, which is faster (docs/learning.md, "Who solves the flow"); this one
-is for trajectories, and the independent check of that one in the tests.
-
-    x' = v - beta g,   v' = -(alpha/t)(v - beta g) + (beta' - gamma) g,   v(t0) = beta(t0) g(x0)
-
-All functions work under jit, vmap and grad in double precision (:func:`ode2opt.paper.double`).
+Training has a loop of its own, which is faster; the tests compare it with this one. All functions
+work under jit, vmap and grad in double precision (:func:`ode2opt.paper.double`).
 """
 
 from __future__ import annotations
@@ -40,23 +36,14 @@ SOLVERS: dict[str, Any] = {
 
 
 class Flow(eqx.Module):
-    """A solved trajectory.
+    """A solved trajectory: times, and there the points x and v of the first-order form."""
 
-    Attributes:
-        t: the times asked for; without such times, the end of the flow.
-        x: the points there.
-        v: the velocities there, of the first-order form.
-        reached: whether ``until`` was met before t1 (always False without it).
-        succeeded: whether the solver got there at all.
-        dense: the interpolant of the trajectory; None unless ``dense=True`` was asked for.
-    """
-
-    t: Array
+    t: Array  # the times asked for, or the end
     x: Array
     v: Array
-    reached: Array
-    succeeded: Array
-    dense: Any = None
+    reached: Array  # whether ``until`` was met before t1
+    succeeded: Array  # whether the solver got there at all
+    dense: Any = None  # the interpolant, with ``dense=True``
 
     @double
     def __call__(self, t: Array) -> State:
@@ -69,7 +56,7 @@ class Flow(eqx.Module):
 def velocity(
     coefficients: Coefficients, problem: Problem, scale: Array, t: Array, s: State
 ) -> State:
-    """Return (x', v') of the flow (docs/mathematics.md, section 1)."""
+    """Return (x', v') of the flow."""
     g, damping = problem.gradient(s.x) / scale, coefficients.alpha / t
     curves = (coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t))
     return State(*ishd(s.v, g, damping, *curves))
@@ -83,22 +70,11 @@ def initial_state(
 
 
 def flow(
-    coefficients: Coefficients,
-    problem: Problem,
-    x0: Array,
-    *,
-    t1: float,
-    t0: float = T0,
-    scale: float = 1.0,
-    ts: Array | None = None,
-    until: float | None = None,
-    dense: bool = False,
-    solver: str = "tsit5",
-    rtol: float = 1e-8,
-    atol: float = 1e-10,
-    h: float | None = None,
+    coefficients: Coefficients, problem: Problem, x0: Array, *, t1: float, t0: float = T0,
+    scale: float = 1.0, ts: Array | None = None, until: float | None = None, dense: bool = False,
+    solver: str = "tsit5", rtol: float = 1e-8, atol: float = 1e-10, h: float | None = None,
     max_steps: int = 16_384,
-) -> Flow:
+) -> Flow:  # fmt: skip
     """Follow the inertial system from ``x0`` at rest, x'(t0) = 0 (docs/mathematics.md, section 1).
 
     Args:
@@ -136,10 +112,9 @@ def flow(
         raise InputError("Euler's method has no error estimate: give it a step h.")
     if not t1 > t0 > 0:
         raise InputError(f"A flow needs t1 > t0 > 0, not t0 = {t0:g} and t1 = {t1:g}.")
-    if until is not None:
-        as_positive(until, "until")
-    if h is not None:
-        as_positive(h, "h")
+    for name, number in (("until", until), ("h", h)):
+        if number is not None:
+            as_positive(number, name)
     if np.shape(x0) != (problem.n,):
         raise InputError(f"x0 has shape {np.shape(x0)}; it must be ({problem.n},).")
     if ts is not None and not isinstance(ts, jax.core.Tracer):
@@ -150,15 +125,9 @@ def flow(
     with jax_precision():
         if not is_jax_namespace(problem.xp):
             problem = to_jax(problem)
-        return _solve(
-            coefficients, problem, jnp.asarray(x0, dtype=jnp.float64), jnp.asarray(float(t0)),
-            jnp.asarray(float(t1)), jnp.asarray(scale, dtype=jnp.float64),
-            None if ts is None else jnp.asarray(ts, dtype=jnp.float64),
-            None if until is None else jnp.asarray(float(until)),
-            jnp.asarray(float(rtol)), jnp.asarray(float(atol)),
-            None if h is None else jnp.asarray(float(h)),
-            dense, solver, max_steps,
-        )  # fmt: skip
+        numbers = (x0, t0, t1, scale, ts, until, rtol, atol, h)
+        arrays = (None if a is None else jnp.asarray(a, dtype=jnp.float64) for a in numbers)
+        return _solve(coefficients, problem, *arrays, dense, solver, max_steps)
 
 
 @eqx.filter_jit
@@ -177,19 +146,13 @@ def _solve(
     controller: Any = diffrax.ConstantStepSize()
     if h is None:
         controller = diffrax.PIDController(rtol=rtol, atol=atol)
+    term = diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s))
+    start = initial_state(coefficients, problem, scale, t0, x0)
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s)),
-        SOLVERS[solver](),
-        t0,
-        t1,
-        h,
-        initial_state(coefficients, problem, scale, t0, x0),
+        term, SOLVERS[solver](), t0, t1, h, start,
         saveat=diffrax.SaveAt(ts=ts, t1=ts is None, dense=dense),
-        stepsize_controller=controller,
-        event=event,
-        max_steps=max_steps,
-        throw=False,
-    )
+        stepsize_controller=controller, event=event, max_steps=max_steps, throw=False,
+    )  # fmt: skip
     x, v, t = solution.ys.x, solution.ys.v, solution.ts
     result = solution.result
     succeeded, reached = result == diffrax.RESULTS.successful, jnp.asarray(False)
@@ -201,7 +164,6 @@ def _solve(
         succeeded = succeeded & jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(v))
         if until is not None:  # x0 may meet it already
             already = log_norm(problem, x0) <= jnp.log(until)
-            start = initial_state(coefficients, problem, scale, t0, x0)
             x, v, t = (jnp.where(already, a, b) for a, b in ((start.x, x), (start.v, v), (t0, t)))
             reached, succeeded = reached | already, succeeded | already
     return Flow(t, x, v, reached, succeeded, solution.evaluate if dense else None)

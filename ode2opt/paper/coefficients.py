@@ -9,7 +9,7 @@ has more kinds.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -21,8 +21,9 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_count
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.precision import double, jax_precision
+from ode2opt.base.schedule import Schedule, TimeFunction
+from ode2opt.base.stored import Stored
 from ode2opt.paper.default import ACTIVATIONS, ALPHA, DefaultCoefficients, H, check_times
-from ode2opt.paper.schedule import Schedule, TimeFunction
 
 
 class Curves(NamedTuple):
@@ -41,13 +42,12 @@ def derivative(curve: TimeFunction) -> TimeFunction:
     return lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
 
 
-class Coefficients(eqx.Module):
+class Coefficients(Stored):
     """The coefficients alpha, beta(t) and gamma(t) of the inertial system.
 
-    They are those of docs/mathematics.md, section 1. A subclass gives ``beta`` and ``gamma`` of one
-    time; derivatives come from automatic differentiation. ``fit_to`` lets training start at the
-    default, and ``settings`` lets a file hold the coefficients. They are learned for curvature 1
-    and divided by the instance's scale.
+    A subclass gives ``beta`` and ``gamma`` of one time; derivatives come from automatic
+    differentiation. ``fit_to`` lets training start at the default, ``settings`` lets a file hold
+    them. They are for curvature 1, and are divided by the instance's scale.
 
     Attributes:
         alpha: the viscous damping, a scalar above 1.
@@ -145,49 +145,6 @@ class Coefficients(eqx.Module):
                 can only be positive.
         """
         raise InputError(f"{type(self).__name__} has no fit_to: it cannot be fitted to curves.")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What :meth:`blank` needs to make coefficients of the same shape; plain values."""
-        return {}
-
-    @classmethod
-    def blank(cls, **settings: Any) -> Self:
-        """Return coefficients of a given shape, whose parameters are to be filled in.
-
-        Args:
-            **settings: the value of ``settings``.
-        """
-        return cls(**settings)
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name, as NumPy arrays."""
-        return {name: np.asarray(leaf) for name, leaf in _named_arrays(self)}
-
-    def with_parameters(self, values: Mapping[str, np.ndarray]) -> Self:
-        """Return a copy with other arrays.
-
-        Args:
-            values: arrays of the names and shapes that :meth:`parameters` has.
-
-        Raises:
-            InputError: names or shapes differ.
-        """
-        own = _named_arrays(self)
-        if (names := {name for name, _ in own}) != set(values):
-            raise InputError(f"Parameters {sorted(names)} are due, not {sorted(values)}.")
-        for name, leaf in own:
-            if np.shape(values[name]) != np.shape(leaf):
-                shapes = f"{np.shape(values[name])}, not {np.shape(leaf)}"
-                raise InputError(f"The parameter {name} has the shape {shapes}.")
-        arrays, rest = eqx.partition(self, eqx.is_inexact_array)
-        filled = [np.asarray(values[name], dtype=np.float64) for name, _ in own]
-        return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), filled), rest)
-
-
-def _named_arrays(tree: Any) -> list[tuple[str, Array]]:
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]
 
 
 @eqx.filter_jit

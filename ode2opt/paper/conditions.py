@@ -13,33 +13,24 @@ from array_api_compat import array_namespace
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
-from ode2opt.paper.coefficients import Coefficients, Curves
+from ode2opt.paper.coefficients import Coefficients, Curves, Default
 from ode2opt.paper.default import RELATIVE_ROUNDING, check_pair, check_times
 
-# The flow: convergence and growth ---------------------------------------------------------------
+# The flow: convergence (Theorem 1) and growth (Theorem 2) ----------------------------------------
 
 
 class Convergence(NamedTuple):
-    """The conditions of Theorem 1 for one pair (kappa, lam), at each time.
+    """The conditions of Theorem 1 for a pair (kappa, lam): delta > 0, w >= 0, delta' <= lam t w.
 
-    delta > 0, w >= 0 and delta' <= lam t w, each divided by a positive quantity of the same
-    dimension: t^2 gamma, gamma and t gamma. ``margin`` is the smallest of all.
-
-    Attributes:
-        kappa: in (0, 1].
-        lam: in (0, alpha - 1].
-        t: the times.
-        delta: delta / (t^2 gamma) at these times.
-        w: w / gamma.
-        slack: (lam t w - delta') / (t gamma).
+    Each is divided by a positive quantity of the same dimension, at each of the times t.
     """
 
     kappa: float
     lam: float
     t: np.ndarray
-    delta: np.ndarray
-    w: np.ndarray
-    slack: np.ndarray
+    delta: np.ndarray  # delta / (t^2 gamma)
+    w: np.ndarray  # w / gamma
+    slack: np.ndarray  # (lam t w - delta') / (t gamma)
 
     @property
     def at_each_time(self) -> np.ndarray:
@@ -55,7 +46,7 @@ class Convergence(NamedTuple):
 def convergence(
     coefficients: Coefficients, t: Array, kappa: float = 1.0, lam: float | None = None
 ) -> Convergence:
-    """Check the conditions of Theorem 1 (docs/mathematics.md, section 3) on a grid of times."""
+    """Check the conditions of Theorem 1 on a grid of times."""
     alpha = float(coefficients.alpha)
     lam = alpha - 1 if lam is None else lam
     check_pair(kappa, lam, alpha)
@@ -167,12 +158,9 @@ def _checked(coefficients: Coefficients, t: Array) -> Curves:
     for name, values in zip(Curves._fields, curves, strict=True):
         if not np.all(np.isfinite(values)):
             raise InputError(f"{name} is not finite at t = {t[~np.isfinite(values)][0]:.4g}.")
-    for name, values in (("beta", curves.beta), ("gamma", curves.gamma)):
-        if np.any(values < 0):
-            where = t[values < 0][0]
-            raise InputError(
-                f"{name} is negative at t = {where:.4g}: the theory needs {name} >= 0."
-            )
+        if name in ("beta", "gamma") and np.any(values < 0):
+            where = f"negative at t = {t[values < 0][0]:.4g}"
+            raise InputError(f"{name} is {where}: the theory needs {name} >= 0.")
     return curves
 
 
@@ -211,27 +199,16 @@ def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
 
 
 class Contraction(NamedTuple):
-    """The spectral radius of an iteration on a mode of curvature l, and what it is made of.
+    """The contraction factor rho on a mode of curvature l, and what it is made of."""
 
-    Attributes:
-        A: c l.
-        B: (a l + d)/2.
-        C: B^2 - A; negative where the mode oscillates.
-        rho: the spectral radius of the one-step matrix.
-    """
-
-    A: Array
-    B: Array
-    C: Array
-    rho: Array
+    A: Array  # c l
+    B: Array  # (a l + d)/2
+    C: Array  # B^2 - A; negative where the mode oscillates
+    rho: Array  # the spectral radius of the one-step matrix
 
 
 def contraction(a: Array, c: Array, d: Array, curvature: Array) -> Contraction:
-    """Return the contraction factor on a mode of given curvature.
-
-    rho is sqrt(1 - 2 B + A) where C < 0 and |1 - B| + sqrt(C) elsewhere (docs/mathematics.md,
-    section 4).
-    """
+    """Return rho = sqrt(1 - 2 B + A) where C < 0, and |1 - B| + sqrt(C) elsewhere."""
     xp = array_namespace(a)
     A, B = c * curvature, (a * curvature + d) / 2
     C = B**2 - A
@@ -251,15 +228,11 @@ def largest_stable_C(
 ) -> float:
     """Return the largest C whose default coefficients meet the stability condition for Lam = 1.
 
-    a is proportional to C and c/a does not depend on it, so the margin at C = 1 tells.
-
     Examples:
         >>> round(largest_stable_C(), 3)
         3.956
     """
-    from ode2opt.paper.coefficients import Default
-
     check_times(alpha, h, t0)
     schedule = Default(1.0, alpha, h=h, corrected=corrected).schedule(h, t0, K)
     ratio = 1 - stability_margin(schedule.a, schedule.c, schedule.d, np.ones(K))
-    return float(1 / ratio.max())
+    return float(1 / ratio.max())  # a is proportional to C, and c/a does not depend on it

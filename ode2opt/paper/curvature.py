@@ -1,6 +1,6 @@
 """Curvature estimators Lam(x), each differentiable in x (docs/mathematics.md, section 5).
 
-A further one is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``, given to
+Another estimator is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``, given to
 ``Rules(estimator=...)`` for training or to ``certificate_of`` for a certificate.
 """
 
@@ -37,7 +37,7 @@ class Estimator(eqx.Module):
     """Estimates Lam(x), the largest curvature at a point; differentiable in x."""
 
     def start(self, problem: Problem) -> Array:
-        """Return the vector to begin with; fixed, so that results repeat."""
+        """Return the vector to begin with, always the same."""
         z = np.random.default_rng(0).standard_normal(problem.n)
         return jnp.asarray(z / np.linalg.norm(z))
 
@@ -64,9 +64,8 @@ class PowerIteration(Estimator):
     """Power iteration on the Hessian: z <- Hz/|Hz|, then Lam = z.Hz, times ``safety``.
 
     The last product makes the vector for the next point: with ``steps=0`` an estimate costs one
-    product, good enough where points are close and the warm start is too. z is held fixed in
-    differentiation, so the derivative is D^3 f[z, z, .]. Lam is never above the true value before
-    it is multiplied by ``safety``.
+    product, good enough where points are close. z is held fixed in differentiation, so the
+    derivative is D^3 f[z, z, .].
     """
 
     steps: int = eqx.field(default=10, static=True)
@@ -97,20 +96,19 @@ class PowerIteration(Estimator):
         z = z + self.stir * self.start(problem)
         fixed = jax.lax.stop_gradient(points)
         z = jax.lax.stop_gradient(self._direction(partial(hvp, *fixed), z / _norm(z)))
-        product = hvp(*points, z)
+        product = hvp(*points, z)  # what is differentiated
         return Estimate(self.safety * (z @ product), _unit(jax.lax.stop_gradient(product), z))
 
     def _direction(self, hvp: Callable[[Array], Array], z: Array) -> Array:
-        def go_on(state: tuple[Array, Array, Array]) -> Array:
-            count, _, change = state
-            return (count < self.steps) & (change > self.tol)
-
         def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             count, old, _ = state
             new = _unit(hvp(old), old)
             return count + 1, new, _norm(new - old)
 
-        return jax.lax.while_loop(go_on, step, (0, z, jnp.inf))[1] if self.steps else z
+        if not self.steps:
+            return z
+        unfinished = lambda state: (state[0] < self.steps) & (state[2] > self.tol)  # noqa: E731
+        return jax.lax.while_loop(unfinished, step, (0, z, jnp.inf))[1]
 
     def stated_error(self) -> str:
         measured = "" if self.steps < 10 else "; under 1% on the problems of docs/curvature.md"
@@ -181,9 +179,8 @@ class L0L1(Estimator):
         return cls(*(np.float64(value) for value in found.x))
 
     def stated_error(self) -> str:
-        return (
-            f"{float(self.L0):.4g} + {float(self.L1):.4g} |g|, above every point it was fitted to"
-        )
+        line = f"{float(self.L0):.4g} + {float(self.L1):.4g} |g|"
+        return f"{line}, above every point it was fitted to"
 
 
 def check_hvp(problem: Problem, who: str) -> None:

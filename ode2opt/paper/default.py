@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ode2opt.base.errors import InputError
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 
 ALPHA, H, T0 = 6.0, 0.04, 1.0
 ACTIVATIONS = ("softplus", "elu", "relu")  # of neural coefficients

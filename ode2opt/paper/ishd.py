@@ -5,9 +5,8 @@
     EIGAC, its explicit Euler discretisation with u = h v (section 2):
         e = u - a g,   x <- x + e,   u <- u - d e - c g
 
-``solvers.eigac`` and ``integrations.torch`` have the iteration a second time, in place: in NumPy
-1.3, 1.8 and 2.3 times as fast at 100, 10,000 and a million variables, in torch 2.0, 1.9 and 3.3
-times (one core). The export to C has it in C.
+``solvers.eigac`` and ``integrations.torch`` have the iteration a second time, in place, 1.3 to 3.3
+times as fast; the export to C has it in C.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ class State(NamedTuple):
 def ishd(
     v: Array, g: Array, damping: Array, beta: Array, gamma: Array, dbeta: Array
 ) -> tuple[Array, Array]:
-    """Return (x', v') of the inertial system at a state.
-
-    x' = v - beta g,   v' = -(alpha/t) x' + (beta' - gamma) g
-    """
+    """Return (x', v'); ``damping`` is alpha/t, ``dbeta`` is beta'."""
     moved = v - beta * g
     return moved, -damping * moved + (dbeta - gamma) * g
 
@@ -47,9 +43,5 @@ def eigac_move(u: Array, g: Array, a: Array) -> Array:
 
 
 def eigac_velocity(e: Array, g: Array, a: Array, c: Array, d: Array) -> Array:
-    """Return the velocity u - d e - c g after a move.
-
-    With e = u - a g this is (1 - d) e + (a - c) g, which is how it is computed: the solver has
-    the same form, and so the same rounding.
-    """
+    """Return the velocity u - d e - c g, in the form of the solver, with the same rounding."""
     return (1 - d) * e + (a - c) * g

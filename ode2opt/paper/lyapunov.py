@@ -1,8 +1,7 @@
-"""The Lyapunov function of Theorem 1, its derivative along the flow, and what follows from it.
+"""The Lyapunov function E of Theorem 1 (docs/mathematics.md, section 3).
 
-The Lyapunov function is E(t), the theorem says that it does not rise, and from this follow the
-bound E(t0)/delta(t) on the value and the four integral estimates. All formulas stand in
-docs/mathematics.md, section 3. They hold for every reference point z; a minimiser is one of them.
+Where Theorem 1 holds, E does not rise along the flow. From this follow the bound E(t0)/delta(t) on
+the value and the four integral estimates. The formulas hold for every reference point z.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Pair(NamedTuple):
-    """The free parameters of the Lyapunov function.
+    """The free parameters of Theorem 1.
 
     Attributes:
         kappa: in (0, 1].
@@ -51,9 +50,7 @@ class ReferencePoint(NamedTuple):
 
 
 class IntegralEstimates(NamedTuple):
-    """The four integrals of Theorem 1 along a flow from t0 to its last time.
-
-    Each stays below E(t0) for ever, and so does their sum with E at the last time.
+    """The four integrals of Theorem 1 along a flow; with E at the last time at most E(t0) in all.
 
     Attributes:
         value: of (lam t w - delta') (f - f(z)).
@@ -84,9 +81,6 @@ def delta(coefficients: Coefficients, pair: Pair, t: Array) -> Array:
         coefficients: alpha, beta and gamma for curvature 1.
         pair: kappa and lam.
         t: one time.
-
-    Returns:
-        delta at that time. Theorem 1: f(x(t)) - f* <= E(t0)/delta(t).
     """
     kappa, lam = pair
     beta, gamma, dbeta = coefficients.beta(t), coefficients.gamma(t), coefficients.dbeta(t)
@@ -94,14 +88,9 @@ def delta(coefficients: Coefficients, pair: Pair, t: Array) -> Array:
 
 
 def energy(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    t: Array,
-    s: State,
-    scale: Array = 1.0,
-) -> Array:
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint, t: Array,
+    s: State, scale: Array = 1.0,
+) -> Array:  # fmt: skip
     """Return the Lyapunov function E(t), which falls along the flow where Theorem 1 holds.
 
         E = delta (f - f(z)) + |lam (x - z) + t (x' + kappa beta g)|^2 / 2
@@ -110,16 +99,12 @@ def energy(
 
     Args:
         coefficients: alpha, beta and gamma for curvature 1.
-        problem: f, on JAX arrays (:func:`ode2opt.paper.to_jax`).
+        problem: f, on JAX arrays.
         pair: kappa and lam.
         reference: z and f(z).
         t: one time.
         s: position and v = x' + beta g at that time.
-        scale: the curvature that the coefficients are divided by. E is that of f/scale, as is the
-            flow with this scale; 1 by default.
-
-    Returns:
-        E(t).
+        scale: the coefficients are divided by it, and E is that of f/scale; 1 by default.
     """
     kappa, lam = pair
     beta, g, away = coefficients.beta(t), problem.gradient(s.x) / scale, s.x - reference.x
@@ -134,15 +119,39 @@ def energy(
     )
 
 
+class _Rates(NamedTuple):
+    """The integrands of the four estimates, and lam t w."""
+
+    value: Array
+    velocity: Array
+    gradient: Array
+    hessian: Array
+    lam_w: Array
+
+
+def _rates(
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint, t: Array,
+    s: State, scale: Array,
+) -> _Rates:  # fmt: skip
+    kappa, lam = pair
+    alpha, beta = coefficients.alpha, coefficients.beta(t)
+    w = coefficients.gamma(t) - coefficients.dbeta(t) - beta / t
+    ddelta = jax.grad(lambda time: delta(coefficients, pair, time))(t)
+    g = problem.gradient(s.x) / scale
+    moved = s.v - beta * g
+    return _Rates(
+        (lam * t * w - ddelta) * (problem.value(s.x) - reference.value) / scale,
+        (alpha - 1 - lam) * t * (moved @ moved),
+        kappa * t**2 * beta * w * (g @ g),
+        (1 - kappa) * t**2 * beta * (problem.hvp(s.x, moved) @ moved) / scale,
+        lam * t * w,
+    )
+
+
 def energy_rate(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    t: Array,
-    s: State,
-    scale: Array = 1.0,
-) -> Array:
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint, t: Array,
+    s: State, scale: Array = 1.0,
+) -> Array:  # fmt: skip
     """Return dE/dt along the flow, by its formula.
 
         E' = delta' (f - f(z)) - lam t w <g, x - z> - (alpha - 1 - lam) t |x'|^2
@@ -156,43 +165,31 @@ def energy_rate(
         t: one time.
         s: position and v = x' + beta g at that time.
         scale: the curvature that the coefficients are divided by; 1 by default.
-
-    Returns:
-        The derivative of :func:`energy`.
     """
     parts = _rates(coefficients, problem, pair, reference, t, s, scale)
-    lam_w = pair.lam * t * parts.w
     gap = (problem.value(s.x) - reference.value) / scale
     pull = (problem.gradient(s.x) / scale) @ (s.x - reference.x)
-    slope = lam_w * gap - parts.value  # delta' (f - f(z))
-    return slope - lam_w * pull - parts.velocity - parts.gradient - parts.hessian
+    convexity = parts.lam_w * (gap - pull)  # at most 0
+    return convexity - parts.value - parts.velocity - parts.gradient - parts.hessian
 
 
 def starting_energy(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    x0: Array,
-    t0: float,
-    scale: float = 1.0,
-) -> Array:
-    """Return E(t0) of a flow that begins at rest in ``x0``; all parts that do not matter are gone.
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint, x0: Array,
+    t0: float, scale: float = 1.0,
+) -> Array:  # fmt: skip
+    """Return E(t0) of f/scale where the flow begins at rest in ``x0``.
 
         E(t0) = delta (f(x0) - f(z)) + lam (alpha - 1)/2 |x0 - z|^2 + lam t0 beta <g, x0 - z>
                 + kappa/2 |t0 beta g|^2
 
     Args:
         coefficients: alpha, beta and gamma for curvature 1.
-        problem: f, on NumPy or JAX arrays.
+        problem: f, on any arrays.
         pair: kappa and lam.
         reference: z and f(z).
         x0: the start.
         t0: the first time.
         scale: the curvature that the coefficients are divided by; 1 by default.
-
-    Returns:
-        E(t0), of f/scale.
     """
     kappa, lam = pair
     push = t0 * coefficients.beta(t0) * problem.gradient(x0) / scale
@@ -207,29 +204,18 @@ def starting_energy(
 
 @double
 def integral_estimates(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    found: Flow,
-    scale: float = 1.0,
-) -> IntegralEstimates:
-    """Integrate the four quantities that Theorem 1 bounds, along a flow.
-
-    Simpson's rule on the flow's own times; for other than evenly spaced times see
-    :func:`scipy.integrate.simpson`.
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
+    found: Flow, scale: float = 1.0,
+) -> IntegralEstimates:  # fmt: skip
+    """Integrate the four quantities that Theorem 1 bounds along a flow, by Simpson's rule.
 
     Args:
         coefficients: alpha, beta and gamma for curvature 1.
         problem: f.
-        pair: kappa and lam. The velocity's and the Hessian's integrals vanish for the paper's pair
-            kappa = 1, lam = alpha - 1.
+        pair: kappa and lam. Two integrals vanish for the paper's, kappa = 1 and lam = alpha - 1.
         reference: z and f(z). With a minimiser the sum of all is at most E(t0).
-        found: a flow with at least three times, see :func:`ode2opt.paper.flow` (``ts``).
+        found: a flow with at least three times (``ts``).
         scale: the curvature that the coefficients were divided by; 1 by default.
-
-    Returns:
-        The four integrals, E(t0) and E at the last time.
 
     Raises:
         InputError: the flow has fewer than three times, or was not solved.
@@ -261,49 +247,11 @@ def integral_estimates(
     return IntegralEstimates(value, velocity, gradient, hessian, first, last)
 
 
-class _Rates(NamedTuple):
-    """The integrands of the four estimates, and w."""
-
-    value: Array
-    velocity: Array
-    gradient: Array
-    hessian: Array
-    w: Array
-
-
-def _rates(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    t: Array,
-    s: State,
-    scale: Array,
-) -> _Rates:
-    kappa, lam = pair
-    alpha, beta = coefficients.alpha, coefficients.beta(t)
-    w = coefficients.gamma(t) - coefficients.dbeta(t) - beta / t
-    slope = jax.grad(lambda time: delta(coefficients, pair, time))(t)
-    g = problem.gradient(s.x) / scale
-    moved = s.v - beta * g
-    return _Rates(
-        (lam * t * w - slope) * (problem.value(s.x) - reference.value) / scale,
-        (alpha - 1 - lam) * t * (moved @ moved),
-        kappa * t**2 * beta * w * (g @ g),
-        (1 - kappa) * t**2 * beta * (problem.hvp(s.x, moved) @ moved) / scale,
-        w,
-    )
-
-
 @eqx.filter_jit
 def _along(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    reference: ReferencePoint,
-    found: Flow,
-    scale: Array,
-) -> tuple[_Rates, Array]:
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
+    found: Flow, scale: Array,
+) -> tuple[_Rates, Array]:  # fmt: skip
     """Return the integrands and E at all times of a flow."""
 
     def one(t: Array, x: Array, v: Array) -> tuple[_Rates, Array]:

@@ -1,9 +1,10 @@
-"""StoPM, the stochastic penalty method (docs/mathematics.md, section 7; the paper's Algorithm 2).
+"""One step of StoPM, the stochastic penalty method (section 7; the paper's Algorithm 2).
 
     theta <- theta - eta d/dtheta [ T + rho (P + Q) ]     on sampled problems
 
 What is learned may be any tree of arrays: a flow's coefficients (the paper), a sequence's table.
-``rules`` say what T and the penalty of an instance are; the optimiser is one of optax.
+``rules`` say what T and the penalty of an instance are, ``_value_and_slope`` is what is
+differentiated, and the optimiser is one of optax.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class StoppingRules(Protocol[Tree_contra, InstanceT_contra]):
     """How the stopping time of an instance is measured, and what is minimised of it."""
 
     def stopping_time(self, learned: Tree_contra, instance: InstanceT_contra, /) -> StoppingTime:
-        """Return T, P and Q of an instance, differentiable by what is learned."""
+        """Return T, P and Q of an instance, differentiable."""
 
     def objective(self, found: StoppingTime, /) -> Array:
         """Return what is minimised, before the penalty."""
@@ -79,7 +80,7 @@ class StoPM(Generic[Tree, InstanceT]):
         return vars(self) | {"_optimizer": None}  # it is asked for slopes elsewhere, not updated
 
     def start_from(self, parameters: Any) -> TrainingState:
-        """Return the state that training starts with."""
+        """Return the state that begins with parameters."""
         return TrainingState(parameters, self._optimizer.init(parameters), self.penalty)
 
     def learned(self, state: TrainingState) -> Tree:
@@ -113,7 +114,7 @@ class StoPM(Generic[Tree, InstanceT]):
     @double
     def slope(self, state: TrainingState, instance: InstanceT) -> tuple[StoppingTime, Any]:
         """Return the stopping time of an instance, and its gradient by the parameters."""
-        found, slope = self._differentiated(state, instance, self.rules)
+        found, slope = _value_and_slope(*self._asked(state, instance), self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
             return found, None
@@ -126,20 +127,17 @@ class StoPM(Generic[Tree, InstanceT]):
         self, state: TrainingState, instance: InstanceT, safety: float = 1.0
     ) -> StoppingTime:
         """Return T, P and Q of an instance."""
-        return self._differentiated(state, instance, self.rules.with_safety(safety))[0]
+        asked = self._asked(state, instance)
+        return _value_and_slope(*asked, self.rules.with_safety(safety))[0]  # compiled already
 
-    def _differentiated(
-        self, state: TrainingState, instance: InstanceT, rules: StoppingRules[Tree, InstanceT]
-    ) -> tuple[StoppingTime, Any]:
-        rho = jnp.asarray(state.penalty)
-        return _value_and_slope(state.parameters, self._rest, instance, rho, rules)
+    def _asked(self, state: TrainingState, instance: InstanceT) -> tuple[Any, Any, InstanceT, Any]:
+        return state.parameters, self._rest, instance, jnp.asarray(state.penalty)
 
 
 @eqx.filter_jit
 def _value_and_slope(
-    parameters: Any, rest: Any, instance: InstanceT, rho: Array,
-    rules: StoppingRules[Tree, InstanceT],
-) -> tuple[StoppingTime, Any]:  # fmt: skip
+    parameters: Any, rest: Any, instance: Any, rho: Array, rules: StoppingRules[Any, Any]
+) -> tuple[StoppingTime, Any]:
     """Return T, P, Q and d/dtheta [ T + rho penalty ]: all that is differentiated."""
 
     def loss(parameters: Any) -> tuple[Array, StoppingTime]:

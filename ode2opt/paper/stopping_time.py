@@ -2,12 +2,12 @@
 
     T = inf { t >= t0 : |g(X(t))| <= eps },   P = int_t0^T p dt,   Q = int_t0^T q dt
 
-The flow is solved by Heun's method on the mesh of the sequence, or on ``substeps`` times as fine a
-one: stable wherever the sequence is, two gradients a step, and its first stage is the event's test
-as well. The sequence, which P needs, goes along (one more gradient), and the curvature is estimated
-once a mesh point (one product). T is found inside the last step (``crossing``). Nothing is computed
-after T, forwards or backwards. Derivatives are those of automatic differentiation through the loop,
-with that of T by the implicit function theorem.
+``heun`` steps the flow X on the mesh of the sequence, or on ``substeps`` times as fine a one; the
+sequence x_bar goes along, because p (``_p``) takes the curvature between X and x_bar. T is found
+inside the last step (``crossing``), and nothing is computed after it. q (``violation``) needs no
+problem. Derivatives are those of automatic differentiation through the loop, with that of T by the
+implicit function theorem. A penalty of one's own is a term of p or q; what T, P and Q are worth
+together is said by ``Rules``, and another object with its three methods serves StoPM as well.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.differentiable_loop import loop, row_of
+from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.precision import double
 from ode2opt.paper.coefficients import Coefficients, derivative
 from ode2opt.paper.conditions import safe_sqrt
 from ode2opt.paper.curvature import Estimator, PowerIteration, as_double
@@ -30,6 +32,8 @@ from ode2opt.paper.default import T0, H
 from ode2opt.paper.ishd import eigac_step, ishd
 from ode2opt.paper.lyapunov import Pair, delta
 from ode2opt.problems.base import Point, Problem
+from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.jaxed import to_jax
 
 FLOW_BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
 
@@ -41,12 +45,22 @@ class FlowInstance(NamedTuple):
     x0: Array
     scale: Array
 
+    @classmethod
+    @double
+    def of(cls, problem: Problem, scale: float | None = None) -> FlowInstance:
+        """Return a problem at its own start; the scale is the curvature there by default."""
+        x0 = problem.start().x0
+        scale = largest_curvature(problem, x0)[0] if scale is None else scale
+        if not np.isfinite(scale) or scale < 0:
+            raise Ode2OptError(f"This {type(problem).__name__} has the curvature {scale}.")
+        numbers = (np.asarray(x0), scale or 1.0)
+        return cls(to_jax(problem), *(jnp.asarray(each, dtype=jnp.float64) for each in numbers))
+
 
 class StoppingTime(NamedTuple):
-    """The stopping time of one instance, and how far it violates the constraints.
+    """T of one instance, and how far the constraints are violated until then, without dimension.
 
-    P and Q have no dimension: they are those of docs/mathematics.md, section 6, times h sqrt(scale)
-    and h^2 scale.
+    P and Q are those of section 6 times h sqrt(scale) and h^2 scale.
     """
 
     T: Array  # where the tolerance is met, or the instance was given up; of a sequence, iterations
@@ -93,7 +107,7 @@ class Rules(eqx.Module):
 
     @property
     def step(self) -> float:
-        """The step of the flow: h / substeps."""
+        """The step of the flow."""
         return self.h / self.substeps
 
     @property

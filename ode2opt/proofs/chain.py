@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from ode2opt.base.errors import InputError, Ode2OptError, needing
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.forms import STEP_BY_ROW, step_matrix, tail_by_row, tail_vector
 from ode2opt.proofs.goals import Goal, goal_of
 from ode2opt.proofs.program import Program, program_of

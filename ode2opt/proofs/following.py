@@ -14,6 +14,7 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_count, as_positive
 from ode2opt.base.errors import InputError
 from ode2opt.base.precision import double
+from ode2opt.base.schedule import Schedule
 from ode2opt.paper.coefficients import Coefficients
 from ode2opt.paper.conditions import (
     Convergence,
@@ -26,7 +27,6 @@ from ode2opt.paper.conditions import (
 from ode2opt.paper.curvature import Estimator, PowerIteration, check_hvp
 from ode2opt.paper.default import T0, H
 from ode2opt.paper.ishd import eigac_step
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ode2opt.base.errors import InputError, Ode2OptError
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.minimiser import MinimiserCheck
 from ode2opt.proofs.certificate import Proof

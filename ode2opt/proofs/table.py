@@ -18,8 +18,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, as_count
 from ode2opt.base.errors import InputError
-from ode2opt.base.iterations import IterationNumbers
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import IterationNumbers, Schedule
 
 ExactRow = tuple[Fraction, Fraction, Fraction]
 Prox = Callable[[Array, Any], Array]

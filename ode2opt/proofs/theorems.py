@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.table import two_step_rows
 
 EQUAL = 1e-9  # numbers that differ by less are the same number, rounded

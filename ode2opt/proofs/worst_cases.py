@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.base.errors import InputError, needing
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs import chain
 
 AT_START = 0.5  # f(x0) - f* is at most L |x0 - x*|^2 / 2

@@ -3,8 +3,8 @@
 import warnings
 from typing import Any
 
+from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import DefaultCoefficients
-from ode2opt.paper.schedule import Schedule
 from ode2opt.proofs.table import Table
 from ode2opt.solvers.built_in import METHODS
 from ode2opt.solvers.composite.path import path

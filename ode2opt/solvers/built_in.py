@@ -10,8 +10,8 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import DefaultCoefficients
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.proofs import theorem
 from ode2opt.proofs.table import schedule_of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ode2opt.base.arrays import Array, plus, plus_multiple
 from ode2opt.base.ended import Ended
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.outcome import Outcome

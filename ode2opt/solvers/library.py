@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.method_file import Method
 

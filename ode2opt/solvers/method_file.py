@@ -19,8 +19,8 @@ from ode2opt.base.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.base.errors import InputError, printable, unknown_name
 from ode2opt.base.numbers import usable
 from ode2opt.base.record import METHOD, Arrays
+from ode2opt.base.schedule import Schedule
 from ode2opt.base.schema import read
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.proofs.check_proof import Refused

@@ -17,7 +17,7 @@ from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import norm
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.check_proof import ExactProof
 from ode2opt.proofs.table import TableRow, two_step_rows
 from ode2opt.proofs.theorem import rows_after, rows_for_every_point, weights_for_every_point

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ode2opt.base.errors import InputError, needing
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 
 if TYPE_CHECKING:
     from ode2opt.solvers.method_file import Method

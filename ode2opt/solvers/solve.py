@@ -23,9 +23,9 @@ from ode2opt.base.arrays import (
 )
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_name
+from ode2opt.base.schedule import Schedule
 from ode2opt.base.threads import is_small, one_blas_thread
 from ode2opt.kernels.rows import nothing_compiled
-from ode2opt.paper.schedule import Schedule
 from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem

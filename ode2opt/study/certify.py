@@ -10,11 +10,11 @@ from typing import Any
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, many, unknown_name
+from ode2opt.base.schedule import Schedule
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.paper.coefficients import Coefficients, Default
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems import Family, Problem
 from ode2opt.proofs.certificate import Certificate
 from ode2opt.proofs.confidence import Expectation, expectation

@@ -12,7 +12,7 @@ import numpy as np
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError, many
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.exact import (
     ProvedBound,
     check,

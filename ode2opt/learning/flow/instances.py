@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-import numpy as np
-
-from ode2opt.base.errors import Ode2OptError
-from ode2opt.base.precision import double
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.flow.smoothness import fit_l0l1
 from ode2opt.learning.protocol import TEST, VALIDATION
@@ -15,7 +10,6 @@ from ode2opt.paper.stopping_time import FlowInstance
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.family import Family
-from ode2opt.problems.jaxed import to_jax
 
 
 class InstanceSampler:
@@ -37,17 +31,11 @@ class InstanceSampler:
             return self.family.sample(seed, part="test")
         return self.family.sample(seed, block=self.options.blocks and i % 2 == 1)
 
-    @double
     def instance(self, problem: Problem) -> FlowInstance:
         """Return a problem on JAX arrays, with its start and its curvature scale."""
-        x0, L = problem.start()
-        scale: float | None = L if self.options.scale == "paper" else self.family_scale
-        if scale is None:
-            scale = largest_curvature(problem, x0)[0]
-        if not np.isfinite(scale) or scale < 0:
-            raise Ode2OptError(f"A problem of {self.family.name} has the curvature {scale}.")
-        x0 = jnp.asarray(np.asarray(x0), dtype=jnp.float64)
-        return FlowInstance(to_jax(problem), x0, jnp.asarray(scale or 1.0, dtype=jnp.float64))
+        return FlowInstance.of(
+            problem, problem.start().L if self.options.scale == "paper" else self.family_scale
+        )
 
     def estimator(self) -> Estimator:
         """Return the curvature estimator that the options name, fitted where it has constants."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.precision import double
+from ode2opt.base.schedule import Schedule
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.protocol import Target
 from ode2opt.learning.sequence.background import Background, MetricRecipe
@@ -39,7 +40,6 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.proved_table import ProvedTable
 from ode2opt.learning.sequence.spectrum import Filter, Spectrum, filtered, metric_of
 from ode2opt.learning.validation import solve_one, statistics
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
 from ode2opt.problems.jaxed import to_jax

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ode2opt.base.schedule import Schedule
 from ode2opt.coefficients import Coefficients, Default, restored
 from ode2opt.learning import learn
 from ode2opt.learning.flow.paper import PROBLEMS_AN_EPOCH, STABLE_C
 from ode2opt.paper.check_flow import flow
 from ode2opt.paper.conditions import contraction as contraction_of
 from ode2opt.paper.default import T0, H
-from ode2opt.paper.schedule import Schedule
 from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.solvers import Method, Progress, Relay, Result

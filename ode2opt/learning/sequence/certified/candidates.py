@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.errors import Ode2OptError
+from ode2opt.base.schedule import Schedule
 from ode2opt.learning.sequence.certified.rows import LearnedRows
 from ode2opt.learning.sequence.handing_over import mean_calls
 from ode2opt.learning.sequence.held_out import Folded, HeldOut
 from ode2opt.learning.sequence.target import GUARD
-from ode2opt.paper.schedule import Schedule
 from ode2opt.proofs.chain import worst_case
 from ode2opt.proofs.exact import ProvedBound, check, document_of, exact_proof, rounded
 from ode2opt.proofs.goals import Goal

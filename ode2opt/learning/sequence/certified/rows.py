@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ode2opt.paper.schedule import Schedule
+from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.table import schedule_of
 from ode2opt.proofs.theorem import classical_rows, tail_rows
 
