@@ -17,7 +17,7 @@ MOVED = {
     "dynamics.conditions": ("paper.conditions",),
     "dynamics.diffrax_flow": ("paper.check_flow",),
     "dynamics.flow_bounds": ("proofs.bounds",),
-    "dynamics.lyapunov": ("paper.lyapunov",),
+    "dynamics.lyapunov": ("paper.lyapunov", "proofs.bounds"),
     "dynamics.proofs": ("proofs",),
     "dynamics.proofs.chain": ("proofs.chain",),
     "dynamics.proofs.check_proof": ("proofs.check_proof",),

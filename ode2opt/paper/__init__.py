@@ -6,14 +6,13 @@
    need (section 8); ``default``: the formula in NumPy. More kinds: ``ode2opt.coefficients``.
 3. ``conditions``: convergence, stability, contraction (sections 3 and 4); ``curvature``: the three
    estimators of Lambda (section 5); ``lyapunov``: the function E of Theorem 1.
-4. ``stopping_time``: T, P and Q, and what is differentiated (section 6).
-5. ``stopm``: one step of Algorithm 2 (section 7); ``train``: its loop.
+4. ``stopping_time``: T, P with the curvature from X to x_bar, Q (section 6).
+5. ``stopm``: what is differentiated, one step of Algorithm 2 (section 7); ``train``: its loop.
 6. ``check_flow``: the flow by diffrax, the independent check.
 
-Schedules and default coefficients need NumPy only. The rest needs JAX (the extra ``learn``) and is
-loaded when it is asked for. It works in double precision: ``flow`` sees to that itself; code of
-your own that calls coefficients or estimators, or ``flow`` under JAX's transformations, is wrapped
-in ``double``.
+Schedules and default coefficients need NumPy only; the rest needs JAX (the extra ``learn``) and is
+loaded when it is asked for. It works in double precision: code of your own that calls coefficients
+or estimators, or ``flow`` under JAX's transformations, is wrapped in ``double``.
 """
 
 from importlib import import_module
@@ -33,11 +32,11 @@ _LAZY = {
         "largest_stable_C", "linear_margin", "stability_margin",
     ),
     "paper.lyapunov": (
-        "IntegralEstimates", "Pair", "ReferencePoint", "delta", "energy", "energy_rate",
-        "integral_estimates", "starting_energy",
+        "Pair", "ReferencePoint", "delta", "energy", "energy_rate", "starting_energy",
     ),
     "base.precision": ("double",),
     "problems.jaxed": ("stack", "to_jax"),
+    "proofs.bounds": ("IntegralEstimates", "integral_estimates"),
     "coefficients": ("Feasible", "Polynomial", "Proved", "Spline", "Table", "restored"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _LAZY.items() for name in names}

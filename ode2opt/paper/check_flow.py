@@ -26,13 +26,8 @@ from ode2opt.paper.stopping_time import log_norm
 from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import refuse_single_precision, to_jax
 
-SOLVERS: dict[str, Any] = {
-    "tsit5": diffrax.Tsit5,
-    "dopri5": diffrax.Dopri5,
-    "dopri8": diffrax.Dopri8,
-    "heun": diffrax.Heun,
-    "euler": diffrax.Euler,
-}
+_KINDS = (diffrax.Tsit5, diffrax.Dopri5, diffrax.Dopri8, diffrax.Heun, diffrax.Euler)
+SOLVERS: dict[str, Any] = {kind.__name__.lower(): kind for kind in _KINDS}
 
 
 class Flow(eqx.Module):
@@ -84,9 +79,9 @@ def flow(
         t1: the end, above ``t0``.
         t0: the beginning, positive; 1 by default.
         scale: the instance's curvature scale, positive; 1 by default.
-        ts: rising times at which the state is wanted, by default the end only; with ``until``,
-            states after that are infinite.
-        until: stop where the gradient norm first is at most this; the flow then ends at that time.
+        ts: rising times at which the state is wanted, by default the end only; after ``until`` it
+            is infinite.
+        until: stop where the gradient norm first is at most this.
         dense: keep an interpolant, so that the flow can be called at any time.
         solver: tsit5 (the default), dopri5, dopri8, heun or euler.
         rtol: relative tolerance of the adaptive step size.
@@ -143,15 +138,14 @@ def _solve(
             optimistix.Newton(rtol=1e-10, atol=1e-12),
             direction=False,  # a fall, not a rise
         )
-    controller: Any = diffrax.ConstantStepSize()
-    if h is None:
-        controller = diffrax.PIDController(rtol=rtol, atol=atol)
+    adaptive = diffrax.PIDController(rtol=rtol, atol=atol)
     term = diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s))
     start = initial_state(coefficients, problem, scale, t0, x0)
     solution = diffrax.diffeqsolve(
         term, SOLVERS[solver](), t0, t1, h, start,
         saveat=diffrax.SaveAt(ts=ts, t1=ts is None, dense=dense),
-        stepsize_controller=controller, event=event, max_steps=max_steps, throw=False,
+        stepsize_controller=adaptive if h is None else diffrax.ConstantStepSize(),
+        event=event, max_steps=max_steps, throw=False,
     )  # fmt: skip
     x, v, t = solution.ys.x, solution.ys.v, solution.ts
     result = solution.result

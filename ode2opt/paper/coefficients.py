@@ -100,9 +100,6 @@ class Coefficients(Stored):
         Args:
             t: a row of times.
             h: the step.
-
-        Returns:
-            The rows (a, c, d), as JAX arrays that can be differentiated.
         """
         beta, gamma, dbeta = (jax.vmap(f)(t) for f in (self.beta, self.gamma, self.dbeta))
         return h * beta, h**2 * (gamma - dbeta), self.alpha * h / t
@@ -119,10 +116,6 @@ class Coefficients(Stored):
 
         Raises:
             InputError: one of them is out of its range.
-
-        Examples:
-            >>> len(Default().schedule(h=0.04, t0=1.0, K=500, scale=2.0))
-            500
         """
         check_times(float(self.alpha), h, t0)
         t = jnp.asarray(t0 + h * np.arange(as_count(K, "K")), dtype=jnp.float64)
@@ -141,8 +134,7 @@ class Coefficients(Stored):
             t1: its end; 21 by default, 500 iterations of step 0.04.
 
         Raises:
-            InputError: not 0 < t0 < t1, or a curve is not finite, or not positive where this kind
-                can only be positive.
+            InputError: the times are wrong, or a curve is none that this kind can have.
         """
         raise InputError(f"{type(self).__name__} has no fit_to: it cannot be fitted to curves.")
 

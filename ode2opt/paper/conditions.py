@@ -1,7 +1,7 @@
 """The conditions under which a method may be trusted (docs/mathematics.md, sections 3 and 4).
 
-Functions of the three numbers a, c, d and a curvature are elementwise, on NumPy or JAX arrays. A
-margin is positive where its condition holds with room, zero on the edge, negative where it fails.
+Functions of the numbers a, c, d and a curvature are elementwise, on NumPy or JAX arrays. A margin
+is positive where its condition holds with room, zero on the edge, negative where it fails.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ def _linear_conditions(c: Curves, alpha: float) -> list[tuple[Array, Array, Arra
 class Growth(NamedTuple):
     """The growth constants: |beta'| <= C1 beta, |gamma' - beta''| <= C2 sigma, beta <= C3 w.
 
-    Here sigma = gamma - beta'. The paper's Theorem 2 lets C1 and C3 be any constants and bounds C2
-    alone, by 1/h - 1/t0 (docs/mathematics.md, section 3).
+    Here sigma = gamma - beta'. The paper's Theorem 2 bounds C2 alone, by 1/h - 1/t0.
 
     Attributes:
         C1: of beta; infinite where beta vanishes and beta' does not.
@@ -122,12 +121,7 @@ class Growth(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether C1 and C3 are finite and C2 is at most the limit.
-
-        Example:
-            >>> Growth(30.0, 1.0, 1.0, 24.0).holds
-            True
-        """
+        """Whether C1 and C3 are finite and C2 is at most the limit."""
         return bool(np.isfinite(self.C1) and np.isfinite(self.C3) and self.C2 <= self.limit)
 
 
@@ -159,8 +153,8 @@ def _checked(coefficients: Coefficients, t: Array) -> Curves:
         if not np.all(np.isfinite(values)):
             raise InputError(f"{name} is not finite at t = {t[~np.isfinite(values)][0]:.4g}.")
         if name in ("beta", "gamma") and np.any(values < 0):
-            where = f"negative at t = {t[values < 0][0]:.4g}"
-            raise InputError(f"{name} is {where}: the theory needs {name} >= 0.")
+            at = f"t = {t[values < 0][0]:.4g}"
+            raise InputError(f"{name} is negative at {at}: the theory needs {name} >= 0.")
     return curves
 
 
@@ -170,23 +164,22 @@ def _checked(coefficients: Coefficients, t: Array) -> Curves:
 def stability_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
     """Margin of the paper's condition d a <= c <= a, sqrt(a Lam) <= sqrt(c/a) + sqrt(c/a - d).
 
-    1 - a Lam / (sqrt(s) + sqrt(s - d))^2 with s = c/a where the first two hold; where one of them
-    fails, or a > 0 or d >= 0 does, the violation relative to a, if that is the smaller.
+    1 - a Lam / (sqrt(s) + sqrt(s - d))^2 with s = c/a, or by how much s <= 1, s >= d, a > 0 or
+    d >= 0 fails, if that is less.
     """
     xp = array_namespace(a)
     s = c / xp.where(a == 0, xp.ones_like(a), a)
-    order = xp.where(a > 0, xp.minimum(1 - s, s - d), -xp.ones_like(a))
-    order = xp.minimum(order, d)
+    order = xp.minimum(xp.where(a > 0, xp.minimum(1 - s, s - d), -xp.ones_like(a)), d)
     edge = (safe_sqrt(s) + safe_sqrt(s - d)) ** 2
     room = 1 - a * curvature / xp.where(edge > 0, edge, xp.full_like(edge, 1e-300))
     return xp.where(order < -RELATIVE_ROUNDING, xp.minimum(order, room), room)
 
 
 def linear_margin(a: Array, c: Array, d: Array, curvature: Array) -> Array:
-    """Margin of exact linear stability for all modes with curvature in (0, ``curvature``].
+    """Margin of exact linear stability for all modes with curvature l in (0, ``curvature``].
 
-    The conditions c l > 0, (c - a) l < d, (a - c/2) l + d < 2 are linear in l, so its ends decide:
-    the largest l, where the last two are divided by d and 2 - d, and 0, where 0 < d < 2 is left.
+    c l > 0, (c - a) l < d and (a - c/2) l + d < 2 are linear in l, so its ends decide: the largest
+    l, where the last two are divided by d and 2 - d, and 0, where 0 < d < 2 is left.
     """
     xp = array_namespace(a)
     momentum = d - (c - a) * curvature

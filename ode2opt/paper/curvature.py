@@ -22,7 +22,7 @@ from ode2opt.problems.base import SEGMENT_NODES, Point, Problem
 
 
 def as_double(value: Array) -> Array:
-    """Return plain numbers as float64, for which JAX does not compile anew; arrays as they are."""
+    """Return plain numbers as float64, for which JAX does not compile anew."""
     return np.float64(value) if isinstance(value, float | int) else value
 
 
@@ -42,7 +42,7 @@ class Estimator(eqx.Module):
         return jnp.asarray(z / np.linalg.norm(z))
 
     def cold(self, problem: Problem, x: Array, steps: int = 20) -> Array:
-        """Return the vector for the first estimate, at ``x``, after so many steps of work on it."""
+        """Return the vector for the first estimate, at ``x``."""
         return self.start(problem)
 
     @abstractmethod
@@ -168,12 +168,8 @@ class L0L1(Estimator):
             raise InputError("An (L0, L1) fit needs as many gradient norms as curvatures.")
         if not (np.all(np.isfinite(norms)) and np.all(np.isfinite(curvatures))):
             raise InputError("An (L0, L1) fit needs finite gradient norms and curvatures.")
-        found = linprog(
-            [1.0, norms.mean()],
-            A_ub=-np.column_stack([np.ones_like(norms), norms]),
-            b_ub=-curvatures,
-            bounds=[(0, None), (0, None)],
-        )
+        points = np.column_stack([np.ones_like(norms), norms])
+        found = linprog([1.0, norms.mean()], A_ub=-points, b_ub=-curvatures, bounds=(0, None))
         if not found.success:
             raise InputError(f"The (L0, L1) fit failed: {found.message}")
         return cls(*(np.float64(value) for value in found.x))

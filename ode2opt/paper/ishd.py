@@ -17,7 +17,7 @@ from ode2opt.base.arrays import Array
 
 
 class State(NamedTuple):
-    """A state of the first-order form of the inertial system: x and v = x' + beta g."""
+    """A state of the inertial system in its first-order form: x and v = x' + beta g."""
 
     x: Array
     v: Array

@@ -1,28 +1,19 @@
 """The Lyapunov function E of Theorem 1 (docs/mathematics.md, section 3).
 
-Where Theorem 1 holds, E does not rise along the flow. From this follow the bound E(t0)/delta(t) on
-the value and the four integral estimates. The formulas hold for every reference point z.
+Where Theorem 1 holds, E does not rise along the flow. What follows, the bound E(t0)/delta(t) on the
+value and four integral estimates, stands in ``proofs.bounds``. z may be any point.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from ode2opt.base.arrays import Array, as_positive
-from ode2opt.base.errors import InputError
-from ode2opt.base.precision import double
+from ode2opt.base.arrays import Array
 from ode2opt.paper.coefficients import Coefficients
 from ode2opt.paper.ishd import State
 from ode2opt.problems.base import Problem
-from ode2opt.problems.jaxed import to_jax
-
-if TYPE_CHECKING:
-    from ode2opt.paper.check_flow import Flow
 
 
 class Pair(NamedTuple):
@@ -47,31 +38,6 @@ class ReferencePoint(NamedTuple):
 
     x: Array
     value: Array
-
-
-class IntegralEstimates(NamedTuple):
-    """The four integrals of Theorem 1 along a flow; with E at the last time at most E(t0) in all.
-
-    Attributes:
-        value: of (lam t w - delta') (f - f(z)).
-        velocity: of (alpha - 1 - lam) t |x'|^2.
-        gradient: of kappa t^2 beta w |g|^2.
-        hessian: of (1 - kappa) t^2 beta <H x', x'>.
-        first: E(t0).
-        last: E at the last time.
-    """
-
-    value: float
-    velocity: float
-    gradient: float
-    hessian: float
-    first: float
-    last: float
-
-    @property
-    def total(self) -> float:
-        """The sum of the four integrals and E at the last time: at most ``first``."""
-        return self.value + self.velocity + self.gradient + self.hessian + self.last
 
 
 def delta(coefficients: Coefficients, pair: Pair, t: Array) -> Array:
@@ -119,8 +85,8 @@ def energy(
     )
 
 
-class _Rates(NamedTuple):
-    """The integrands of the four estimates, and lam t w."""
+class Rates(NamedTuple):
+    """The four terms by which E falls at least, and lam t w."""
 
     value: Array
     velocity: Array
@@ -129,17 +95,18 @@ class _Rates(NamedTuple):
     lam_w: Array
 
 
-def _rates(
+def rates(
     coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint, t: Array,
     s: State, scale: Array,
-) -> _Rates:  # fmt: skip
+) -> Rates:  # fmt: skip
+    """Return the integrands of Theorem 1's estimates; for convex f, E' <= -(their sum)."""
     kappa, lam = pair
     alpha, beta = coefficients.alpha, coefficients.beta(t)
     w = coefficients.gamma(t) - coefficients.dbeta(t) - beta / t
     ddelta = jax.grad(lambda time: delta(coefficients, pair, time))(t)
     g = problem.gradient(s.x) / scale
     moved = s.v - beta * g
-    return _Rates(
+    return Rates(
         (lam * t * w - ddelta) * (problem.value(s.x) - reference.value) / scale,
         (alpha - 1 - lam) * t * (moved @ moved),
         kappa * t**2 * beta * w * (g @ g),
@@ -166,7 +133,7 @@ def energy_rate(
         s: position and v = x' + beta g at that time.
         scale: the curvature that the coefficients are divided by; 1 by default.
     """
-    parts = _rates(coefficients, problem, pair, reference, t, s, scale)
+    parts = rates(coefficients, problem, pair, reference, t, s, scale)
     gap = (problem.value(s.x) - reference.value) / scale
     pull = (problem.gradient(s.x) / scale) @ (s.x - reference.x)
     convexity = parts.lam_w * (gap - pull)  # at most 0
@@ -200,62 +167,3 @@ def starting_energy(
         + lam * (push @ away)
         + kappa / 2 * (push @ push)
     )
-
-
-@double
-def integral_estimates(
-    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
-    found: Flow, scale: float = 1.0,
-) -> IntegralEstimates:  # fmt: skip
-    """Integrate the four quantities that Theorem 1 bounds along a flow, by Simpson's rule.
-
-    Args:
-        coefficients: alpha, beta and gamma for curvature 1.
-        problem: f.
-        pair: kappa and lam. Two integrals vanish for the paper's, kappa = 1 and lam = alpha - 1.
-        reference: z and f(z). With a minimiser the sum of all is at most E(t0).
-        found: a flow with at least three times (``ts``).
-        scale: the curvature that the coefficients were divided by; 1 by default.
-
-    Raises:
-        InputError: the flow has fewer than three times, or was not solved.
-
-    Example:
-        >>> from ode2opt.paper import Default, flow
-        >>> best = solve(problem, tol=1e-10)
-        >>> found = flow(Default(1.0), problem, x0, t1=3.0, ts=np.linspace(1, 3, 401))
-        >>> reference = ReferencePoint(best.x, best.fun)
-        >>> estimates = integral_estimates(
-        ...     Default(1.0), problem, Pair(0.5, 3.0), reference, found
-        ... )
-        >>> estimates.total <= estimates.first
-        True
-    """
-    from scipy.integrate import simpson
-
-    t = np.asarray(found.t)
-    if t.ndim != 1 or len(t) < 3:
-        raise InputError("Integrals along a flow need at least three of its times: give it ts.")
-    if not np.all(np.isfinite(np.asarray(found.x))):
-        raise InputError("The flow was not solved up to its last time: its states are not finite.")
-    twin, scale = to_jax(problem), as_positive(scale, "The scale")
-    pair = Pair(*map(jnp.asarray, pair))
-    point = ReferencePoint(jnp.asarray(reference.x), jnp.asarray(reference.value))
-    rates, energies = _along(coefficients, twin, pair, point, found, jnp.asarray(scale))
-    value, velocity, gradient, hessian = (float(simpson(np.asarray(r), x=t)) for r in rates[:4])
-    first, last = float(energies[0]), float(energies[-1])
-    return IntegralEstimates(value, velocity, gradient, hessian, first, last)
-
-
-@eqx.filter_jit
-def _along(
-    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
-    found: Flow, scale: Array,
-) -> tuple[_Rates, Array]:  # fmt: skip
-    """Return the integrands and E at all times of a flow."""
-
-    def one(t: Array, x: Array, v: Array) -> tuple[_Rates, Array]:
-        common = (coefficients, problem, pair, reference, t, State(x, v), scale)
-        return _rates(*common), energy(*common)
-
-    return jax.vmap(one)(found.t, found.x, found.v)

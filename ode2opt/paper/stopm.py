@@ -10,7 +10,7 @@ differentiated, and the optimiser is one of optax.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import equinox as eqx
@@ -46,7 +46,7 @@ class TrainingState(NamedTuple):
 
     parameters: Any  # the learned arrays; None at leaves that are not learned
     memory: Any  # of the optimiser
-    penalty: float  # the coefficient rho
+    penalty: float  # rho
 
 
 class Batch(NamedTuple):
@@ -98,11 +98,7 @@ class StoPM(Generic[Tree, InstanceT]):
     def updated(
         self, state: TrainingState, seen: Sequence[tuple[StoppingTime, Any]]
     ) -> tuple[TrainingState, Batch]:
-        """Update the parameters by the gradients of a batch, which are added in their order.
-
-        An instance that did not reach the tolerance contributes the gradient of the penalty only;
-        one whose gradient is not finite contributes nothing.
-        """
+        """Update the parameters by the finite gradients of a batch, added in their order."""
         slopes = [slope for _, slope in seen if slope is not None]
         if slopes:
             mean = jax.tree.map(lambda *parts: sum(parts) / len(parts), *slopes)
@@ -113,7 +109,7 @@ class StoPM(Generic[Tree, InstanceT]):
 
     @double
     def slope(self, state: TrainingState, instance: InstanceT) -> tuple[StoppingTime, Any]:
-        """Return the stopping time of an instance, and its gradient by the parameters."""
+        """Return T, P, Q of an instance, and its gradient by the parameters, clipped, or None."""
         found, slope = _value_and_slope(*self._asked(state, instance), self.rules)
         norm = float(optax.tree.norm(slope))
         if not math.isfinite(norm):
@@ -149,15 +145,15 @@ def _value_and_slope(
 
 
 def _summary(found: list[StoppingTime], rho: float) -> Batch:
-    reached = [bool(one.reached) for one in found]
-    P, Q = _mean([float(one.P) for one in found]), _mean([float(one.Q) for one in found])
-    T = _mean([float(one.T) for one, met in zip(found, reached, strict=True) if met])
-    penalty = _mean([float(one.penalty) for one in found])
+    reached, failed = [bool(one.reached) for one in found], [bool(one.failed) for one in found]
+    T = _mean(one.T for one, met in zip(found, reached, strict=True) if met)
+    P, Q = _mean(one.P for one in found), _mean(one.Q for one in found)
+    penalty = _mean(one.penalty for one in found)
     loss = None if T is None or penalty is None else T + rho * penalty
-    min_cosines = tuple(float(one.min_cosine) for one in found)
-    return Batch(T, P, Q, loss, sum(reached), sum(bool(one.failed) for one in found), min_cosines)
+    cosines = tuple(float(one.min_cosine) for one in found)
+    return Batch(T, P, Q, loss, sum(reached), sum(failed), cosines)
 
 
-def _mean(values: list[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
+def _mean(values: Iterable[Array]) -> float | None:
+    finite = [value for value in map(float, values) if math.isfinite(value)]
     return sum(finite) / len(finite) if finite else None

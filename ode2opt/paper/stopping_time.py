@@ -35,8 +35,6 @@ from ode2opt.problems.base import Point, Problem
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.jaxed import to_jax
 
-FLOW_BLOWUP = 1e3  # a gradient norm that grows by this factor has failed
-
 
 class FlowInstance(NamedTuple):
     """A problem on JAX arrays, its start, and the curvature that coefficients are divided by."""
@@ -58,14 +56,11 @@ class FlowInstance(NamedTuple):
 
 
 class StoppingTime(NamedTuple):
-    """T of one instance, and how far the constraints are violated until then, without dimension.
-
-    P and Q are those of section 6 times h sqrt(scale) and h^2 scale.
-    """
+    """T of one instance, and how far the constraints are violated until then."""
 
     T: Array  # where the tolerance is met, or the instance was given up; of a sequence, iterations
-    P: Array  # the violation of stability until then
-    Q: Array  # the violation of convergence until then; zero for a sequence
+    P: Array  # of stability, times h sqrt(scale): without dimension
+    Q: Array  # of convergence, times h^2 scale: without dimension; zero for a sequence
     penalty: Array  # what rho multiplies
     reached: Array  # whether the gradient norm came down to the tolerance
     failed: Array  # whether flow or sequence blew up
@@ -85,6 +80,7 @@ class Rules(eqx.Module):
     substeps: int = eqx.field(default=1, static=True)  # of the flow in each step of the sequence
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
     printed: bool = eqx.field(default=False, static=True)  # P and Q with units, as in the paper
+    blowup: float = eqx.field(default=1e3, static=True)  # of the gradient norm: it has failed
 
     def stopping_time(self, coefficients: Coefficients, instance: FlowInstance) -> StoppingTime:
         """Return T, P and Q of an instance."""
@@ -117,16 +113,16 @@ class Rules(eqx.Module):
 
 
 class _Row(NamedTuple):
-    """Coefficients for curvature 1 at one time: alpha/t, beta, gamma and s = gamma - beta'."""
+    """Coefficients for curvature 1 at one time."""
 
-    damping: Array
+    damping: Array  # alpha/t
     beta: Array
     gamma: Array
-    s: Array
+    s: Array  # gamma - beta'
 
 
 class _Both(NamedTuple):
-    """The flow (x, v) and the sequence (x_bar, u), with gradients g, g_bar divided by the scale."""
+    """The flow (x, v) and the sequence (x_bar, u), with scaled gradients g and g_bar."""
 
     x: Array
     v: Array
@@ -148,12 +144,8 @@ class _Constants(NamedTuple):
     problem: Problem
     scale: Array
     rules: Rules
-    limit: Array  # the square of a gradient norm that is a failure
-
-    @property
-    def enough(self) -> Array:
-        """The square of the scaled gradient norm that is to be reached."""
-        return (self.rules.eps / self.scale) ** 2
+    enough: Array  # the square of the scaled gradient norm that is to be reached
+    limit: Array  # of one that is a failure
 
 
 @eqx.filter_jit
@@ -161,12 +153,15 @@ def stopping_time(
     coefficients: Coefficients, problem: Problem, x0: Array, scale: Array, rules: Rules
 ) -> StoppingTime:
     """Follow flow and sequence of one instance until the tolerance is met."""
-    at = partial(row_at, coefficients)
-    t = rules.t0 + rules.step * jnp.arange(rules.count + 1)
+    at, t = partial(row_at, coefficients), _mesh(rules)
     rows = jax.vmap(at)(t)
     start, constants = _start(at(t[0]), problem, x0, scale, rules)
     state, i, over = loop(_step, start, rows, constants)
     return _finish(coefficients, state, i, over, rows, constants)
+
+
+def _mesh(rules: Rules) -> Array:
+    return rules.t0 + rules.step * jnp.arange(rules.count + 1)
 
 
 # Q: the conditions of Theorem 1 and of stability that need no curvature
@@ -194,7 +189,7 @@ def violation(coefficients: Coefficients, t: Array, rules: Rules) -> Array:
 
 def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
     """Integrate q to T by the trapezoidal rule on the mesh."""
-    t = jnp.minimum(rules.t0 + rules.step * jnp.arange(rules.count + 1), T)
+    t = jnp.minimum(_mesh(rules), T)
     q = jax.vmap(lambda t: violation(coefficients, t, rules))(t)
     return jnp.sum(0.5 * (q[1:] + q[:-1]) * (t[1:] - t[:-1]))
 
@@ -229,7 +224,8 @@ def _start(
 ) -> tuple[_Both, _Constants]:
     point = problem.at(x0)
     g = problem.gradient_at(point) / scale
-    constants = _Constants(problem, scale, rules, jnp.sum(g**2) * FLOW_BLOWUP**2)
+    limit = jnp.sum(g**2) * rules.blowup**2
+    constants = _Constants(problem, scale, rules, (rules.eps / scale) ** 2, limit)
     p, z = _p(row, point, point, rules.estimator.cold(problem, x0), constants)
     v, zero = row.beta * g, jnp.asarray(0.0)
     e = jnp.zeros_like(x0)
@@ -238,11 +234,12 @@ def _start(
 
 def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple[_Both, Array]:
     """Take one step of the flow by Heun's method, and one of the sequence where it is due."""
-    problem, scale, rules, limit = constants
+    problem, scale, rules, enough, limit = constants
     step, m, h = rules.step, rules.substeps, rules.h
+    numbers = (h * here.beta, h**2 * here.s, h * here.damping)
 
     def move() -> tuple[Array, Array]:
-        return eigac_step(state.u, state.g_bar, h * here.beta, h**2 * here.s, h * here.damping)
+        return eigac_step(state.u, state.g_bar, *numbers)
 
     e, u = move() if m == 1 else jax.lax.cond(state.part == 0, move, lambda: (state.e, state.u))
     x_bar = problem.at(state.x_bar + e / m)
@@ -251,7 +248,7 @@ def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple
     p, z = _p(there, x, x_bar, state.z, constants)
     P = state.P + 0.5 * step * (state.p + p)
     square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
-    over = ~((square > constants.enough) & (square < limit) & (other < limit))
+    over = ~((square > enough) & (square < limit) & (other < limit))
     cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
     return _Both(x.x, v, g, x_bar.x, u, g_bar, e, z, (state.part + 1) % m, p, P, cosine), over
 
@@ -259,12 +256,8 @@ def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple
 def heun(
     problem: Problem, scale: Array, step: Any, here: _Row, there: _Row, x: Array, v: Array, g: Array
 ) -> tuple[Point, Array]:
-    """Return point and velocity after a step of the flow by Heun's method.
-
-    beta' is the mean slope over the step: where a network with kinks bends inside a step, the
-    derivative by its parameters is right nevertheless.
-    """
-    slope = (there.beta - here.beta) / step
+    """Return point and velocity after a step of the flow by Heun's method."""
+    slope = (there.beta - here.beta) / step  # right also where a network bends inside the step
     dx1, dv1 = ishd(v, g, here.damping, here.beta, here.gamma, slope)
     middle = problem.gradient(x + step * dx1) / scale
     dx2, dv2 = ishd(v + step * dv1, middle, there.damping, there.beta, there.gamma, slope)
@@ -273,8 +266,7 @@ def heun(
 
 def _cosine(move: Array, new: Array, old: Array) -> Array:
     """Return the cosine of a move and its change of gradient; one near rounding counts little."""
-    move, new, old = jax.lax.stop_gradient((move, new, old))
-    change = new - old
+    move, change, old = jax.lax.stop_gradient((move, new - old, old))
     size = jnp.sqrt(jnp.maximum(jnp.sum(change**2), 1e-12 * jnp.sum(old**2)))
     length = jnp.sqrt(jnp.sum(move**2)) * size
     return jnp.sum(move * change) / jnp.where(length > 0, length, 1.0)
@@ -288,14 +280,14 @@ def _finish(
     constants: _Constants,
 ) -> StoppingTime:  # fmt: skip
     """Find T inside the step that was not taken, and add the rest of the integrals."""
-    problem, scale, rules, _ = constants
+    problem, scale, rules, enough, _ = constants
     last = jnp.minimum(i, rules.count - 1)  # where the rows ran out, no step is left
     here, there = row_of(rows, last), row_of(rows, last + 1)
     new, _ = _step(here, there, state, constants)
     ends = (state.x, new.x, state.v - here.beta * state.g, new.v - there.beta * new.g)
     flow = partial(hermite, rules.step, *ends)
-    begun = jnp.sum(state.g**2) <= constants.enough  # perhaps there was nothing to do
-    reached = begun | (over & (jnp.sum(new.g**2) <= constants.enough))
+    begun = jnp.sum(state.g**2) <= enough  # perhaps there was nothing to do
+    reached = begun | (over & (jnp.sum(new.g**2) <= enough))
     share = jnp.where(reached & ~begun, crossing(problem, flow, rules.eps), 0.0)
     now = rules.t0 + rules.step * i
     T = now + share * rules.step

@@ -25,21 +25,14 @@ from ode2opt.problems.base import Problem
 
 @double
 def train(
-    coefficients: Coefficients,
-    problems: Iterable[Problem],
-    *,
-    steps: int,
-    batch: int = 2,
-    tol: float = 3e-4,
-    penalty: float = 10.0,
-    rules: Rules | None = None,
-    optimizer: optax.GradientTransformation | None = None,
-    learn_alpha: bool = False,
-) -> tuple[Coefficients, list[Batch]]:
+    coefficients: Coefficients, problems: Iterable[Problem], *, steps: int, batch: int = 2,
+    tol: float = 3e-4, penalty: float = 10.0, rules: Rules | None = None,
+    optimizer: optax.GradientTransformation | None = None, learn_alpha: bool = False,
+) -> tuple[Coefficients, list[Batch]]:  # fmt: skip
     """Return learned coefficients, and what each step saw.
 
-    ``problems`` are drawn from, ``batch`` a step; ``tol`` is the gradient norm that T waits for,
-    ``penalty`` is rho, and ``rules`` say how T, P and Q are measured, if not as usual.
+    Each step takes the next ``batch`` of the problems; ``tol`` is the gradient norm that T waits
+    for, ``penalty`` is rho, and ``rules`` say how T, P and Q are measured, if not as usual.
 
     Examples:
         >>> from ode2opt.paper import Default

@@ -1,4 +1,4 @@
-"""The number that Theorem 1 gives for an instance: E(t0)/delta(T).
+"""What Theorem 1 bounds, in numbers: the value by E(t0)/delta(T), four integrals by E(t0).
 
 With a minimiser x* it bounds f(x(T)) - f*. Without one, every point z with f(z) <= f(x0) serves:
 some t <= T has f(x(t)) <= f(z) + E_z(t0)/delta(T). Where that is not below f(x0), where the flow
@@ -9,15 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, as_positive
+from ode2opt.base.errors import InputError
 from ode2opt.base.precision import double
+from ode2opt.paper.check_flow import Flow
 from ode2opt.paper.coefficients import Coefficients
-from ode2opt.paper.lyapunov import Pair, ReferencePoint, delta, starting_energy
+from ode2opt.paper.ishd import State
+from ode2opt.paper.lyapunov import (
+    Pair,
+    Rates,
+    ReferencePoint,
+    delta,
+    energy,
+    rates,
+    starting_energy,
+)
 from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
@@ -174,3 +187,87 @@ def _lowest(function: Function, x0: np.ndarray) -> np.ndarray:
 @eqx.filter_jit
 def _value_and_gradient(problem: Problem, x: Array) -> tuple[Array, Array]:
     return problem.value_and_gradient(x)
+
+
+class IntegralEstimates(NamedTuple):
+    """The four integrals of Theorem 1 along a flow; with E at the last time at most E(t0) in all.
+
+    Attributes:
+        value: of (lam t w - delta') (f - f(z)).
+        velocity: of (alpha - 1 - lam) t |x'|^2.
+        gradient: of kappa t^2 beta w |g|^2.
+        hessian: of (1 - kappa) t^2 beta <H x', x'>.
+        first: E(t0).
+        last: E at the last time.
+    """
+
+    value: float
+    velocity: float
+    gradient: float
+    hessian: float
+    first: float
+    last: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the four integrals and E at the last time: at most ``first``."""
+        return self.value + self.velocity + self.gradient + self.hessian + self.last
+
+
+@double
+def integral_estimates(
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
+    found: Flow, scale: float = 1.0,
+) -> IntegralEstimates:  # fmt: skip
+    """Integrate the four quantities that Theorem 1 bounds along a flow, by Simpson's rule.
+
+    Args:
+        coefficients: alpha, beta and gamma for curvature 1.
+        problem: f.
+        pair: kappa and lam. Two integrals vanish for the paper's, kappa = 1 and lam = alpha - 1.
+        reference: z and f(z). With a minimiser the sum of all is at most E(t0).
+        found: a flow with at least three times (``ts``).
+        scale: the curvature that the coefficients were divided by; 1 by default.
+
+    Raises:
+        InputError: the flow has fewer than three times, or was not solved.
+
+    Example:
+        >>> from ode2opt.paper import Default, flow
+        >>> best = solve(problem, tol=1e-10)
+        >>> found = flow(Default(1.0), problem, x0, t1=3.0, ts=np.linspace(1, 3, 401))
+        >>> reference = ReferencePoint(best.x, best.fun)
+        >>> estimates = integral_estimates(
+        ...     Default(1.0), problem, Pair(0.5, 3.0), reference, found
+        ... )
+        >>> estimates.total <= estimates.first
+        True
+    """
+    from scipy.integrate import simpson
+
+    t = np.asarray(found.t)
+    if t.ndim != 1 or len(t) < 3:
+        raise InputError("Integrals along a flow need at least three of its times: give it ts.")
+    if not np.all(np.isfinite(np.asarray(found.x))):
+        raise InputError("The flow was not solved up to its last time: its states are not finite.")
+    twin, scale = to_jax(problem), as_positive(scale, "The scale")
+    pair = Pair(*map(jnp.asarray, pair))
+    point = ReferencePoint(jnp.asarray(reference.x), jnp.asarray(reference.value))
+    rates, energies = _along(coefficients, twin, pair, point, found, jnp.asarray(scale))
+    value, velocity, gradient, hessian = (float(simpson(np.asarray(r), x=t)) for r in rates[:4])
+    first, last = float(energies[0]), float(energies[-1])
+    return IntegralEstimates(value, velocity, gradient, hessian, first, last)
+
+
+@eqx.filter_jit
+def _along(
+    coefficients: Coefficients, problem: Problem, pair: Pair, reference: ReferencePoint,
+    found: Flow, scale: Array,
+) -> tuple[Rates, Array]:  # fmt: skip
+    """Return the integrands and E at all times of a flow."""
+
+    def one(t: Array, x: Array, v: Array) -> tuple[Rates, Array]:
+        common = (coefficients, problem, pair, reference, t, State(x, v), scale)
+        return rates(*common), energy(*common)
+
+    return jax.vmap(one)(found.t, found.x, found.v)
