@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints; no mathematics. One file a command."""
+"""The command line: parses, calls, prints; no mathematics."""
 
 from __future__ import annotations
 
@@ -16,23 +16,16 @@ from ode2opt.cli import (
     certify,
     coefficients,
     data,
-    demo,
     methods,
     predict,
-    prove,
-    report,
-    reproduce,
     solve,
+    study,
     train,
 )
 from ode2opt.cli.app import app
 
 # Importing one registers it.
-COMMANDS = (
-    solve, predict, coefficients, train, bench, certify, prove, reproduce, report, demo, data,
-    methods,
-)  # fmt: skip
-INTERRUPTED = 130  # typer's code for Ctrl-C
+COMMANDS = (solve, predict, coefficients, train, bench, certify, study, data, methods)
 USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry in itself
 
 
@@ -67,7 +60,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     """Run a command and tell what went wrong; returns the exit code."""
     try:
         code = app(args=arguments, prog_name="ode2opt", standalone_mode=False) or 0
-        return _told("Interrupted.", 1) if code == INTERRUPTED else code
+        return _told("Interrupted.", 1) if code == 130 else code  # typer's for Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
         return _told("Interrupted.", 1, debug)
     except SystemExit as end:  # a pipe that nobody reads any more

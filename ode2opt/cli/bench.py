@@ -8,40 +8,27 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.base.progress import bar
-from ode2opt.base.terminal import fail, out, say, write_json
+from ode2opt.base.terminal import fail, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.completion import listed_method_names
+from ode2opt.cli.from_options import options_of, with_options
 from ode2opt.cli.options import (
+    RESULT_PANEL,
     DatasetArgument,
-    HandoverChoice,
-    HandoverOption,
-    InterceptOption,
-    JsonOption,
-    PowerOption,
+    FamilyOptions,
+    JsonResult,
     ProblemArgument,
-    RidgeOption,
-    SeedOption,
-    SizeOption,
-    SplitOption,
+    WeightedReading,
     WorkClusterOption,
     WorkProcessesOption,
     executor_of,
-    load_family,
+    listed_method_names,
     load_method,
     method_files,
-    model_options,
     say_notes,
 )
-from ode2opt.cli.outputs import (
-    Output,
-    OverwriteOption,
-    check_outputs,
-    dataset_files,
-    json_with,
-    method_file,
-)
-from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.data.files.columns import DEFAULT_OPTIONS
+from ode2opt.cli.outputs import dataset_files, json_with, method_file
+from ode2opt.learning.options import PROBLEMS_PANEL, WORK_PANEL
+from ode2opt.study.benchmark import RUNS_PANEL, Benchmark, Settings
 
 RESULT = json_with("problem", "dataset", "instances", "methods")
 
@@ -51,8 +38,17 @@ RESULT = json_with("problem", "dataset", "instances", "methods")
     "--method mine=runs/logistic-a5a/method.safetensors[/bold], or, with four processes of Dask, "
     "[bold]ode2opt bench logistic a5a --cluster local --workers 4[/bold]"
 )
-@with_reading_options()
+@with_options(
+    options_of({"bench": Settings}),
+    {
+        RUNS_PANEL: ("methods", "method"),
+        PROBLEMS_PANEL: ("family", "reading"),
+        WORK_PANEL: ("cluster", "workers"),
+        RESULT_PANEL: ("result",),
+    },
+)
 def bench(
+    *,
     problem: ProblemArgument,
     dataset: DatasetArgument,
     methods: Annotated[
@@ -67,89 +63,64 @@ def bench(
         list[str] | None,
         typer.Option(metavar="[NAME=]FILE", help="A learned method; may be given several times."),
     ] = None,
-    instances: Annotated[int, typer.Option(help="Test problems.")] = 100,
-    size: SizeOption = None,
-    split: SplitOption = None,
-    tol: Annotated[float, typer.Option(help="Gradient norm to reach.")] = 3e-4,
-    max_iter: Annotated[int, typer.Option(help="Iterations a run.")] = 500,
-    seed: SeedOption = 0,
-    jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
     cluster: WorkClusterOption = None,
     workers: WorkProcessesOption = None,
-    handover: HandoverOption = HandoverChoice.guard,
-    confidence: Annotated[
-        float,
-        typer.Option(help="Of what is said about further problems, between 0 and 1."),
-    ] = 0.95,
-    p: PowerOption = 4,
-    l2: RidgeOption = 0.0,
-    intercept: InterceptOption = False,
-    reading: ReadingOption = DEFAULT_OPTIONS,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    family: FamilyOptions,
+    reading: WeightedReading,
+    result: JsonResult,
+    **runs: Any,
 ) -> None:
     """Compare methods on fresh test problems of a dataset."""
-    from ode2opt.study.benchmark import Settings, run_benchmark
+    from ode2opt.study.benchmark import run_benchmark
 
     files = method_files(method or [])
-    inputs = [*dataset_files(dataset), *map(method_file, files.values())]
-    check_outputs([Output("--json", json_file, RESULT)], inputs, overwrite)
-    settings = Settings(
-        methods=tuple(name.strip() for name in methods.split(",") if name.strip()),
-        learned={name: load_method(file) for name, file in files.items()},
-        instances=instances,
-        tol=tol,
-        max_iter=max_iter,
-        seed=seed,
-        handover=handover.value,
-        jobs=jobs,
-        confidence=confidence,
-    )
-    model = model_options(problem, p, l2, intercept)
-    family = load_family(problem, dataset, split, size, model, reading)
-    with (
-        executor_of(cluster, workers) as executor,
-        bar(f"{problem} {dataset}", instances) as advance,
-    ):
-        benchmark = run_benchmark(family, settings, advance, executor)
+    result.check(RESULT, [*dataset_files(dataset), *map(method_file, files.values())])
+    learned = {name: load_method(file) for name, file in files.items()}
+    names = tuple(name.strip() for name in methods.split(",") if name.strip())
+    settings = Settings(names, learned, **runs)
+    problems, asked = family.family(problem, dataset, reading), settings.instances
+    with executor_of(cluster, workers) as executor, bar(f"{problem} {dataset}", asked) as advance:
+        benchmark = run_benchmark(problems, settings, advance, executor)
     document = {
         "problem": problem,
         "dataset": dataset,
-        "split": family.split,
+        "split": problems.split,
         "instances": benchmark.instances,
-        "size": family.size,
-        "tol": tol,
-        "max_iter": max_iter,
-        "seed": seed,
+        "size": problems.size,
+        "tol": settings.tol,
+        "max_iter": settings.max_iter,
+        "seed": settings.seed,
         "methods": benchmark.statistics(),
     }
-    as_they_are = [name for name, own in settings.handovers().items() if own != handover.value]
-    if as_they_are:
-        document["as_they_are"] = as_they_are
-    if json_file != "-":
-        from ode2opt.study.terminal_tables import (
-            benchmark_table,
-            expected_words,
-            payback_sentences,
-        )
+    unlike = [name for name, own in settings.handovers().items() if own != settings.handover]
+    if unlike:
+        document["as_they_are"] = unlike
+    if result.for_people:
+        _show(benchmark, problems, f"{problem} {dataset}", unlike)
+    result.write(document)
+    if benchmark.instances < asked:
+        fail(f"Interrupted after {benchmark.instances} of {asked} instances.", 1)
 
-        title = (
-            f"{problem} {dataset}: {benchmark.instances} test problems of {family.size} rows, "
-            f"{family.split} split, tol {tol:g}"
-        )
-        out.print(benchmark_table(benchmark, title))
-        say_notes(family.words, family.notes)
-        for sentence in (
-            *_without_relay(as_they_are),
-            *_away(settings.learned, family),
-            *expected_words(benchmark.statistics(), settings.learned),
-            *payback_sentences(benchmark.statistics()),
-            *filter(None, [benchmark.disturbance()]),
-        ):
-            say(sentence)
-    write_json(document, json_file)
-    if benchmark.instances < instances:
-        fail(f"Interrupted after {benchmark.instances} of {instances} instances.", 1)
+
+def _show(benchmark: Benchmark, family: Any, cell: str, unlike: Sequence[str]) -> None:
+    """Print the table, and what is to be known about it."""
+    from ode2opt.study.terminal_tables import benchmark_table, expected_words, payback_sentences
+
+    settings, statistics = benchmark.settings, benchmark.statistics()
+    title = (
+        f"{cell}: {benchmark.instances} test problems of {family.size} rows, {family.split} split, "
+        f"tol {settings.tol:g}"
+    )
+    out.print(benchmark_table(benchmark, title))
+    say_notes(family.words, family.notes)
+    for sentence in (
+        *_without_relay(unlike),
+        *_away(settings.learned, family),
+        *expected_words(statistics, settings.learned),
+        *payback_sentences(statistics),
+        *filter(None, [benchmark.disturbance()]),
+    ):
+        say(sentence)
 
 
 def _without_relay(names: Sequence[str]) -> Iterator[str]:

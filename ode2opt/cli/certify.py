@@ -1,9 +1,10 @@
-"""ode2opt certify."""
+"""ode2opt certify | prove: what is promised of a method."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,42 +13,31 @@ from ode2opt.base.progress import bar
 from ode2opt.base.storage import write_atomically
 from ode2opt.base.terminal import fail, out, say, write_json
 from ode2opt.cli.app import app
-from ode2opt.cli.completion import method_names
+from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import (
     DatasetArgument,
     EstimatorChoice,
-    InterceptOption,
-    JsonOption,
-    PowerOption,
+    FamilyOptions,
+    JsonResult,
     ProblemArgument,
-    RidgeOption,
+    Reading,
     SeedOption,
-    SizeOption,
-    SplitOption,
-    load_family,
     load_method,
-    model_options,
+    method_names,
     named,
 )
-from ode2opt.cli.outputs import (
-    Output,
-    OverwriteOption,
-    check_outputs,
-    dataset_files,
-    json_with,
-    method_file,
-    unknown,
-)
-from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
-from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.data.files.columns import DEFAULT_OPTIONS
+from ode2opt.cli.outputs import Output, dataset_files, json_with, method_file, unknown
+from ode2opt.cli.penalising import L1Penalty
 
-RESULT = json_with("method", "problem", "dataset", "levels")
+CERTIFICATE = json_with("method", "problem", "dataset", "levels")
+RESULT = json_with("method", "K", "tail", "tau", "ratio_to_nesterov", "seconds")
+PROOF = json_with("objective", "tail", "star", "theta", "rows", "w", "v", "r")
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
-@with_reading_options(weights=False)
+@with_options()
 def certify(
+    *,
     method: Annotated[
         str,
         typer.Argument(
@@ -58,8 +48,6 @@ def certify(
     problem: ProblemArgument,
     dataset: DatasetArgument,
     instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
-    size: SizeOption = None,
-    split: SplitOption = None,
     max_iter: Annotated[int, typer.Option(help="Iterations to follow.")] = 500,
     seed: SeedOption = 0,
     estimator: Annotated[
@@ -76,14 +64,10 @@ def certify(
         Path | None,
         typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.", parser=named),
     ] = None,
-    p: PowerOption = 4,
-    l2: RidgeOption = 0.0,
-    l1: L1Option = None,
-    l1_ratio: RatioOption = None,
-    intercept: InterceptOption = False,
-    reading: ReadingOption = DEFAULT_OPTIONS,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    family: FamilyOptions,
+    penalty: L1Penalty,
+    reading: Reading,
+    result: JsonResult,
 ) -> None:
     """Say what is proved of a method, and what holds along instances; exits 1 if it is refused.
 
@@ -94,43 +78,80 @@ def certify(
     with needing("learn"):
         from ode2opt.study import style
         from ode2opt.study.certify import certify_family
-
-    check_outputs(
-        [Output("--json", json_file, RESULT), Output("--figure", figure, unknown)],
-        [*dataset_files(dataset), method_file(method)],
-        overwrite,
-    )
-    form = None if figure is None else style.check_figure_file(figure)
-    model = model_options(problem, p, l2, intercept)
-    penalising = Penalising(l1, l1_ratio)
-    family = penalising.family(load_family(problem, dataset, split, size, model, reading))
-    with bar(f"{method} on {problem} {dataset}", instances) as advance:
-        certificate = certify_family(
-            load_method(method), family, instances=instances, seed=seed, K=max_iter,
-            estimator=estimator.value, worst_case=worst_case, advance=advance,
-        )  # fmt: skip
-    if figure is not None and not certificate.traces:
-        raise InputError(f"{method} has no table to draw; leave out --figure.")
-    if figure is not None:
-        drawn = style.certificate_figure(certificate)
-        write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
-    if json_file != "-":
         from ode2opt.study.terminal_tables import certificate_table
 
+    inputs = [*dataset_files(dataset), method_file(method)]
+    result.check(CERTIFICATE, inputs, Output("--figure", figure, unknown))
+    form = None if figure is None else style.check_figure_file(figure)
+    problems = family.family(problem, dataset, reading, penalty)
+    with bar(f"{method} on {problem} {dataset}", instances) as advance:
+        certificate = certify_family(
+            load_method(method), problems, instances=instances, seed=seed, K=max_iter,
+            estimator=estimator.value, worst_case=worst_case, advance=advance,
+        )  # fmt: skip
+    if figure is not None:
+        if not certificate.traces:
+            raise InputError(f"{method} has no table to draw; leave out --figure.")
+        drawn = style.certificate_figure(certificate)
+        write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
+    if result.for_people:
         if certificate.conditions:
             out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
         for sentence in certificate.words():
             say(sentence)
-    write_json(
+    result.write(
         {"problem": problem, "dataset": dataset}
         | certificate.summary()
-        | {"method": method}
-        | _details(certificate),
-        json_file,
+        | {"method": method, "estimator": certificate.estimator, "verdict": certificate.words()}
     )
     if certificate.refused:
         fail(f"The certificate of {method} is refused: {certificate.refusal}", 1)
 
 
-def _details(certificate: Any) -> dict[str, Any]:
-    return {"estimator": certificate.estimator, "verdict": certificate.words()}
+@app.command(epilog="Example: [bold]ode2opt prove ogm --out proof.json[/bold]")
+@with_options()
+def prove(
+    *,
+    method: Annotated[
+        str,
+        typer.Argument(
+            help="a learned method's file or name, or a built-in with a table",
+            autocompletion=method_names,
+        ),
+    ],
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PROOF.json", help="Write the proof.", parser=named),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Steps of the table to look at, at most 160; by default 40, or those of a file.",
+        ),
+    ] = None,
+    result: JsonResult,
+) -> None:
+    """Prove in exact arithmetic what a method does to every smooth convex function.
+
+    Exits 1 where no bound below that of the start is proved. Anybody can check the file of --out
+    with check_proof.py, one file of the package that needs nothing but Python.
+    """
+    from ode2opt.study.prove import prove as prove_method
+
+    result.check(RESULT, [method_file(method)], Output("--out", out_file, PROOF))
+    proof = replace(prove_method(load_method(method), steps=steps), method=method)
+    if out_file is not None and proof.found is not None:
+        write_json(dict(proof.found.document), str(out_file))
+    if result.for_people:
+        for sentence in proof.words():
+            say(sentence)
+        if out_file is not None and proof.found is not None:
+            from ode2opt.proofs import check_proof
+
+            say(f"Check it without this package: python {check_proof.__file__} {out_file}")
+    result.write(proof.summary())
+    if proof.found is None:
+        fail(f"{method} is not proved.", 1)
+    if not proof.proved:
+        fail(f"The bound of {method} is proved, but no better than the start.", 1)

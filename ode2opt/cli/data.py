@@ -10,17 +10,11 @@ from rich.table import Table
 
 from ode2opt.base.errors import unknown_name
 from ode2opt.base.progress import downloads
-from ode2opt.base.terminal import facts_table, out, say, write_json
+from ode2opt.base.terminal import facts_table, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.completion import dataset_names
-from ode2opt.cli.options import (
-    JsonOption,
-    Split,
-    SplitOption,
-)
-from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, dataset_files, json_with
-from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.data.files.columns import DEFAULT_OPTIONS
+from ode2opt.cli.from_options import with_options
+from ode2opt.cli.options import JsonResult, Reading, Split, SplitOption, dataset_names
+from ode2opt.cli.outputs import dataset_files, json_with
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
@@ -30,11 +24,12 @@ DESCRIBED = json_with("name", "split", "columns", "rows_a_problem", "storage")
 
 
 @data_app.command("list", epilog="Example: [bold]ode2opt data list[/bold]")
-def data_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) -> None:
+@with_options()
+def data_list(*, result: JsonResult) -> None:
     """List the named datasets and where each would come from."""
     from ode2opt.problems import DATASETS
 
-    check_outputs([Output("--json", json_file, LISTED)], overwrite=overwrite)
+    result.check(LISTED)
     rows = [
         {
             "name": name,
@@ -47,7 +42,7 @@ def data_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) 
         }
         for name, spec in DATASETS.items()
     ]
-    if json_file != "-":
+    if result.for_people:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for name in ("name", "columns", "train", "test", "rows", "origin", "place"):
             number = name in ("columns", "train", "test", "rows")
@@ -55,7 +50,7 @@ def data_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) 
         for row in rows:
             table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
         out.print(table)
-    write_json(rows, json_file)
+    result.write(rows)
 
 
 @data_app.command("fetch", epilog="Example: [bold]ode2opt data fetch a5a[/bold]")
@@ -72,33 +67,37 @@ def data_fetch(
 
 
 @data_app.command("info", epilog="Example: [bold]ode2opt data info mushrooms[/bold]")
-@with_reading_options(weights=False)
+@with_options()
 def data_info(
+    *,
     name: Annotated[
         str, typer.Argument(help="a dataset's name, or a file", autocompletion=dataset_names)
     ],
     split: SplitOption = None,
-    reading: ReadingOption = DEFAULT_OPTIONS,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    reading: Reading,
+    result: JsonResult,
 ) -> None:
     """Describe a dataset as it is loaded: sizes, density, share of ones in train and test."""
     from ode2opt.data.datasets import describe
 
-    check_outputs([Output("--json", json_file, DESCRIBED)], dataset_files(name), overwrite)
+    result.check(DESCRIBED, dataset_files(name))
     data = _load(name, split, reading)
     facts = describe(data)
-    if json_file != "-":
+    if result.for_people:
         out.print(facts_table(facts, name))
         for note in data.notes:
             say(note)
-    write_json(facts, json_file)
+    result.write(facts)
 
 
-def _load(name: str, split: Split | None = None, reading: ReadingOption = DEFAULT_OPTIONS) -> Any:
+def _load(name: str, split: Split | None = None, reading: Reading | None = None) -> Any:
     from ode2opt.problems import load_dataset
 
     with downloads() as progress:
         return load_dataset(
-            name, split=split and split.value, binary=None, progress=progress, reading=reading
+            name,
+            split=split and split.value,
+            binary=None,
+            progress=progress,
+            reading=(reading or Reading()).options(),
         )

@@ -7,29 +7,22 @@ have appears once, with the default of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
-from ode2opt.learning.options import OptionInfo, Options
+from ode2opt.learning.options import OptionInfo
 
-Kinds = Mapping[str, type[Options]]
+Kinds = Mapping[str, type[Any]]
 
 
 class CommandParameter(NamedTuple):
-    """An option of a command.
-
-    Attributes:
-        name: of the parameter; the flag is made from it.
-        annotation: the type with a ``typer.Option``.
-        default: its default.
-        panel: the group of the help that shows it.
-    """
+    """A parameter of a command: its type with a ``typer.Option``, and the panel that shows it."""
 
     name: str
     annotation: Any
@@ -42,7 +35,8 @@ def options_of(kinds: Kinds) -> list[CommandParameter]:
     found: dict[str, dict[str, Field[Any]]] = {}
     for owner, kind in kinds.items():
         for each in fields(kind):
-            if each.metadata["about"].panel is None:  # for Python only
+            about = each.metadata.get("about")
+            if about is None or about.panel is None:  # for Python only
                 continue
             found.setdefault(each.name, {})[owner] = each
     return [_shown(owners, kinds) for owners in found.values()]
@@ -95,29 +89,64 @@ def choice_of(name: str, choices: Iterable[str]) -> Any:
 
 
 def with_options(
-    options: Iterable[CommandParameter], panels: Iterable[str], arguments: Mapping[str, Any]
+    more: Sequence[CommandParameter] = (), panels: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a function of keywords the signature that typer reads."""
-    order = list(panels)
-    sorted_ = sorted(options, key=lambda one: order.index(one.panel))
-    parameters = [
-        *(_parameter(name, annotation) for name, annotation in arguments.items()),
-        *(_parameter(one.name, _in_panel(one), one.default) for one in sorted_),
-    ]
+    """Return a decorator that gives a command the signature that typer reads.
+
+    A parameter whose kind is a dataclass stands for an option for each of its fields. Options
+    ``more`` are given to the function as keywords. ``panels`` names the groups of the help in their
+    order, each with the parameters that it shows.
+    """
 
     def give(function: Callable[..., None]) -> Callable[..., None]:
-        function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return function
+        own = signature(function, eval_str=True).parameters
+        groups = {name: each.annotation for name, each in own.items() if _is_group(each)}
+        order = list(panels or ())
+        found = [
+            (panel, each)
+            for name, parameter in own.items()
+            if parameter.kind is not Parameter.VAR_KEYWORD
+            for panel in [next((p for p in order if name in (panels or {})[p]), None)]
+            for each in _expanded(parameter, panel)
+        ]
+        found += [(one.panel, _parameter(one, one.panel)) for one in more]
+        found.sort(key=lambda pair: -1 if pair[0] is None else order.index(pair[0]))
+
+        def command(**given: Any) -> None:
+            for name, kind in groups.items():
+                given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+            for one in more:
+                value = given[one.name]
+                given[one.name] = value.value if isinstance(value, StrEnum) else value
+            function(**given)
+
+        command.__signature__ = Signature([each for _, each in found])  # type: ignore[attr-defined]
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        return command
 
     return give
 
 
-def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+def _is_group(parameter: Parameter) -> bool:
+    return is_dataclass(parameter.annotation)
 
 
-def _in_panel(one: CommandParameter) -> Any:
-    kind, option = get_args(one.annotation)
-    option = copy(option)
-    option.rich_help_panel = one.panel
-    return Annotated[kind, option]
+def _expanded(parameter: Parameter, panel: str | None) -> Iterator[Parameter]:
+    """Give a parameter, or those that a group of options stands for."""
+    if not _is_group(parameter):
+        one = CommandParameter(parameter.name, parameter.annotation, parameter.default, panel or "")
+        yield _parameter(one, panel)
+        return
+    hints = get_type_hints(parameter.annotation, include_extras=True)
+    for each in fields(parameter.annotation):
+        yield _parameter(CommandParameter(each.name, hints[each.name], each.default, ""), panel)
+
+
+def _parameter(one: CommandParameter, panel: str | None) -> Parameter:
+    annotation = one.annotation
+    if panel is not None:
+        kind, option = get_args(annotation)
+        option = copy(option)
+        option.rich_help_panel = panel
+        annotation = Annotated[kind, option]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=one.default)

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import facts_table, out, plain, say, write_json
+from ode2opt.base.terminal import facts_table, out, plain, say
 from ode2opt.cli.app import app
-from ode2opt.cli.completion import learned_method_names
-from ode2opt.cli.options import JsonOption, load_method, named
+from ode2opt.cli.from_options import with_options
+from ode2opt.cli.options import JsonResult, learned_method_names, load_method, named
 from ode2opt.cli.outputs import (
     Output,
     OverwriteOption,
@@ -58,13 +58,14 @@ class Format(StrEnum):
 
 
 @methods_app.command("list", epilog="Example: [bold]ode2opt methods list[/bold]")
-def methods_list(json_file: JsonOption = None, overwrite: OverwriteOption = False) -> None:
+@with_options()
+def methods_list(*, result: JsonResult) -> None:
     """List the learned methods that come with the package."""
     from ode2opt.solvers.library import by_name, learned_names
 
-    check_outputs([Output("--json", json_file, LISTED)], overwrite=overwrite)
+    result.check(LISTED)
     rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]
-    if json_file != "-":
+    if result.for_people:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for name in rows[0] if rows else ("name",):
             table.add_column(name.replace("_", " "), no_wrap=name == "name")
@@ -72,18 +73,17 @@ def methods_list(json_file: JsonOption = None, overwrite: OverwriteOption = Fals
             table.add_row(*(plain(_short(value)) for value in row.values()))
         out.print(table)
         say("Calls: mean oracle calls on fresh test problems when the method was made.")
-    write_json(rows, json_file)
+    result.write(rows)
 
 
 @methods_app.command("show", epilog="Example: [bold]ode2opt methods show logistic-a5a[/bold]")
-def methods_show(
-    name: MethodArgument, json_file: JsonOption = None, overwrite: OverwriteOption = False
-) -> None:
+@with_options()
+def methods_show(*, name: MethodArgument, result: JsonResult) -> None:
     """Describe a learned method: what it does, where it comes from, what was measured."""
-    check_outputs([Output("--json", json_file, DESCRIBED)], [method_file(name)], overwrite)
+    result.check(DESCRIBED, [method_file(name)])
     method = _learned(name)
     arrays, about = method.described()
-    if json_file != "-":
+    if result.for_people:
         facts = _summary(method) | {
             "scale": method.scale if method.family_scale is None else f"{method.family_scale:.6g}",
             "metric": "none" if method.metric is None else repr(method.metric),
@@ -93,7 +93,7 @@ def methods_show(
         }
         out.print(facts_table(facts | _flat(about), name))
     shapes = {key: list(values.shape) for key, values in arrays.items()}
-    write_json(about | {"arrays": shapes}, json_file)
+    result.write(about | {"arrays": shapes})
 
 
 @methods_app.command(

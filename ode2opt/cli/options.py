@@ -1,10 +1,11 @@
-"""Options that several commands share, and what is made of their values."""
+"""Options that several commands share, what a shell completes them with, what is made of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +14,59 @@ import typer
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.progress import downloads
-from ode2opt.base.terminal import mention, say
-from ode2opt.cli.completion import dataset_names, problem_names
+from ode2opt.base.terminal import mention, say, write_json
+from ode2opt.cli.outputs import (
+    Output,
+    OverwriteOption,
+    Recogniser,
+    check_outputs,
+)
+from ode2opt.cli.penalising import L1Penalty
 from ode2opt.data.files import ReadOptions
 from ode2opt.problems.family import KINDS
+
+# Completion: without an offer a shell completes names of files.
+
+
+def problem_names(incomplete: str) -> list[str]:
+    """Return the names of problems that begin in a way."""
+    from ode2opt.problems.family import KINDS
+
+    return _beginning(KINDS, incomplete)
+
+
+def dataset_names(incomplete: str) -> list[str]:
+    """Return the named datasets that begin in a way."""
+    from ode2opt.problems import DATASETS
+
+    return _beginning(DATASETS, incomplete)
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Return the built-in and learned methods that begin in a way."""
+    from ode2opt.solvers import METHODS
+    from ode2opt.solvers.library import learned_names
+
+    return _beginning([*METHODS, *learned_names()], incomplete)
+
+
+def learned_method_names(incomplete: str) -> list[str]:
+    """Return the learned methods of the package that begin in a way."""
+    from ode2opt.solvers.library import learned_names
+
+    return _beginning(learned_names(), incomplete)
+
+
+def listed_method_names(incomplete: str) -> list[str]:
+    """Return a list of methods, separated by commas, with its last name completed."""
+    from ode2opt.solvers import METHODS
+
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in _beginning([*METHODS, "memory"], last)]
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
 
 
 class Split(StrEnum):
@@ -26,19 +76,26 @@ class Split(StrEnum):
     shuffled = "shuffled"
 
 
-class HandoverChoice(StrEnum):
-    """Which method continues when one gives up."""
-
-    guard = "guard"
-    relay = "relay"
-    none = "none"
-
-
 class EstimatorChoice(StrEnum):
     """How curvature is estimated."""
 
     power = "power"
     l0l1 = "l0l1"
+
+
+class MissingChoice(StrEnum):
+    """What happens to missing cells."""
+
+    error = "error"
+    drop = "drop"
+    mean = "mean"
+
+
+class DecimalChoice(StrEnum):
+    """The decimal sign of text."""
+
+    point = "."
+    comma = ","
 
 
 def named(text: str | Path) -> Path:
@@ -52,6 +109,7 @@ def _named_json(text: str | None) -> str | None:
     return text if text is None else str(text) if text == "-" else str(named(text))
 
 
+RESULT_PANEL = "The result"
 PROBLEM_NAMES = " or ".join([", ".join([*KINDS][:-1]), [*KINDS][-1]])
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES, autocompletion=problem_names)]
 DatasetArgument = Annotated[
@@ -121,14 +179,131 @@ MemoryLimitOption = Annotated[
         show_default=False,
     ),
 ]
-HandoverOption = Annotated[
-    HandoverChoice,
+
+
+LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
+WeightsOption = Annotated[
+    str | None,
     typer.Option(
-        help="Who goes on where a method gives up. guard: the next stage; none: nobody, the first "
-        "stage runs alone; relay: the paper's, for EIGAC with a table, while others run as they "
-        "are."
+        metavar="COLUMN",
+        help="Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
+        show_default=False,
     ),
 ]
+MissingOption = Annotated[
+    MissingChoice,
+    typer.Option(
+        help="What happens to missing cells: drop leaves their rows out, mean takes the mean of "
+        "the column (of numbers; a missing word stays an error).",
+    ),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of a CSV or Parquet file that are no features: names or numbers from 0, "
+        "separated by commas.",
+        show_default=False,
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="The only columns of a CSV or Parquet file that are features, given like --drop.",
+        show_default=False,
+    ),
+]
+DecimalOption = Annotated[
+    DecimalChoice | None,
+    typer.Option(
+        metavar=". or ,",
+        help="The decimal sign of a CSV file; by default it is found out.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of commands that read a user's table."""
+
+    label: LabelOption = None
+    missing: MissingOption = MissingChoice.error
+    drop: DropOption = None
+    columns: ColumnsOption = None
+    decimal: DecimalOption = None
+
+    def options(self) -> ReadOptions:
+        """Return how tables are read."""
+        return ReadOptions.of(
+            label=self.label,
+            weights=getattr(self, "weights", None),
+            missing=self.missing.value,
+            drop=_names(self.drop),
+            columns=_names(self.columns),
+            decimal=self.decimal and self.decimal.value,
+        )
+
+
+@dataclass(frozen=True)
+class WeightedReading(Reading):
+    """The same where rows may have weights."""
+
+    weights: WeightsOption = None
+
+
+@dataclass(frozen=True)
+class FamilyOptions:
+    """The options of commands that draw problems from a dataset."""
+
+    size: SizeOption = None
+    split: SplitOption = None
+    p: PowerOption = 4
+    l2: RidgeOption = 0.0
+    intercept: InterceptOption = False
+
+    def family(
+        self, problem: str, dataset: str, reading: Reading, penalty: L1Penalty | None = None
+    ) -> Any:
+        """Return the family of problems of a dataset, showing a download."""
+        from ode2opt.problems import Family
+
+        options = model_options(problem, self.p, self.l2, self.intercept)
+        with downloads() as progress:
+            family = Family.from_dataset(
+                problem,
+                dataset,
+                split=self.split and self.split.value,
+                size=self.size,
+                progress=progress,
+                reading=reading.options(),
+                **options,
+            )
+        return family if penalty is None else penalty.family(family)
+
+
+@dataclass(frozen=True)
+class JsonResult:
+    """The options of commands whose result is a JSON document, too."""
+
+    json_file: JsonOption = None
+    overwrite: OverwriteOption = False
+
+    @property
+    def for_people(self) -> bool:
+        """Whether standard output is for people: JSON is written elsewhere, or not at all."""
+        return self.json_file != "-"
+
+    def check(
+        self, ours: Recogniser, inputs: Iterable[str | Path | None] = (), *more: Output
+    ) -> None:
+        """Refuse outputs that would replace something else, or cannot be written."""
+        check_outputs([Output("--json", self.json_file, ours), *more], inputs, self.overwrite)
+
+    def write(self, document: Any) -> None:
+        """Write the document where it was asked for."""
+        write_json(document, self.json_file)
 
 
 @contextmanager
@@ -159,29 +334,6 @@ def as_bytes(amount: str | None) -> int | None:
     if size <= 0:
         raise InputError(f"'{amount}' is no amount of memory: write it like 2GB.")
     return size
-
-
-def load_family(
-    problem: str,
-    dataset: str,
-    split: Split | None,
-    size: int | None,
-    options: dict[str, Any],
-    reading: ReadOptions,
-) -> Any:
-    """Return the family of problems of a dataset, showing a download."""
-    from ode2opt.problems import Family
-
-    with downloads() as progress:
-        return Family.from_dataset(
-            problem,
-            dataset,
-            split=split and split.value,
-            size=size,
-            progress=progress,
-            reading=reading,
-            **options,
-        )
 
 
 def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
@@ -226,3 +378,8 @@ def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str,
     elif p != 4:
         raise InputError(f"--p {p} is for lpp; {problem} has no power.")
     return options
+
+
+def _names(text: str | None) -> list[str]:
+    """Return the names of a list that is separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -27,9 +27,6 @@ from ode2opt.base.storage import check_folder_of, real_path
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
-BEGINNING = 4096  # bytes of a text in which its mark is looked for
-LONGEST_JSON = 1 << 26  # bytes of a JSON file that is looked into
-BLOCK = 1 << 12  # bytes that are written to see whether a disk is full
 
 OverwriteOption = Annotated[
     bool,
@@ -50,11 +47,11 @@ def read_before(path: Path) -> bool:
     return True
 
 
-def json_with(*fields: str) -> Recogniser:
-    """Return a recogniser of JSON objects, or lists of them."""
+def json_with(*fields: str, longest: int = 1 << 26) -> Recogniser:
+    """Return a recogniser of JSON objects, or lists of them, in files of so many bytes."""
 
     def recognise(path: Path) -> bool:
-        if path.stat().st_size > LONGEST_JSON:
+        if path.stat().st_size > longest:
             return False
         document = json.loads(path.read_bytes())
         first = document[0] if isinstance(document, list) and document else document
@@ -73,12 +70,12 @@ def npz_with(*arrays: str) -> Recogniser:
     return recognise
 
 
-def text_with(mark: str) -> Recogniser:
-    """Return a recogniser of texts."""
+def text_with(mark: str, within: int = 4096) -> Recogniser:
+    """Return a recogniser of texts that have a mark within their first bytes."""
 
     def recognise(path: Path) -> bool:
         with path.open("rb") as stream:
-            return mark.encode() in stream.read(BEGINNING)
+            return mark.encode() in stream.read(within)
 
     return recognise
 
@@ -197,7 +194,7 @@ def check_folder(path: Path) -> None:
 def _try_writing(folder: Path, what: Path) -> None:
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:
-            stream.write(bytes(BLOCK))
+            stream.write(bytes(4096))  # a block: the disk may be full
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:

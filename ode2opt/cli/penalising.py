@@ -50,20 +50,11 @@ BoxOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Penalising:
-    """What was asked for: weights and limits, None where nothing was.
+class L1Penalty:
+    """The weight of |x|_1, and the share of it that is on absolute values, not on squares."""
 
-    Attributes:
-        l1: the weight of |x|_1.
-        l1_ratio: the share of it that is on absolute values, the rest being on squares.
-        lower: the least coefficient.
-        upper: the largest coefficient.
-    """
-
-    l1: float | None = None
-    l1_ratio: float | None = None
-    lower: float | None = None
-    upper: float | None = None
+    l1: L1Option = None
+    l1_ratio: RatioOption = None
 
     def __post_init__(self) -> None:
         if self.l1 is not None and not 0 <= self.l1 < math.inf:
@@ -72,6 +63,34 @@ class Penalising:
             raise InputError("--l1-ratio says how --l1 W is shared out: give --l1, too.")
         if self.l1_ratio is not None and not 0 <= self.l1_ratio <= 1:
             raise InputError(f"--l1-ratio is {self.l1_ratio:g}: it must be between 0 and 1.")
+
+    def penalty(self, sizes: np.ndarray | None = None) -> Penalty | None:
+        """Return the penalty; None where nothing was asked for."""
+        from ode2opt.penalties import L1, ElasticNet
+
+        if self.l1 is None:
+            return None
+        return L1(self.l1) if self.l1_ratio is None else ElasticNet(self.l1, self.l1_ratio)
+
+    def family(self, family: Family) -> Family:
+        """Return a family with the penalty added to each problem; as it is where there is none."""
+        found = self.penalty()
+        return family if found is None else family.with_penalty(found)
+
+    def about(self) -> dict[str, Any]:
+        """Return what was asked for by name, without what was not."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Penalising(L1Penalty):
+    """The same with limits: the least and the largest coefficient."""
+
+    lower: float | None = None
+    upper: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("lower", "upper"):
             if math.isnan(getattr(self, name) or 0.0):
                 raise InputError(f"--{name} is nan: it must be a number.")
@@ -84,25 +103,14 @@ class Penalising:
         return lower, math.inf if self.upper is None else self.upper
 
     def penalty(self, sizes: np.ndarray | None = None) -> Penalty | None:
-        """Return the penalty; None where nothing was asked for."""
-        from ode2opt.penalties import L1, Box, ElasticNet, Separable
+        """Return the penalty; limits are for columns that were divided by ``sizes``."""
+        from ode2opt.penalties import Box
 
-        found: Separable | None = None
-        if self.l1 is not None:
-            found = L1(self.l1) if self.l1_ratio is None else ElasticNet(self.l1, self.l1_ratio)
+        found = super().penalty(sizes)
         if self.lower is None and self.upper is None:
             return found
         box = Box(*(limit if sizes is None else limit * sizes for limit in self._limits()))
         return box if found is None else found + box
-
-    def family(self, family: Family) -> Family:
-        """Return a family with the penalty added to each problem; as it is where there is none."""
-        found = self.penalty()
-        return family if found is None else family.with_penalty(found)
-
-    def about(self) -> dict[str, Any]:
-        """Return what was asked for by name, without what was not."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def limits_of(

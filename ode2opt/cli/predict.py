@@ -11,9 +11,8 @@ import typer
 from ode2opt.base.errors import InputError, many
 from ode2opt.base.terminal import mention, out, say, write_json
 from ode2opt.cli.app import app
-from ode2opt.cli.options import JsonOption, named
+from ode2opt.cli.options import DecimalOption, JsonOption, named
 from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
-from ode2opt.cli.reading import DecimalOption
 from ode2opt.cli.spreadsheet import RawOption
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from ode2opt.base.progress import reading as reading_bar
 from ode2opt.base.progress import spinner
 from ode2opt.base.terminal import facts_table, fail, mention, out, say, write_json
 from ode2opt.cli.app import app
-from ode2opt.cli.completion import method_names, problem_names
 from ode2opt.cli.fit_rows import FitRows
 from ode2opt.cli.fitted import (
     SOLUTION,
@@ -25,6 +24,7 @@ from ode2opt.cli.fitted import (
     with_quality,
     write_solution,
 )
+from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
     ClusterOption,
@@ -34,10 +34,13 @@ from ode2opt.cli.options import (
     PowerOption,
     QuietOption,
     RidgeOption,
+    WeightedReading,
     WorkersOption,
     as_bytes,
+    method_names,
     model_options,
     named,
+    problem_names,
     say_notes,
 )
 from ode2opt.cli.outputs import (
@@ -58,8 +61,6 @@ from ode2opt.cli.penalising import (
     limits_of,
     method_for,
 )
-from ode2opt.cli.reading import ReadingOption, with_reading_options
-from ode2opt.data.files.columns import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
     from ode2opt import Result
@@ -75,8 +76,9 @@ RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
     "Larger than memory, or than one machine: [bold]ode2opt solve 'data/part-*.parquet' --problem "
     "logistic --label y --cluster tcp://10.0.0.1:8786 --out model.safetensors --resume[/bold]"
 )
-@with_reading_options()
+@with_options()
 def solve(
+    *,
     file: Annotated[
         Path,
         typer.Argument(
@@ -118,7 +120,7 @@ def solve(
     box: BoxOption = None,
     intercept: InterceptOption = False,
     p: PowerOption = 4,
-    reading: ReadingOption = DEFAULT_OPTIONS,
+    reading: WeightedReading,
     scale_columns: Annotated[
         bool,
         typer.Option(
@@ -196,7 +198,7 @@ def solve(
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
     with ExitStack() as stack:
         limit = as_bytes(memory_limit)
-        rows = FitRows(file, reading, scale_columns, cluster, workers, limit, held_back)
+        rows = FitRows(file, reading.options(), scale_columns, cluster, workers, limit, held_back)
         with reading_bar(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
             model, beside = rows.model(kind, options, stack)
             if test is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,52 +9,39 @@ import typer
 
 from ode2opt.base.errors import WorkersLostError, needing
 from ode2opt.base.progress import live_training
-from ode2opt.base.terminal import command_again, facts_table, fail, out, say, write_json
+from ode2opt.base.terminal import command_again, facts_table, fail, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import CommandParameter, choice_of, options_of, with_options
+from ode2opt.cli.from_options import choice_of, options_of, with_options
 from ode2opt.cli.options import (
+    RESULT_PANEL,
     DatasetArgument,
-    InterceptOption,
-    JsonOption,
-    PowerOption,
+    FamilyOptions,
+    JsonResult,
     ProblemArgument,
     QuietOption,
-    RidgeOption,
-    SizeOption,
-    SplitOption,
+    WeightedReading,
     WorkClusterOption,
     WorkProcessesOption,
     executor_of,
-    load_family,
-    model_options,
     named,
     say_notes,
 )
-from ode2opt.cli.outputs import (
-    Output,
-    OverwriteOption,
-    check_folder,
-    check_outputs,
-    dataset_files,
-    json_with,
-)
-from ode2opt.cli.penalising import L1Option, Penalising, RatioOption
-from ode2opt.cli.reading import READING, reading_of
+from ode2opt.cli.outputs import check_folder, dataset_files, json_with
+from ode2opt.cli.penalising import L1Penalty
 from ode2opt.learning.options import (
     LEARNED_PANEL,
     MAIN_PANEL,
     PROBLEMS_PANEL,
     UPDATES_PANEL,
     VALIDATION_PANEL,
+    WORK_PANEL,
     Options,
 )
 from ode2opt.learning.registry import DEFAULT, PANELS, PROTOCOLS, TARGETS, departures
 
 RUNS = Path("runs")
-RESULT_PANEL = "The result"
 LEARNED_JSON = json_with("run", "horizon", "validation", "test")
 RUN_FILES = ("config.json", "metrics.jsonl", "choice.json", "method.safetensors")
-WORK_PANEL = "Who works on it"
 SAME_VERSIONS = ("jax", "jaxlib", "numpy", "equinox")  # their versions decide what is learned
 
 TargetChoice = choice_of("Target", TARGETS)
@@ -65,49 +51,17 @@ ProtocolOption: Any = Annotated[
     ProtocolChoice,
     typer.Option(help="paper: all settings of a flow as the paper prints them; others given win."),
 ]
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="RUN_DIR",
-        help="By default runs/PROBLEM-DATASET.",
-        show_default=False,
-        parser=named,
-    ),
-]
-ResumeOption = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit on its machine."),
-]
-MemoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Begin with a memory, as solve leaves it: a sequence in its metric.",
-        show_default=False,
-    ),
-]
+FIRST_TARGET, FIRST_PROTOCOL = TargetChoice(DEFAULT), ProtocolChoice(Options.protocol)
 TARGET_OPTIONS = options_of(TARGETS)
-COMMON_OPTIONS = [
-    CommandParameter("target", TargetOption, TargetChoice(DEFAULT), MAIN_PANEL),
-    CommandParameter("out_dir", OutOption, None, MAIN_PANEL),
-    CommandParameter("resume", ResumeOption, False, MAIN_PANEL),
-    CommandParameter("split", SplitOption, None, PROBLEMS_PANEL),
-    CommandParameter("size", SizeOption, None, PROBLEMS_PANEL),
-    CommandParameter("p", PowerOption, 4, PROBLEMS_PANEL),
-    CommandParameter("l2", RidgeOption, 0.0, PROBLEMS_PANEL),
-    CommandParameter("intercept", InterceptOption, False, PROBLEMS_PANEL),
-    CommandParameter("l1", L1Option, None, PROBLEMS_PANEL),
-    CommandParameter("l1_ratio", RatioOption, None, PROBLEMS_PANEL),
-    *(CommandParameter(name, *each, PROBLEMS_PANEL) for name, each in READING.items()),
-    CommandParameter("protocol", ProtocolOption, ProtocolChoice(Options.protocol), LEARNED_PANEL),
-    CommandParameter("memory", MemoryOption, None, LEARNED_PANEL),
-    CommandParameter("cluster", WorkClusterOption, None, WORK_PANEL),
-    CommandParameter("workers", WorkProcessesOption, None, WORK_PANEL),
-    CommandParameter("json_file", JsonOption, None, RESULT_PANEL),
-    CommandParameter("overwrite", OverwriteOption, False, RESULT_PANEL),
-    CommandParameter("quiet", QuietOption, False, RESULT_PANEL),
-]
+SHOWN_IN = {
+    MAIN_PANEL: ("target", "out_dir", "resume"),
+    PROBLEMS_PANEL: ("family", "penalty", "reading"),
+    LEARNED_PANEL: ("protocol", "memory"),
+    **dict.fromkeys([*PANELS, UPDATES_PANEL, VALIDATION_PANEL], ()),
+    WORK_PANEL: ("cluster", "workers"),
+    RESULT_PANEL: ("result", "quiet"),
+}
+"""The groups of the help, and what each shows besides the options of targets."""
 
 
 @app.command(
@@ -118,33 +72,43 @@ COMMON_OPTIONS = [
     "0.01[/bold]. On a cluster: "
     "[bold]ode2opt train logistic a5a --cluster tcp://10.0.0.1:8786[/bold]"
 )
-@with_options(
-    [*COMMON_OPTIONS, *TARGET_OPTIONS],
-    [
-        MAIN_PANEL,
-        PROBLEMS_PANEL,
-        LEARNED_PANEL,
-        *PANELS,
-        UPDATES_PANEL,
-        VALIDATION_PANEL,
-        WORK_PANEL,
-        RESULT_PANEL,
-    ],
-    {"ctx": typer.Context, "problem": ProblemArgument, "dataset": DatasetArgument},
-)
+@with_options(TARGET_OPTIONS, SHOWN_IN)
 def train(
     *,
     ctx: typer.Context,
-    problem: str,
-    dataset: str,
-    out_dir: Path | None,
-    resume: bool,
-    memory: Path | None,
-    cluster: str | None,
-    workers: int | None,
-    json_file: str | None,
-    overwrite: bool,
-    quiet: bool,
+    problem: ProblemArgument,
+    dataset: DatasetArgument,
+    target: TargetOption = FIRST_TARGET,
+    out_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="RUN_DIR",
+            help="By default runs/PROBLEM-DATASET.",
+            show_default=False,
+            parser=named,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit on its machine."),
+    ] = False,
+    family: FamilyOptions,
+    penalty: L1Penalty,
+    reading: WeightedReading,
+    protocol: ProtocolOption = FIRST_PROTOCOL,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Begin with a memory, as solve leaves it: a sequence in its metric.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: WorkClusterOption = None,
+    workers: WorkProcessesOption = None,
+    result: JsonResult,
+    quiet: QuietOption = False,
     **rest: Any,
 ) -> None:
     """Learn a method for the problems of a dataset by StoPM.
@@ -166,24 +130,21 @@ def train(
         from ode2opt.learning.begin import options_for, start_run
 
     folder = out_dir or RUNS / f"{problem}-{Path(dataset).stem}"
-    names = ("target", "protocol", *(one.name for one in TARGET_OPTIONS))
-    given = {name: _plain(rest[name]) for name in names if _was_given(ctx, name)}
+    asked = rest | {"target": target.value, "protocol": protocol.value}
+    given = {name: value for name, value in asked.items() if _was_given(ctx, name)}
     options = options_for(given, memory is not None, folder if resume else None)
-    inputs = [*dataset_files(dataset), memory, *(folder / name for name in RUN_FILES)]
-    check_outputs([Output("--json", json_file, LEARNED_JSON)], inputs, overwrite)
+    run_files = [folder / name for name in RUN_FILES]
+    result.check(LEARNED_JSON, [*dataset_files(dataset), memory, *run_files])
     check_folder(folder)
     known = None if memory is None else Memory.load(memory)
-    model = model_options(problem, rest["p"], rest["l2"], rest["intercept"])
-    where = problem, dataset, rest["split"], rest["size"]
-    penalising = Penalising(rest["l1"], rest["l1_ratio"])
-    family = penalising.family(load_family(*where, model, reading_of(rest)))
+    problems = family.family(problem, dataset, reading, penalty)
     with (
         executor_of(cluster, workers, SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
         try:
             training = start_run(
-                family, options, folder, resume, note, known, executor or THIS_PROCESS
+                problems, options, folder, resume, note, known, executor or THIS_PROCESS
             )
         except (KeyboardInterrupt, WorkersLostError) as error:
             kept = "the run is as it was" if resume else "nothing is kept"
@@ -193,22 +154,18 @@ def train(
         except (KeyboardInterrupt, WorkersLostError) as error:
             done = f"after {training.position.done} of {training.steps} steps"
             fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
-    if json_file != "-":
-        out.print(facts_table(_facts(method, folder), f"learned for {family.name}"))
-        say_notes(family.words, family.notes)
+    if result.for_people:
+        out.print(facts_table(_facts(method, folder), f"learned for {problems.name}"))
+        say_notes(problems.words, problems.notes)
         for sentence in method.certificate["verdict"]:
             say(sentence)
         say(comparison.comparison_sentence(method.statistics["fresh"]))
     found = comparison.without_curves(method.statistics)
-    write_json({"run": str(folder), "horizon": method.horizon} | found, json_file)
+    result.write({"run": str(folder), "horizon": method.horizon} | found)
 
 
 def _broken_off(error: BaseException) -> str:
     return "Interrupted" if isinstance(error, KeyboardInterrupt) else f"{error} It was broken off"
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value
 
 
 def _was_given(ctx: typer.Context, name: str) -> bool:

@@ -25,6 +25,7 @@ PROBLEMS_PANEL = "The problems"
 LEARNED_PANEL = "What is learned"
 UPDATES_PANEL = "The updates of the parameters"
 VALIDATION_PANEL = "Validation"
+WORK_PANEL = "Who works on it"
 
 
 class Range(NamedTuple):
@@ -258,14 +259,7 @@ class Options(ABC):
     )
 
     def __post_init__(self) -> None:
-        for name, about in declared(type(self)).items():
-            if about.limit and getattr(self, name) == math.inf:
-                object.__setattr__(self, name, None)
-            value = getattr(self, name)
-            if about.choices is not None and value not in about.choices:
-                raise unknown_name(name, str(value), about.choices)
-            if about.range is not None and value is not None:
-                about.range.check(name, value)
+        check_declared(self)
 
     @property
     def learning_rate(self) -> float:
@@ -285,8 +279,21 @@ class Options(ABC):
 
 
 def declared(kind: type[Any]) -> dict[str, OptionInfo]:
-    """Return what the options of a target say of themselves."""
-    return {each.name: each.metadata["about"] for each in fields(kind)}
+    """Return what the options of a dataclass say of themselves."""
+    found = {each.name: each.metadata.get("about") for each in fields(kind)}
+    return {name: about for name, about in found.items() if about is not None}
+
+
+def check_declared(options: Any) -> None:
+    """Refuse an option that is none of its choices, or outside its range."""
+    for name, about in declared(type(options)).items():
+        if about.limit and getattr(options, name) == math.inf:
+            object.__setattr__(options, name, None)
+        value = getattr(options, name)
+        if about.choices is not None and value not in about.choices:
+            raise unknown_name(name, str(value), about.choices)
+        if about.range is not None and value is not None:
+            about.range.check(name, value)
 
 
 def check_read(options: Options, reads: Collection[str] | None, kind: str) -> None:

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import as_count, as_positive, epsilon
-from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.arrays import as_count, epsilon
+from ode2opt.base.errors import InputError
 from ode2opt.base.numbers import norm
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import Executor, LocalExecutor
+from ode2opt.learning.options import COUNT, POSITIVE, WORK_PANEL, Range, check_declared, option
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.proofs.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.solvers import Memory, Method, Result, Status, solve
@@ -30,9 +31,8 @@ from ode2opt.solvers.built_in import built_in, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
 
 MEMORY = "memory"
+RUNS_PANEL = "The runs"  # of the help of bench
 TRAINING_BASELINES = ("lbfgs", "auto", MEMORY)  # what a training has to be earned back against
-LEAST_PROCESSOR_SHARE = 0.8  # the share of a processor below which seconds are called disturbed
-SMALLEST_NORM = 1e-300  # what a gradient of zero is taken for: it still has a logarithm
 
 
 @dataclass(frozen=True)
@@ -93,28 +93,30 @@ Measured = tuple[dict[str, InstanceOutcome], Clock]
 class Settings:
     """What a benchmark is run with.
 
-    Attributes:
-        methods: built-in methods by name; "memory" solves the instances in order with one memory.
-        learned: learned methods by the names they are shown under; none by default.
-        instances: test problems; 1 or more, 100 by default.
-        tol: the gradient norm to reach; positive, 3e-4 by default.
-        max_iter: iterations of a run; 1 or more, 500 by default.
-        seed: drives which rows make a problem; 0 or more, 0 by default.
-        handover: "guard" (the default), "none" or "relay", as in :func:`ode2opt.solve`; methods
-            without a table run under the guard where "relay" is asked for.
-        jobs: processes; 1 or more, 2 by default.
-        confidence: with which expectations of further problems hold; in (0, 1), 0.95 by default.
+    ``methods`` are built-in ones by name; "memory" solves the instances in order with one memory.
+    ``learned`` are shown under their names. Methods without a table run under the guard where the
+    handover "relay" is asked for.
     """
 
     methods: tuple[str, ...]
     learned: Mapping[str, Method] = field(default_factory=dict)
-    instances: int = 100
-    tol: float = 3e-4
-    max_iter: int = 500
-    seed: int = 0
-    handover: str = "guard"
-    jobs: int = 2
-    confidence: float = CONFIDENCE
+    instances: int = option(100, "Test problems.", RUNS_PANEL, range=COUNT)
+    tol: float = option(3e-4, "Gradient norm to reach.", RUNS_PANEL, range=POSITIVE)
+    max_iter: int = option(500, "Iterations a run.", RUNS_PANEL, range=COUNT)
+    seed: int = option(
+        0, "Drives which rows make a problem.", RUNS_PANEL, range=Range(0, whole=True)
+    )
+    handover: str = option(
+        "guard",
+        "Who goes on where a method gives up. guard: the next stage; none: nobody, the first stage "
+        "runs alone; relay: the paper's, for EIGAC with a table, while others run as they are.",
+        RUNS_PANEL,
+        choices=HANDOVERS,
+    )
+    jobs: int = option(2, "Processes, without --cluster.", WORK_PANEL, range=COUNT)
+    confidence: float = option(
+        CONFIDENCE, "Of what is said about further problems, between 0 and 1.", RUNS_PANEL
+    )
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -124,13 +126,8 @@ class Settings:
         for name in self.names:
             if self.names.count(name) > 1:
                 raise InputError(f"The method {name} is named twice.")
-        for name in ("instances", "max_iter", "jobs"):
-            as_count(getattr(self, name), name)
-        as_count(self.seed, "seed", least=0)
-        as_positive(self.tol, "tol")
+        check_declared(self)
         check_confidence(self.confidence)
-        if self.handover not in HANDOVERS:
-            raise unknown_name("handover", str(self.handover), HANDOVERS)
 
     def handovers(self) -> dict[str, str]:
         """Return the handover of each method: the one asked for, or "guard" instead of a relay."""
@@ -170,13 +167,10 @@ class Benchmark:
         """How many instances are done."""
         return len(next(iter(self.outcomes.values()), []))
 
-    def disturbance(self) -> str | None:
-        """Return a warning that solves had to wait for a processor, None where they had not.
-
-        Seconds are not to be trusted where it was theirs for less than 80% of the time.
-        """
+    def disturbance(self, least_share: float = 0.8) -> str | None:
+        """Return a warning that a processor was theirs for less than a share of their seconds."""
         share = self.clock.processor / self.clock.wall if self.clock.wall else 1.0
-        if share >= LEAST_PROCESSOR_SHARE:
+        if share >= least_share:
             return None
         return (
             f"The timing is disturbed: solves had a processor for {share:.0%} of their seconds; "
@@ -259,6 +253,7 @@ def run_benchmark(
 def _stream(family: Family, settings: Settings, clock: Clock) -> list[InstanceOutcome]:
     """Solve the instances in order with one memory, before others share the processor."""
     memory, found = Memory(), []
+    handover = settings.handovers()[MEMORY]
     with one_thread():
         _warm_up(("auto",))
         for i in range(settings.instances):
@@ -266,36 +261,15 @@ def _stream(family: Family, settings: Settings, clock: Clock) -> list[InstanceOu
             rounding = _rounding(problem)
             with clock.running():
                 result = solve(
-                    problem,
-                    memory=memory,
-                    tol=settings.tol,
-                    max_iter=settings.max_iter,
-                    handover=settings.handovers()[MEMORY],
-                )
-            _raise_interrupt(result)
-            reached = result.reached
-            found.append(
-                InstanceOutcome(
-                    measure=_log(max(result.grad_norm, rounding)),
-                    at_rounding=result.grad_norm < rounding,
-                    complexity=reached.iteration if reached else settings.max_iter,
-                    oracle_calls=result.oracle_calls,
-                    seconds=result.seconds,
-                    reached=reached is not None,
-                    diverged=False,
-                    handed_over=bool(result.handovers),
-                )
-            )
+                    problem, memory=memory, tol=settings.tol, max_iter=settings.max_iter,
+                    handover=handover,
+                )  # fmt: skip
+            found.append(_outcome(result, settings, rounding))
     return found
 
 
 def _instance(family: Family, settings: Settings, i: int) -> Problem:
     return family.sample([settings.seed, i], part="test")
-
-
-def _raise_interrupt(result: Result) -> None:
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
 
 
 def _rounding(problem: Problem) -> float:
@@ -309,7 +283,7 @@ def _rounding(problem: Problem) -> float:
 
 
 def _log(norm: float) -> float:
-    return math.log10(max(norm, SMALLEST_NORM)) if math.isfinite(norm) else math.inf
+    return math.log10(max(norm, 1e-300)) if math.isfinite(norm) else math.inf
 
 
 def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
@@ -322,7 +296,9 @@ def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
         handovers, rounding = settings.handovers(), _rounding(problem)
         with clock.running():
             found = {
-                name: _outcome(problem, each, settings, handovers[name], rounding)
+                name: _outcome(
+                    followed(problem, each, settings, handovers[name]), settings, rounding
+                )
                 for name, each in methods.items()
             }
     return found, clock
@@ -336,36 +312,37 @@ def _warm_up(methods: tuple[str, ...]) -> None:
         solve(problem, problem.start(), method=method, max_iter=3)
 
 
-def _outcome(
-    problem: Any, method: str | Method, settings: Settings, handover: str, rounding: float
-) -> InstanceOutcome:
-    result = solve(
-        problem,
-        None if isinstance(method, Method) else problem.start(),
-        method=method,
-        tol=settings.tol,
-        max_iter=settings.max_iter,
-        handover=handover,
-        stop_at_tol=False,
+def followed(problem: Problem, method: str | Method, settings: Settings, handover: str) -> Result:
+    """Run a method to the last iteration, with its history; a learned one has its own start."""
+    return solve(
+        problem, None if isinstance(method, Method) else problem.start(), method=method,
+        tol=settings.tol, max_iter=settings.max_iter, handover=handover, stop_at_tol=False,
         history=True,
-    )
-    _raise_interrupt(result)
-    assert result.history is not None
-    last, first = result.history.grad_norm[-1], result.history.grad_norm[0]
-    if result.status in (Status.STALLED, Status.LINE_SEARCH):
-        last = result.grad_norm  # at the limit of precision the last point seen is a mere trial
-    diverged = not math.isfinite(last) or last > first
-    reached = result.reached
+    )  # fmt: skip
+
+
+def _outcome(result: Result, settings: Settings, rounding: float) -> InstanceOutcome:
+    """Return what is noted of a solve; one without a history ended at the tolerance."""
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    reached, history, last, first = result.reached, result.history, result.grad_norm, math.inf
+    spent = result if history is None or reached is None else reached
+    if history is not None:
+        first = history.grad_norm[0]
+        # At the limit of precision the last point of the history is a mere trial.
+        if result.status not in (Status.STALLED, Status.LINE_SEARCH):
+            last = history.grad_norm[-1]
     return InstanceOutcome(
         measure=_log(max(last, rounding)),
         at_rounding=last < rounding,
         complexity=reached.iteration if reached else settings.max_iter,
-        oracle_calls=reached.oracle_calls if reached else result.oracle_calls,
-        seconds=reached.seconds if reached else result.seconds,
+        oracle_calls=spent.oracle_calls,
+        seconds=spent.seconds,
         reached=reached is not None,
-        diverged=diverged,
+        diverged=not math.isfinite(last) or last > first,
         handed_over=any(
-            reached is None or h.iteration < reached.iteration for h in result.handovers
+            history is None or reached is None or h.iteration < reached.iteration
+            for h in result.handovers
         ),
     )
 

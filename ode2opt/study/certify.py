@@ -23,10 +23,10 @@ from ode2opt.proofs.worst_cases import check_worst_case
 from ode2opt.solvers import Method, solve
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.library import method_of
+from ode2opt.study.benchmark import Settings
 from ode2opt.study.prove import prove
 
 ESTIMATORS = ("power", "l0l1")
-TOL = 3e-4  # the gradient norm at which the paper, and bench, call a problem solved
 Certifiable = str | Path | Method | Coefficients | Schedule
 
 
@@ -130,7 +130,7 @@ def _expected(
 ) -> Expectation:
     """Return what further problems need, from solves of these of at most so many iterations."""
     own = method if isinstance(method, Method) else None
-    tol = TOL if own is None else own.tol
+    tol = Settings.tol if own is None else own.tol
     starts = [p.start() if own is None else None for p in problems]
     reached = [
         solve(problem, start, method=method, penalty=penalty, tol=tol, max_iter=most).reached

@@ -10,10 +10,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError
 
-MOST_POINTS = 300  # points of a curve: two for each four pixels of a plot
-HIDING_DISTANCE = 0.01  # curves closer than this part of a plot's height hide each other
 EMPTY, ZERO = NOTHING = ("no value", "0 throughout")  # what is told instead of being drawn
-FLAT_SPREAD = 1e-9  # a curve that varies by less, relative to its size, is flat
 
 
 class Curve(NamedTuple):
@@ -105,7 +102,7 @@ def _flat_words(curve: Curve) -> str | None:
     least, most = finite.min(), finite.max()
     if least == most == 0:
         return ZERO
-    if len(finite) > 1 and most - least <= FLAT_SPREAD * max(abs(least), abs(most)):
+    if len(finite) > 1 and most - least <= 1e-9 * max(abs(least), abs(most)):
         return f"{most:.6g} throughout"
     return None
 
@@ -117,11 +114,11 @@ def _nothing_drawn(curves: Sequence[Curve], words: Sequence[str]) -> str:
     return f"{'; '.join(said)}."
 
 
-def _hidden_by(curves: Sequence[Curve], log: bool) -> list[list[int]]:
-    """Return for each curve the later ones that it would be hidden by."""
+def _hidden_by(curves: Sequence[Curve], log: bool, part: float = 0.01) -> list[list[int]]:
+    """Return for each curve the later ones that hide it: closer than a part of the height."""
     heights = [_heights(curve, log) for curve in curves]
     seen = np.concatenate([values[np.isfinite(values)] for values in heights])
-    near = HIDING_DISTANCE * np.ptp(seen) if len(seen) else 0.0
+    near = part * np.ptp(seen) if len(seen) else 0.0
     return [
         [j for j in range(i + 1, len(curves)) if _alike(curves, heights, i, j, near)]
         for i in range(len(curves))
@@ -141,13 +138,16 @@ def _alike(curves: Sequence[Curve], heights: list[np.ndarray], i: int, j: int, n
     return bool(both.any() and np.abs(a - b)[both].max() <= near)
 
 
-def thinned(curve: Curve) -> Curve:
-    """Return a curve with at most 300 points: both ends, and the extremes of each stretch."""
+def thinned(curve: Curve, most: int = 300) -> Curve:
+    """Return a curve with at most so many points: both ends, and the extremes of each stretch.
+
+    By default two for each four pixels of a plot.
+    """
     x, y = np.asarray(curve.x), np.asarray(curve.y)
-    if len(x) <= MOST_POINTS:
+    if len(x) <= most:
         return curve
     kept = [0, len(x) - 1]
-    for part in np.array_split(np.arange(len(x)), MOST_POINTS // 2 - 1):
+    for part in np.array_split(np.arange(len(x)), most // 2 - 1):
         finite = part[np.isfinite(y[part])]
         if len(finite):
             kept += [finite[y[finite].argmin()], finite[y[finite].argmax()]]

@@ -12,7 +12,7 @@ from typing import Any
 from ode2opt.base.errors import needing
 from ode2opt.problems import Family, Logistic, load_dataset
 from ode2opt.solvers import Memory, Method, Result, solve
-from ode2opt.study.benchmark import Benchmark, Settings, run_benchmark
+from ode2opt.study.benchmark import Benchmark, Settings, followed, run_benchmark
 
 INSTANCES, STEPS, TOL, SHOWN = 20, 40, 3e-4, 150
 L2, TIGHT = 1e-4, 1e-6  # of the single problem
@@ -81,14 +81,10 @@ def learn_method(
 
 def _curves(family: Family, learned: Method) -> dict[str, list[float]]:
     """Return gradient norms by iteration on one test problem."""
-    problem = family.sample([0, 0], part="test")
-    curves: dict[str, list[float]] = {}
+    problem, settings = (
+        family.sample([0, 0], part="test"),
+        Settings(CURVES, tol=TOL, max_iter=SHOWN),
+    )
     methods: dict[str, str | Method] = {LEARNED: learned, **{name: name for name in CURVES}}
-    for name, method in methods.items():
-        result = solve(
-            problem, None if method is learned else problem.start(), method=method, tol=TOL,
-            max_iter=SHOWN, stop_at_tol=False, history=True,
-        )  # fmt: skip
-        assert result.history is not None
-        curves[name] = result.history.grad_norm
-    return curves
+    found = {name: followed(problem, each, settings, "guard") for name, each in methods.items()}
+    return {name: one.history.grad_norm for name, one in found.items() if one.history}

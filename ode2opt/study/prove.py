@@ -29,8 +29,6 @@ from ode2opt.solvers.library import method_of
 
 STEPS, MOST = 40, 160
 """Steps of a built-in method that are looked at by default, and of any table at most."""
-TAIL_APART = 1e-12
-"""How far a table's rows may be from those of the tail that its proof names: both are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +181,8 @@ def _notes(subject: BuiltIn | Method | Schedule) -> tuple[str, ...]:
     )
 
 
-def check_belongs(found: ProvedBound, table: Schedule) -> None:
-    """Refuse a proof that is about another table."""
+def check_belongs(found: ProvedBound, table: Schedule, rounding: float = 1e-12) -> None:
+    """Refuse a proof that is about another table; rows of its tail may differ by ``rounding``."""
     rows, due = exact_rows(table), found.proof.rows
     if len(due) > len(rows):
         raise InputError(
@@ -198,8 +196,8 @@ def check_belongs(found: ProvedBound, table: Schedule) -> None:
         return
     after = tail_rows(found.proof.tail, found.proof.theta, len(rows) - len(due))
     apart = np.abs(np.array(rows[len(due) :]) - np.array(after)).max(axis=1).astype(np.float64)
-    if np.any(apart > TAIL_APART):
-        k = len(due) + int(np.flatnonzero(apart > TAIL_APART)[0])
+    if np.any(apart > rounding):
+        k = len(due) + int(np.flatnonzero(apart > rounding)[0])
         raise InputError(f"The table does not go on as its proof says: they differ at step {k}.")
 
 

@@ -27,7 +27,6 @@ from ode2opt.study.paths import MethodCoordinates, Path
 
 MOST_ITERATIONS = 500  # iterations that are followed where none are asked for
 FINER = 4  # times an iteration at which the flow is followed and its conditions are checked
-MINIMUM_SLACK = 1e-9  # of the fall of f: a minimiser's value may lie so much above another
 Described = str | Method | Coefficients | DefaultCoefficients
 
 
@@ -218,11 +217,11 @@ def _conditions(
     return convergence(coefficients, times, *pair)
 
 
-def _check_minimum(lowest: float, paths: tuple[Path, Path]) -> None:
-    """Refuse a minimiser where f is higher than on the way."""
+def _check_minimum(lowest: float, paths: tuple[Path, Path], slack: float = 1e-9) -> None:
+    """Refuse a minimiser where f is higher than on the way, by more than ``slack`` of its fall."""
     seen = float(np.nanmin([path.fun.min() for path in paths]))
     fall = float(paths[0].fun[0]) - seen
-    if seen < lowest - MINIMUM_SLACK * abs(fall):
+    if seen < lowest - slack * abs(fall):
         raise InputError(
             f"minimiser is none: f is {lowest:.10g} there, but {seen:.10g} on the way. "
             f"Solve for it with a smaller tol."

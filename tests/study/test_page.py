@@ -12,7 +12,7 @@ import pytest
 from support import said_without
 
 from ode2opt import InputError
-from ode2opt.study.curves import MOST_POINTS, Curve, Plot
+from ode2opt.study.curves import Curve, Plot
 from ode2opt.study.page import COLOURS, DASHES, Page
 
 EVIL = "</script><script>alert(1)</script>\u2028<!-- &"
@@ -142,7 +142,7 @@ def test_a_long_curve_is_thinned_without_losing_ends_spikes_or_gaps():
     y[30_000:40_000] = np.nan
     curve = drawn(Curve("a", np.arange(100_000), y))
     x = curve["x"]
-    assert len(x) <= MOST_POINTS
+    assert len(x) <= 300
     assert x == sorted(x)
     assert (x[0], x[-1]) == (0, 99_999)
     points = dict(zip(x, curve["y"], strict=True))
@@ -153,7 +153,7 @@ def test_a_long_curve_is_thinned_without_losing_ends_spikes_or_gaps():
 
 
 def test_a_short_curve_keeps_every_point():
-    assert len(drawn(Curve("a", range(MOST_POINTS), np.arange(MOST_POINTS)))["x"]) == MOST_POINTS
+    assert len(drawn(Curve("a", range(300), np.arange(300)))["x"]) == 300
 
 
 def test_one_name_looks_the_same_on_the_whole_page_and_two_names_differ():

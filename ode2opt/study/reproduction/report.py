@@ -32,7 +32,7 @@ from ode2opt.study.reproduction.tables import PaperTable
 
 SAME = ("gd", "nag", "eigac-c1")
 KEYS = (LEARNED.key, *(row.key for row in ROWS if row != LEARNED))
-NAMES = {row.key: row.name for row in ROWS} | {LEARNED.key: "EIGAC, learned"}
+NAMES = {**{row.key: row.name for row in ROWS}, LEARNED.key: "EIGAC, learned"}
 TOLD_OF_TRAINING = ("horizon", "certificate", "statistics", "options", "broken_off")
 
 ABOUT = """\
