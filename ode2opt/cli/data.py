@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from ode2opt.base.errors import unknown_name
 from ode2opt.base.progress import downloads
-from ode2opt.base.terminal import facts_table, out, say
+from ode2opt.base.terminal import facts_table, out, rows_table, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import JsonResult, Reading, Split, SplitOption, dataset_names
@@ -43,10 +41,10 @@ def data_list(*, result: JsonResult) -> None:
         for name, spec in DATASETS.items()
     ]
     if result.for_people:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for name in ("name", "columns", "train", "test", "rows", "origin", "place"):
-            number = name in ("columns", "train", "test", "rows")
-            table.add_column(name, justify="right" if number else "left", no_wrap=True)
+        numbers = ("columns", "train", "test", "rows")
+        table = rows_table(
+            {name: name in numbers for name in ("name", *numbers, "origin", "place")}
+        )
         for row in rows:
             table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
         out.print(table)

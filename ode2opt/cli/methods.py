@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import facts_table, out, plain, say
+from ode2opt.base.terminal import facts_table, out, plain, rows_table, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import JsonResult, learned_method_names, load_method, named
@@ -66,9 +64,9 @@ def methods_list(*, result: JsonResult) -> None:
     result.check(LISTED)
     rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]
     if result.for_people:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for name in rows[0] if rows else ("name",):
-            table.add_column(name.replace("_", " "), no_wrap=name == "name")
+        names = rows[0] if rows else ("name",)
+        table = rows_table({name.replace("_", " "): False for name in names}, no_wrap=False)
+        table.columns[0].no_wrap = True
         for row in rows:
             table.add_row(*(plain(_short(value)) for value in row.values()))
         out.print(table)

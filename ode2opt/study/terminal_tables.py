@@ -6,12 +6,10 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
-from ode2opt.base.errors import printable
 from ode2opt.base.schema import read
+from ode2opt.base.terminal import plain, rows_table
 from ode2opt.proofs.confidence import Expectation, percent_down
 from ode2opt.study.benchmark import Benchmark
 
@@ -28,34 +26,21 @@ LEGEND = (
 
 def benchmark_table(benchmark: Benchmark, title: str) -> Table:
     """Return a benchmark as a table, one row for each method; the fewest calls are bold."""
-    total = benchmark.instances
-    table = Table(
-        title=_shown(title),
-        caption=legend(benchmark.statistics()),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("method", no_wrap=True)
-    for name in ("measure", "complexity", "worst", "calls", "within", "ms", "reached"):
-        table.add_column(name, justify="right", no_wrap=True)
-    statistics = benchmark.statistics()
+    total, statistics = benchmark.instances, benchmark.statistics()
     eventful = any(map(_events, statistics.values()))
+    names = ("measure", "complexity", "worst", "calls", "within", "ms", "reached")
+    columns = {"method": False, **dict.fromkeys(names, True)}
+    table = rows_table(columns, title, legend(statistics))
     if eventful:
         table.add_column("events")
     fewest = min((row["oracle_calls_mean"] for row in statistics.values()), default=0)
     for method, row in statistics.items():
         table.add_row(
-            *map(_shown, benchmark_cells(method, row, total)),
+            *map(plain, benchmark_cells(method, row, total)),
             *([_events(row)] if eventful else []),
             style="bold" if row["oracle_calls_mean"] == fewest and row["reached"] else "",
         )
     return table
-
-
-def _shown(text: str) -> Text:
-    """Return a name as plain text: markup in it, from a file or an argument, has no effect."""
-    return Text(printable(text))
 
 
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
@@ -140,16 +125,9 @@ def certificate_table(certificate: Certificate, title: str) -> Table:
     if certificate.growth is not None:
         c1, c2, c3, limit = certificate.growth
         caption += f" Growth: C1 = {c1:.3g}, C2 = {c2:.3g} (limit {limit:.3g}), C3 = {c3:.3g}."
-    table = Table(
-        title=_shown(title),
-        caption=_shown(caption),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("condition")
-    for name in ("smallest margin", "at t", "on instance", "holds on"):
-        table.add_column(name, justify="right")
+    names = ("smallest margin", "at t", "on instance", "holds on")
+    columns = {"condition": False, **dict.fromkeys(names, True)}
+    table = rows_table(columns, title, caption, no_wrap=False)
     for name, meaning in CONDITIONS.items():
         condition = certificate.conditions.get(name)
         if condition is None:
