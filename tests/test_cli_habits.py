@@ -150,7 +150,7 @@ def test_after_ctrl_c_solve_names_the_command_that_goes_on(run_cli, tmp_path, ct
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("ode2opt.cli.kept_point.KeptPoint.observe", interrupt)
+        patch.setattr("ode2opt.cli.fitted.KeptPoint.observe", interrupt)
         code, _, err = run_cli(*solve)
     assert code == 1
     assert "Interrupted" in err

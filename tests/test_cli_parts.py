@@ -101,13 +101,13 @@ def test_a_solve_that_was_broken_off_is_gone_on_with(run_cli, folder, tmp_path):
 
 
 def test_points_are_kept_on_the_way(run_cli, folder, tmp_path, monkeypatch):
-    from ode2opt.cli import kept_point
+    from ode2opt.cli.fitted import KeptPoint
 
-    monkeypatch.setattr(kept_point, "EVERY", 0.0)
+    monkeypatch.setattr(KeptPoint, "seconds", 0.0)
     seen = []
-    keep = kept_point.KeptPoint.keep
+    keep = KeptPoint.keep
     monkeypatch.setattr(
-        kept_point.KeptPoint,
+        KeptPoint,
         "keep",
         lambda self, x, norm: (seen.append(norm), keep(self, x, norm)),
     )

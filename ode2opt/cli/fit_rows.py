@@ -59,7 +59,7 @@ class FitRows:
 
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
         """Read the rows and make the problem."""
-        from ode2opt.problems.parts.files import are_parts
+        from ode2opt.data.files import are_parts
 
         if self.cluster is None and not are_parts(self.where):
             return self._whole(kind, options), None

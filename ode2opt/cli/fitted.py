@@ -1,23 +1,33 @@
-"""What a solve leaves behind: how well its solution fits, and a file with it."""
+"""What a solve leaves behind: how well its solution fits, a file with it, and its best point.
+
+The point is kept on disk while a solve is under way, in case it is killed.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ode2opt.base.errors import InputError, WorkersLostError, many
 from ode2opt.base.record import MODEL
 from ode2opt.base.storage import write_atomically
+from ode2opt.base.terminal import command_again
 from ode2opt.cli.outputs import any_of, npz_with
+from ode2opt.data.files.arrays import read_arrays
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ode2opt import Model, Result
     from ode2opt.data.files import DataTable
     from ode2opt.problems.quality import Quality
 
+KEPT = npz_with("x", "grad_norm", "about")
 SOLUTION = any_of(MODEL.is_at, npz_with("x", "fun", "grad_norm", "status"))
 MODEL_ENDING, ARRAYS_ENDING = ".safetensors", ".npz"
 
@@ -49,7 +59,7 @@ class HeldOutRows:
 
     def check(self, classes: np.ndarray | None) -> None:
         """Refuse rows without labels, and labels that are no classes of the model."""
-        from ode2opt.models.class_labels import as_targets
+        from ode2opt.models.model_file import as_targets
 
         if self.rows.partly_labelled:
             raise InputError(
@@ -110,7 +120,6 @@ def unconverged_file(out_file: Path | None) -> Path | None:
 def _has_converged(file: Path) -> bool:
     """Whether a file holds a solution that reached its tolerance."""
     from ode2opt import Model, Status
-    from ode2opt.data.files.arrays import read_arrays
 
     try:
         if file.suffix.lower() == MODEL_ENDING:
@@ -132,8 +141,6 @@ def write_solution(out_file: Path, model: Model, result: Result) -> None:
 
 def _arrays(model: Model) -> dict[str, Any]:
     """Return what an NPZ file holds beside x: what predictions need."""
-    import numpy as np
-
     facts = model.coefficients()
     found = {
         "problem": model.problem,
@@ -149,3 +156,79 @@ def _arrays(model: Model) -> dict[str, Any]:
 def with_quality(model: Model, quality: dict[str, Quality]) -> Model:
     """Return a model that knows how well it fits."""
     return replace(model, fit=replace(model.fit, quality=quality))
+
+
+def kept_file(out: Path | None) -> Path | None:
+    """Return the file that keeps the point of a solve; None for no output, a pipe or a device."""
+    on_disk = out is not None and (out.is_file() or not out.exists())
+    return out.with_name(f"{out.name}.partial") if out is not None and on_disk else None
+
+
+class KeptPoint:
+    """A file beside the solution's, as long as there is no solution."""
+
+    seconds = 10.0  # between two points that are kept
+
+    def __init__(self, out: Path | None, about: dict[str, Any]) -> None:
+        self.file = kept_file(out)
+        self.about = json.dumps(about, sort_keys=True)
+        self._best, self._due = math.inf, time.monotonic() + self.seconds
+
+    def watching(self, show: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+        """Return a callback of ``solve`` that keeps points, and shows them if they are to be."""
+        if self.file is None:
+            return show
+
+        def callback(progress: Any) -> None:
+            self.observe(progress)
+            if show is not None:
+                show(progress)
+
+        return callback
+
+    def observe(self, progress: Any) -> None:
+        """Keep a point if it is time for one and no point before was better."""
+        if progress.grad_norm <= self._best:
+            self._best = progress.grad_norm
+            if time.monotonic() >= self._due:
+                self.keep(progress.x, progress.grad_norm)
+                self._due = time.monotonic() + self.seconds
+
+    def keep(self, x: Any, grad_norm: float) -> None:
+        """Write a point."""
+        if self.file is not None:
+            point = np.asarray(x)
+            write_atomically(
+                self.file,
+                lambda stream: np.savez(stream, x=point, grad_norm=grad_norm, about=self.about),
+            )
+
+    def start(self, n: int, resume: bool) -> np.ndarray | None:
+        """Return the point to go on from; None where there is none."""
+        if not resume:
+            return None
+        if self.file is None:
+            raise InputError("--resume needs --out: the point is kept beside it.")
+        return self._read(self.file, n) if self.file.exists() else None
+
+    def _read(self, file: Path, n: int) -> np.ndarray:
+        try:
+            _, found = read_arrays(file, ("about", "x"))
+            about, x = str(found["about"]), found["x"].astype(np.float64)
+        except (InputError, ValueError, KeyError):
+            raise InputError(f"{file} cannot be read: delete it, and start again.") from None
+        if about != self.about or x.shape != (n,) or not np.isfinite(x).all():
+            raise InputError(f"{file} is of another problem: delete it, or name another --out.")
+        return x
+
+    def resume_command(self, result: Any) -> str | None:
+        """Return the command that goes on with a solve that was stopped; None for others."""
+        stopped = result.status.name in ("INTERRUPTED", "WORKERS_LOST", "MAX_SECONDS", "MAX_ITER")
+        return command_again("--resume") if stopped and self.file is not None else None
+
+    def finish(self, result: Any) -> None:
+        """Keep the best point of an unfinished solve; remove the file of a finished one."""
+        if not result.success:
+            self.keep(result.x, result.measure[1])
+        elif self.file is not None:
+            self.file.unlink(missing_ok=True)

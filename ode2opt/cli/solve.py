@@ -16,8 +16,11 @@ from ode2opt.base.terminal import facts_table, fail, mention, out, say, write_js
 from ode2opt.cli.app import app
 from ode2opt.cli.fit_rows import FitRows
 from ode2opt.cli.fitted import (
+    KEPT,
     SOLUTION,
+    KeptPoint,
     check_model_ending,
+    kept_file,
     measured,
     quality_facts,
     unconverged_file,
@@ -175,7 +178,6 @@ def solve(
     """Fit one problem to all rows of a file, or of many files."""
     from ode2opt import Memory, Model
     from ode2opt import solve as minimise
-    from ode2opt.cli.kept_point import KEPT, KeptPoint, kept_file
     from ode2opt.data.preparing import check_share
     from ode2opt.problems.family import kind_of
 

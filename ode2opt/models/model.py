@@ -17,8 +17,7 @@ from ode2opt.base.errors import InputError, many, shown
 from ode2opt.data.encoding import TableEncoding
 from ode2opt.data.frames import encoded_frame, is_frame
 from ode2opt.models import model_file
-from ode2opt.models.class_labels import as_classes, as_targets
-from ode2opt.models.model_file import Fit
+from ode2opt.models.model_file import Fit, as_classes, as_targets
 from ode2opt.problems.family import KINDS, kind_of
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import Prediction

@@ -478,10 +478,11 @@ def test_ctrl_c_writes_the_best_point_and_leaves_no_process(folder, tmp_path):
 
 
 KEEPING = """
-from ode2opt.cli import kept_point, main
-kept_point.EVERY = 0.0
-keep = kept_point.KeptPoint.keep
-kept_point.KeptPoint.keep = lambda *given: (keep(*given), print("kept", flush=True))
+from ode2opt.cli import main
+from ode2opt.cli.fitted import KeptPoint
+KeptPoint.seconds = 0.0
+keep = KeptPoint.keep
+KeptPoint.keep = lambda *given: (keep(*given), print("kept", flush=True))
 main()
 """
 

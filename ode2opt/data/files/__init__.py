@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from glob import has_magic
 from pathlib import Path
 from typing import Unpack
 
@@ -140,6 +141,11 @@ def reader_of(path: Path) -> Callable[[Path, ReadRequest], DataTable]:
     return READERS.get(endings[-1] if endings else "", read_libsvm)
 
 
+def are_parts(where: str | Path) -> bool:
+    """Whether a path names a folder or a pattern, not a file."""
+    return Path(where).is_dir() or (has_magic(str(where)) and not Path(where).exists())
+
+
 def check_file(path: Path) -> None:
     """Refuse a file that is missing or empty, or a folder."""
     if path.is_dir():
@@ -155,6 +161,7 @@ __all__ = [
     "DataTable",
     "ReadKeywords",
     "ReadOptions",
+    "are_parts",
     "check_file",
     "errors_naming",
     "raw_table",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from glob import glob, has_magic
+from glob import glob
 from pathlib import Path
 from typing import Unpack
 
@@ -54,11 +54,6 @@ class FilePart:
             notes=table.notes,
             holes=table.holes,
         )
-
-
-def are_parts(where: str | Path) -> bool:
-    """Whether a path names a folder or a pattern, not a file."""
-    return Path(where).is_dir() or (has_magic(str(where)) and not Path(where).exists())
 
 
 def files_in_parts(
