@@ -53,9 +53,15 @@ class Ended(Enum):
     MANY_STEPS = "Newton's method took too many steps"
     LONG_MODELS = "quadratic models took as long as thousands of evaluations"
     MANY_PRODUCTS = "Newton's method took too many products"
-    BLOWUP = "the gradient norm exceeds {:g} times its starting value"
-    ENVELOPE = "the gradient norm is far above that of all held-out problems"
+    BLOWUP = (
+        "The guard stopped it: the gradient norm blew up.",
+        "the gradient norm exceeds {:g} times its starting value",
+    )
+    ENVELOPE = (
+        "The guard stopped it: the gradient norm is far above that of all held-out problems.",
+        "the gradient norm is far above that of all held-out problems",
+    )
     MISSED = "an inequality of its proof does not hold with these steps"
     VALUE = "the value is above that of the start"
-    PATIENCE = "no progress for {:.0f} iterations"
+    PATIENCE = "The guard stopped it: no progress.", "no progress for {:.0f} iterations"
     ROSE = "the gradient norm rose after the tolerance was reached"

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ode2opt.base.arrays import as_positive
+import numpy as np
+
+from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError, many
 from ode2opt.base.schedule import Schedule
-from ode2opt.solvers.library import learned_or_table
+from ode2opt.solvers.built_in import BuiltIn
+from ode2opt.solvers.library import method_of
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
 
-class ScaledTable(NamedTuple):
-    """A table with what it needs to run.
+def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedule:
+    """Return a method whose table other libraries can run, by the rule of :func:`method_of`."""
+    found = method_of(method)
+    if isinstance(found, BuiltIn):
+        raise InputError(
+            f"The method {method} is run by ode2opt.solve only: name a learned one (ode2opt methods"
+            f" list), or give a Method, a Schedule or the Path of a method's file."
+        )
+    return found
 
-    Attributes:
-        schedule: the table for curvature 1.
-        scale: the curvature to divide it by.
-        metric: the preconditioner, None for none.
-    """
+
+class ScaledTable(NamedTuple):
+    """A table for curvature 1, the curvature to divide it by, and its metric if it has one."""
 
     schedule: Schedule
     scale: float
@@ -33,6 +42,11 @@ class ScaledTable(NamedTuple):
                 f"The method is for {many(self.metric.n, 'variable')}; "
                 f"the parameters have {n:,} numbers."
             )
+
+    def parts(self, there: Callable[[np.ndarray], Array]) -> list[Array]:
+        """Return what ``metric.product`` makes M g of, on another library's arrays."""
+        parts = () if self.metric is None else self.metric.parts()
+        return [None if part is None else there(part) for part in parts]
 
 
 def table_of(method: str | Path | Method | Schedule, scale: float | None) -> ScaledTable:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from ode2opt.integrations.export_proximal import proximal_words
-from ode2opt.proofs.table import Table
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 
@@ -29,9 +27,21 @@ TRAINED = {
     "paper": "x = v - g(v)/L, with 1/n in each place of v, and L the smaller of 4 times the\n"
     " * largest curvature at v and, for rows A, of the largest eigenvalue of A^T A / N plus l2",
 }
-WIDTH = 4  # numbers a line
-COLUMNS = 20  # variables of the example where the method takes any number
-NOT_IN_COMMENTS = re.compile(r"[^A-Za-z0-9 .,:;_()=-]")
+CODES = (
+    ("CONVERGED", Ended.CONVERGED, "nothing: x is the solution"),
+    ("HORIZON_OVER", Ended.HORIZON, "go on from x with another solver; if often, learn anew"),
+    ("BLEW_UP", Ended.BLOWUP, "the same: this problem is not one of the family"),
+    ("NOT_FINITE", Ended.NON_FINITE, "look at the data; if they are right, go on from x"),
+    ("STOPPED", Ended.CALLBACK, "what your callback meant by it"),
+)
+"""The codes 0, 1, ... of C: their names, why it ended, and what to do."""
+REFUSED = (
+    ("WRONG_N", "the method is for another number of variables",
+     "export a method for this n; x and work are untouched"),
+    ("WRONG_SCALE", "there is no curvature to divide the table by",
+     "give a finite scale{}; x is untouched"),
+)  # fmt: skip
+"""The codes -1 and -2: their names, the messages, and what to do."""
 
 
 def to_c(method: Method, name: str) -> dict[str, str]:
@@ -41,20 +51,38 @@ def to_c(method: Method, name: str) -> dict[str, str]:
     the guard's blow-up test; C99, no allocation (docs/tutorials/production.md). That of a table
     with a prox has the proxes of l1, box and simplex.
     """
-    files = ("method.h", "example.c")
-    if method.proximal is None:
-        words = _words(method, name)
-    else:
-        files, lower = ("proximal.h", "proximal_example.c"), _lower(name)
-        words = _about(method, lower) | proximal_words(method, method.proximal, lower)
-    header, example = (_filled(file, words) for file in files)
-    return {words["FILE"]: header, words["EXAMPLE"]: example}
+    lower = "ode2opt_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    guard, penalised = method.guard, method.proximal is not None
+    words = {
+        "FILE": f"{lower}.h",
+        "EXAMPLE": f"{lower}_example.c",
+        "WORDS": _comment(method.words),
+        "FAMILY": _comment(method.family),
+        "VERSION": version("ode2opt"),
+        "TRAINED": TRAINED[method.start_rule],
+        "UPPER": lower.upper(),
+        "LOWER": lower,
+        "HORIZON": str(method.horizon),
+        "TOL": repr(method.tol),
+        "BLOWUP": repr(float(guard.blowup)),
+        "FAMILY_SCALE": repr(float(method.family_scale or 0.0)),
+        "COUNT": str(len(guard.envelope)),
+        "ENVELOPE": ",\n".join(f"    {float(v)!r}" for v in (*guard.envelope, 0.0)),
+        "TABLE": ",\n".join(f"    {{{', '.join(map(repr, row))}}}" for row in _rows(method)[1]),
+        **_ends(lower.upper(), penalised),
+    }
+    if not penalised:
+        words |= _smooth_words(method, lower)
+    words["COMMON"] = _filled("common.h", words)
+    header, example = (
+        ("proximal.h", "proximal_example.c") if penalised else ("method.h", "example.c")
+    )
+    return {words["FILE"]: _filled(header, words), words["EXAMPLE"]: _filled(example, words)}
 
 
 def to_json(method: Method) -> str:
     """Return all that the method's file has, in one JSON document."""
-    if method.proximal is None:
-        method.table()
+    _rows(method)
     arrays, about = method.described()
     document = about | {"arrays": {name: values.tolist() for name, values in arrays.items()}}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -64,64 +92,58 @@ def to_csv(method: Method) -> str:
     """Return the table alone as CSV: k, a, c and d, for curvature 1; with a prox k, m, p, q and
     w.
     """
-    if method.proximal is not None:
-        numbers = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.proximal.rows()))
-        return "\n".join([",".join(("k", *Table.names())), *numbers]) + "\n"
-    rows = (",".join(map(repr, (k, *row))) for k, row in enumerate(method.table().rows()))
-    return "\n".join(["k,a,c,d", *rows]) + "\n"
+    names, rows = _rows(method)
+    lines = (",".join(map(repr, (k, *row))) for k, row in enumerate(rows))
+    return "\n".join([",".join(("k", *names)), *lines]) + "\n"
 
 
-def _words(method: Method, name: str) -> dict[str, str]:
-    """Return what the templates' placeholders stand for."""
-    lower = _lower(name)
-    upper, metric = lower.upper(), method.metric
+def _rows(method: Method) -> tuple[list[str], list[tuple[float, ...]]]:
+    """Return the columns' names and the rows of the table, which a method must have."""
+    table = method.table() if method.proximal is None else method.proximal
+    return table.names(), list(table.rows())
+
+
+def _ends(upper: str, penalised: bool) -> dict[str, str]:
+    """Return the enum of C and its messages, made from the one list of how things end."""
+    ends = [
+        (name, code, todo, one.value[0].lower() + one.value[1:-1])
+        for code, (name, one, todo) in enumerate(CODES)
+    ]
+    for code, (name, message, todo) in enumerate(REFUSED, 1):
+        if name != "WRONG_N" or not penalised:  # a prox takes any number of variables
+            ends.append((name, -code, todo.format("" if penalised else ", or product"), message))
+    small = "residual" if penalised else "gradient norm"
+    return {
+        "CODES": "\n".join(
+            f"    {upper}_{name} = {code}, /* {todo} */" for name, code, todo, _ in ends
+        ),
+        "MESSAGES": "\n".join(
+            f'    case {upper}_{name}: return "{message.replace("gradient norm", small)}";'
+            for name, _, _, message in ends
+        ),
+    }
+
+
+def _smooth_words(method: Method, lower: str) -> dict[str, str]:
+    """Return what only the header of a table without a prox has: its metric, scale and start."""
+    metric = method.metric
     first = method.start if isinstance(method.start, np.ndarray) else None
     n = metric.n if metric is not None else 0 if first is None else len(first)
     arrays, product = _metric(metric, lower)
     if first is not None:
         arrays[f"{lower}_first[{n}]"] = first
-    table = ",\n".join(f"    {{{a!r}, {c!r}, {d!r}}}" for a, c, d in method.table().rows())
-    return _about(method, lower) | {
-        "FILE": f"{lower}.h",
-        "EXAMPLE": f"{lower}_example.c",
+    parts = () if metric is None else metric.parts()  # a matrix has no directions
+    return {
         "N": str(n),
         "VARIABLES": str(n or "any number of"),
-        "COLUMNS": str(n or COLUMNS),
-        "HORIZON": str(method.horizon),
-        "DIRECTIONS": str(_directions(metric)),
-        "TOL": repr(method.tol),
-        "BLOWUP": repr(float(method.guard.blowup)),
-        "FAMILY_SCALE": repr(float(method.family_scale or 0.0)),
+        "COLUMNS": str(n or 20),  # variables of the example
+        "DIRECTIONS": str(0 if len(parts) < 2 or parts[2] is None else len(parts[2])),
         "SCALE": SCALES[method.scale],
-        "RULE": RULES[method.scale].format(upper=upper),
-        "TABLE": table,
+        "RULE": RULES[method.scale].format(upper=lower.upper()),
         "ARRAYS": "".join(map(_array, arrays, arrays.values())),
         "METRIC": "\n".join(f"    {line}" for line in product),
         "START": "0.0" if first is None else f"{lower}_first[i]",
     }
-
-
-def _lower(name: str) -> str:
-    """Return what names in C begin with."""
-    return "ode2opt_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-
-
-def _about(method: Method, lower: str) -> dict[str, str]:
-    """Return what all templates say of a method."""
-    return {
-        "WORDS": _comment(method.words),
-        "FAMILY": _comment(method.family),
-        "VERSION": version("ode2opt"),
-        "TRAINED": TRAINED[method.start_rule],
-        "UPPER": lower.upper(),
-        "LOWER": lower,
-    }
-
-
-def _directions(metric: Metric | None) -> int:
-    """Return how many directions the header's preconditioner has; a matrix has none."""
-    parts = () if metric is None else metric.parts()
-    return 0 if len(parts) < 2 or parts[2] is None else len(parts[2])
 
 
 def _metric(metric: Metric | None, lower: str) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -161,17 +183,17 @@ def _array(declared: str, values: np.ndarray) -> str:
     return f"\nstatic const double {declared} = {{\n{inner}\n}};\n"
 
 
-def _numbers(values: np.ndarray) -> str:
+def _numbers(values: np.ndarray, a_line: int = 4) -> str:
     plain = [repr(value) for value in values.tolist()]
-    lines = (plain[first : first + WIDTH] for first in range(0, len(plain), WIDTH))
+    lines = (plain[first : first + a_line] for first in range(0, len(plain), a_line))
     return ",\n".join("    " + ", ".join(line) for line in lines)
 
 
 def _comment(text: str) -> str:
     """Return text of a file in characters that mean nothing in a comment of C."""
-    return NOT_IN_COMMENTS.sub("_", text)
+    return re.sub(r"[^A-Za-z0-9 .,:;_()=-]", "_", text)
 
 
-def _filled(file: str, words: Mapping[str, str]) -> str:
+def _filled(file: str, words: dict[str, str]) -> str:
     template = (TEMPLATES / file).read_text(encoding="utf-8")
-    return re.sub(r"@([A-Z_]+)@", lambda found: words[found.group(1)], template)
+    return re.sub(r"@([A-Z_]+)@", lambda found: words[found[1]], template)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ode2opt.base.arrays import Array
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, needing, unknown_name
 from ode2opt.base.precision import double
 from ode2opt.base.schedule import Schedule
+from ode2opt.integrations._table import learned_or_table
 from ode2opt.penalties import Penalty, as_penalty
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.library import learned_or_table
 from ode2opt.solvers.method_file import Method
 
 with needing("learn"):
@@ -27,8 +28,7 @@ with needing("learn"):
     from ode2opt.integrations.jax_fallback import lower, nesterov
     from ode2opt.integrations.jax_start import Ridged, paper_start, paper_starts, starts
     from ode2opt.integrations.jax_table import (
-        CONVERGED,
-        MAX_ITER,
+        ENDS,
         SENTENCES,
         GivenTable,
         TableKind,
@@ -52,8 +52,6 @@ __all__ = [
     "with_arrays",
 ]
 
-LINEAR_TOL = 1e-12  # of the linear system behind a derivative
-MOST_SOLVERS = 16  # that are kept, with what was compiled for them
 _SOLVERS: dict[Any, tuple[Penalty, Penalty, Any]] = {}  # for a penalty and a kind of problem
 
 
@@ -75,7 +73,7 @@ class Solution(NamedTuple):
     @property
     def success(self) -> Array:
         """Whether the gradient norm reached the tolerance."""
-        return self.status == CONVERGED
+        return self.status == ENDS.index(Ended.CONVERGED)
 
     @property
     def message(self) -> str | list[str]:
@@ -204,7 +202,7 @@ def _solve_penalised(
     key = (id(penalty), like.n, type(like), getattr(like, "intercept", False))
     if key not in _SOLVERS or _SOLVERS[key][0] is not penalty:
         own = as_penalty(penalty, like)
-        if len(_SOLVERS) >= MOST_SOLVERS:
+        if len(_SOLVERS) >= 16:  # kept, with what was compiled for them
             _SOLVERS.pop(next(iter(_SOLVERS)))
         _SOLVERS[key] = (penalty, own, jax.jit(partial(_together, own), static_argnums=(0, 1, 2)))
     _, own, together = _SOLVERS[key]
@@ -289,7 +287,7 @@ def _one(kind: TableKind, given: GivenTable, problem: Problem, x0: Array) -> Sol
     def linear(hessian: Any, y: Array) -> Array:
         def inverse(hessian: Any, y: Array) -> Array:
             metric = partial(in_metric, given.parts)
-            return cg(hessian, y, tol=LINEAR_TOL, M=metric, maxiter=20 * problem.n)[0]
+            return cg(hessian, y, tol=1e-12, M=metric, maxiter=20 * problem.n)[0]
 
         return jax.lax.custom_linear_solve(hessian, y, inverse, symmetric=True)
 
@@ -303,16 +301,16 @@ def _found(given: GivenTable, end: TableState) -> Solution:
 
 def _taken_over(given: GivenTable, problem: Problem, start: Array, end: TableState) -> Solution:
     """Return the table's solution or, where it is not solved, that of the fallback."""
-    table = _found(given, end)
+    table, converged = _found(given, end), ENDS.index(Ended.CONVERGED)
 
     def rest() -> Solution:
         last = nesterov(problem, lower(problem, end.best_x, start), given.tol, given.fallback)
         found = last.best.x, last.best.norm
-        why = jnp.where(last.best.norm <= given.tol, jnp.int32(CONVERGED), table.status)
+        why = jnp.where(last.best.norm <= given.tol, jnp.int32(converged), table.status)
         better = last.best.norm < end.best_norm
         x, least = jax.tree.map(partial(jnp.where, better), found, table[:2])
         return Solution(x, least, end.k + last.k, why)
 
-    stopped = (table.status != CONVERGED) & (table.status != MAX_ITER)
+    stopped = (table.status != converged) & (table.status != ENDS.index(Ended.MAX_ITER))
     unsolved = stopped & jnp.isfinite(end.best_norm) & (given.fallback > 0)
     return jax.lax.cond(unsolved, rest, lambda: table)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_positive
+from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.base.schedule import Schedule
 from ode2opt.integrations.jax_fallback import norm
@@ -25,21 +26,14 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import product
 from ode2opt.solvers.oracle import PROGRESS
-from ode2opt.solvers.result import Status
 
-SENTENCES = (
-    Status.CONVERGED.value,
-    Status.MAX_ITER.value,
-    Status.HORIZON.value,
-    Status.NON_FINITE.value,
-    "The guard stopped it: the gradient norm blew up.",
-    "The guard stopped it: the gradient norm is far above that of all held-out problems.",
-    "The guard stopped it: no progress.",
-)
+ENDS = (
+    Ended.CONVERGED, Ended.MAX_ITER, Ended.HORIZON, Ended.NON_FINITE, Ended.BLOWUP,
+    Ended.ENVELOPE, Ended.PATIENCE,
+)  # fmt: skip
+SENTENCES = tuple(one.value for one in ENDS)
 """Why a solve stopped: ``Solution.status`` is a place in this list."""
-CONVERGED, MAX_ITER, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, NO_PROGRESS = range(7)
-RUNNING = -1
-TOL = 1e-6  # of a schedule, which brings none
+RUNNING = len(ENDS)
 
 
 class TableKind(NamedTuple):
@@ -92,15 +86,15 @@ def given_table(
 ) -> tuple[GivenTable, TableKind]:
     """Return the table of a method on JAX arrays, and its kind."""
     if isinstance(method, Schedule):
-        table, guard, own, rule = Table.of(method), Guard(), TOL, "family"
-    elif penalised:
-        if method.proximal is None:
+        table, guard, own, rule = Table.of(method), Guard(), 1e-6, "family"
+    else:
+        guard, own, rule = method.guard, method.tol, method.scale
+        if penalised and method.proximal is None:
             raise InputError(
                 f"The method for {method.family} is for smooth problems: leave penalty."
             )
-        table, guard, own, rule = method.proximal, method.guard, method.tol, method.scale
-    else:
-        table, guard, own, rule = Table.of(method.table()), method.guard, method.tol, method.scale
+        prox = method.proximal if penalised else None
+        table = Table.of(method.table()) if prox is None else prox
     metric = getattr(method, "metric", None)
     if metric is not None and metric.n != n:
         raise InputError(f"The method is for {metric.n} variables; this problem has {n}.")
@@ -181,15 +175,16 @@ def _noted(state: TableState, x: Array, g: Array, slope: Array, size: Array) -> 
 def status_of(given: GivenTable, state: TableState) -> Array:
     """Return the first reason that holds to end the table at this iterate; else RUNNING."""
     reasons = {
-        CONVERGED: state.norm <= given.tol,
-        MAX_ITER: state.k >= given.max_iter,
-        NON_FINITE: ~jnp.isfinite(state.norm),
-        BLOWUP: state.norm > given.blowup * state.first,
-        ENVELOPE: state.norm > given.envelope[state.k] * state.first,
-        NO_PROGRESS: state.k - state.progress_k >= given.patience,
-        HORIZON: state.k >= len(given.columns[0]),
+        Ended.CONVERGED: state.norm <= given.tol,
+        Ended.MAX_ITER: state.k >= given.max_iter,
+        Ended.NON_FINITE: ~jnp.isfinite(state.norm),
+        Ended.BLOWUP: state.norm > given.blowup * state.first,
+        Ended.ENVELOPE: state.norm > given.envelope[state.k] * state.first,
+        Ended.PATIENCE: state.k - state.progress_k >= given.patience,
+        Ended.HORIZON: state.k >= len(given.columns[0]),
     }
-    return jnp.select([*reasons.values()], [*map(jnp.int32, reasons)], jnp.int32(RUNNING))
+    codes = [jnp.int32(ENDS.index(reason)) for reason in reasons]
+    return jnp.select([*reasons.values()], codes, jnp.int32(RUNNING))
 
 
 def _scale(rule: str, given: GivenTable, problem: Problem, x: Array, g: Array, p: Array) -> Array:

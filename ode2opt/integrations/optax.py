@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import needing
 from ode2opt.base.schedule import Schedule
-from ode2opt.integrations._table import table_of
+from ode2opt.integrations._table import ScaledTable, table_of
 from ode2opt.paper.ishd import eigac_move, eigac_velocity
 from ode2opt.solvers.method_file import Method
-from ode2opt.solvers.metric import Metric, product
+from ode2opt.solvers.metric import product
 
 with needing("learn"):
     import jax
@@ -23,12 +23,7 @@ Tree = Any
 
 
 class EigacState(NamedTuple):
-    """The state of the transformation.
-
-    Attributes:
-        count: how many updates were made.
-        u: the velocity times the step, a tree like the parameters.
-    """
+    """How many updates were made, and u, a tree like the parameters."""
 
     count: Array
     u: Tree
@@ -66,7 +61,7 @@ def eigac(
         >>> params = optax.apply_updates(params, updates)
     """
     table = table_of(method, scale)
-    schedule, metric = table.schedule.scaled(table.scale), table.metric
+    schedule = table.schedule.scaled(table.scale)
 
     def init(params: Tree) -> EigacState:
         table.check_size(sum(jnp.size(leaf) for leaf in jax.tree.leaves(params)))
@@ -76,7 +71,7 @@ def eigac(
         updates: Tree, state: EigacState, params: Tree | None = None
     ) -> tuple[Tree, EigacState]:
         del params
-        p = updates if metric is None else _in_metric(metric, updates)
+        p = updates if table.metric is None else _in_metric(table, updates)
 
         def move(p: Array, u: Array) -> Array:
             a, _, _ = _row(schedule, state.count, p.dtype)
@@ -99,7 +94,6 @@ def _row(schedule: Schedule, count: Array, dtype: Any) -> tuple[Array, Array, Ar
     return a, c, d
 
 
-def _in_metric(metric: Metric, gradients: Tree) -> Tree:
+def _in_metric(table: ScaledTable, gradients: Tree) -> Tree:
     g, back = ravel_pytree(gradients)
-    parts = [None if part is None else jnp.asarray(part, g.dtype) for part in metric.parts()]
-    return back(product(parts, g))
+    return back(product(table.parts(lambda part: jnp.asarray(part, g.dtype)), g))

@@ -18,7 +18,6 @@ with needing("torch"):
     import torch
 
 Tensor = Any
-ALL_EVERY = 10  # steps: then every gradient is looked at
 
 
 def _finite_gradient(param: Tensor) -> bool:
@@ -60,6 +59,9 @@ class Eigac(torch.optim.Optimizer):
         >>> optimizer = Eigac(model.parameters(), method=Path("method.safetensors"))
         >>> loss = optimizer.step(closure)
     """
+
+    _all_every = 10
+    """Steps between two looks at every gradient."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class Eigac(torch.optim.Optimizer):
         """
         found = [param for param in self._params() if param.grad is not None]
         self._steps += 1
-        if found and self._steps % ALL_EVERY:
+        if found and self._steps % self._all_every:
             found = [min(found, key=torch.Tensor.numel)]
             found = [param for param in found if param.device.type == "cpu"]
         if not all(map(_finite_gradient, found)):
@@ -175,11 +177,9 @@ class Eigac(torch.optim.Optimizer):
 
     def _metric_on(self, g: Tensor) -> list[Tensor]:
         """Return the metric's parts on the gradient's device, in its precision; made once."""
-        assert self._table.metric is not None
         place = (g.dtype, g.device)
         if place not in self._parts:
-            self._parts[place] = [
-                None if part is None else torch.tensor(part, dtype=g.dtype, device=g.device)
-                for part in self._table.metric.parts()
-            ]
+            self._parts[place] = self._table.parts(
+                lambda part: torch.tensor(part, dtype=g.dtype, device=g.device)
+            )
         return self._parts[place]

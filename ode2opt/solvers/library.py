@@ -48,17 +48,6 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
     return method
 
 
-def learned_or_table(method: str | Path | Method | Schedule) -> Method | Schedule:
-    """Return a method whose table other libraries can run, by the rule of :func:`method_of`."""
-    found = method_of(method)
-    if isinstance(found, BuiltIn):
-        raise InputError(
-            f"The method {method} is run by ode2opt.solve only: name a learned one (ode2opt methods"
-            f" list), or give a Method, a Schedule or the Path of a method's file."
-        )
-    return found
-
-
 def by_name_or_file(name: str) -> BuiltIn | Method:
     """Return a method by its name, or that of a file."""
     if Path(name).suffix == SUFFIX or (Path(name).exists() and name not in METHODS):

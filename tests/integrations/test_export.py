@@ -188,7 +188,7 @@ def example(cc, folder, chosen, *options):
 @pytest.mark.parametrize("kind", metrics())
 def test_the_example_says_that_the_table_ended_and_who_solved_it(cc, tmp_path, kind):
     status, iterations, who, end = example(cc, tmp_path, method(metrics()[kind], "instance"))
-    assert status == f"status {HORIZON_OVER}: the table ended before the tolerance"
+    assert status == f"status {HORIZON_OVER}: the schedule ended"
     assert iterations.startswith(f"{HORIZON} iterations, gradient norm ")
     assert "gradient descent goes on" in who
     assert end.endswith(": solved")

@@ -16,13 +16,6 @@
 #ifndef @UPPER@_H
 #define @UPPER@_H
 
-#include <math.h>
-#include <stddef.h>
-
-#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "compile without -ffast-math: the guard must see numbers that are not finite"
-#endif
-
 #define @UPPER@_N @N@           /* variables that the metric or the start is made for; 0: any number */
 #define @UPPER@_HORIZON @HORIZON@
 #define @UPPER@_DIRECTIONS @DIRECTIONS@
@@ -31,31 +24,7 @@
 #define @UPPER@_FAMILY_SCALE @FAMILY_SCALE@ /* 0: the method has none, see scale below */
 #define @UPPER@_WORK(n) (5 * (n) + @UPPER@_DIRECTIONS) /* how many numbers of work space are needed */
 
-enum { /* what to do; @LOWER@_message has the meanings */
-    @UPPER@_CONVERGED = 0,   /* nothing: x is the solution */
-    @UPPER@_HORIZON_OVER,    /* go on from x with another solver; if often, learn anew */
-    @UPPER@_BLEW_UP,         /* the same: this problem is not one of the family */
-    @UPPER@_NOT_FINITE,      /* look at the data; if they are right, go on from x */
-    @UPPER@_STOPPED,         /* what your callback meant by it */
-    @UPPER@_WRONG_N = -1,    /* export a method for this n; x and work are untouched */
-    @UPPER@_WRONG_SCALE = -2 /* give a finite scale, or product; x is untouched */
-};
-
-static inline const char *@LOWER@_message(int status)
-{
-    switch (status) {
-    case @UPPER@_CONVERGED: return "the gradient norm reached the tolerance";
-    case @UPPER@_HORIZON_OVER: return "the table ended before the tolerance";
-    case @UPPER@_BLEW_UP: return "the guard stopped it: the gradient norm blew up";
-    case @UPPER@_NOT_FINITE: return "a gradient or a point is not finite";
-    case @UPPER@_STOPPED: return "a callback asked to stop";
-    case @UPPER@_WRONG_N: return "the method is for another number of variables";
-    case @UPPER@_WRONG_SCALE: return "there is no curvature to divide the table by";
-    default: return "no status of this method";
-    }
-}
-
-/* What is minimised. A callback that returns something else than 0 stops the solve. */
+@COMMON@/* What is minimised. A callback that returns something else than 0 stops the solve. */
 typedef struct {
     int (*gradient)(size_t n, const double *x, double *g, void *data);
     int (*product)(size_t n, const double *x, const double *v, double *Hv, void *data); /* or NULL */
@@ -76,19 +45,6 @@ static const double @LOWER@_table[@HORIZON@][3] = { /* a, c, d for curvature 1 *
 @TABLE@
 };
 @ARRAYS@
-static inline double @LOWER@_norm(size_t n, const double *g)
-{
-    double largest = 0.0, sum = 0.0;
-    size_t i;
-    for (i = 0; i < n; i++) {
-        if (!isfinite(g[i])) return INFINITY;
-        if (fabs(g[i]) > largest) largest = fabs(g[i]);
-    }
-    if (largest <= 0.0) return 0.0;
-    for (i = 0; i < n; i++) sum += (g[i] / largest) * (g[i] / largest);
-    return largest * sqrt(sum);
-}
-
 static inline double @LOWER@_dot(size_t n, const double *v, const double *w)
 {
     double sum = 0.0;

@@ -17,13 +17,6 @@
 #ifndef @UPPER@_H
 #define @UPPER@_H
 
-#include <math.h>
-#include <stddef.h>
-
-#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "compile without -ffast-math: the guard must see numbers that are not finite"
-#endif
-
 #define @UPPER@_HORIZON @HORIZON@
 #define @UPPER@_TOL @TOL@       /* the residual it was learned to reach */
 #define @UPPER@_BLOWUP @BLOWUP@ /* the guard: stop above this many times the first residual */
@@ -31,29 +24,7 @@
 #define @UPPER@_FAMILY_SCALE @FAMILY_SCALE@
 #define @UPPER@_WORK(n) (6 * (n)) /* how many numbers of work space are needed */
 
-enum { /* what to do; @LOWER@_message has the meanings */
-    @UPPER@_CONVERGED = 0,   /* nothing: x is the solution */
-    @UPPER@_HORIZON_OVER,    /* go on from x with another solver; if often, learn anew */
-    @UPPER@_BLEW_UP,         /* the same: this problem is not one of the family */
-    @UPPER@_NOT_FINITE,      /* look at the data; if they are right, go on from x */
-    @UPPER@_STOPPED,         /* what your callback meant by it */
-    @UPPER@_WRONG_SCALE = -2 /* give a finite scale; x is untouched */
-};
-
-static inline const char *@LOWER@_message(int status)
-{
-    switch (status) {
-    case @UPPER@_CONVERGED: return "the residual reached the tolerance";
-    case @UPPER@_HORIZON_OVER: return "the table ended before the tolerance";
-    case @UPPER@_BLEW_UP: return "the guard stopped it: the residual blew up";
-    case @UPPER@_NOT_FINITE: return "a gradient or a point is not finite";
-    case @UPPER@_STOPPED: return "a callback asked to stop";
-    case @UPPER@_WRONG_SCALE: return "there is no curvature to divide the table by";
-    default: return "no status of this method";
-    }
-}
-
-/* The prox of h: v becomes the minimiser of h(z) + |z - v|^2 / (2 step). */
+@COMMON@/* The prox of h: v becomes the minimiser of h(z) + |z - v|^2 / (2 step). */
 typedef void (*@LOWER@_prox)(size_t n, double *v, double step, const void *penalty);
 
 typedef struct { double weight; } @LOWER@_l1;                 /* weight |x|_1 */
@@ -122,19 +93,6 @@ static const double @LOWER@_table[@HORIZON@][4] = { /* m, p, q, w for curvature 
 static const double @LOWER@_envelope[] = { /* in first residuals; the last number is not used */
 @ENVELOPE@
 };
-
-static inline double @LOWER@_norm(size_t n, const double *v)
-{
-    double largest = 0.0, sum = 0.0;
-    size_t i;
-    for (i = 0; i < n; i++) {
-        if (!isfinite(v[i])) return INFINITY;
-        if (fabs(v[i]) > largest) largest = fabs(v[i]);
-    }
-    if (largest <= 0.0) return 0.0;
-    for (i = 0; i < n; i++) sum += (v[i] / largest) * (v[i] / largest);
-    return largest * sqrt(sum);
-}
 
 /* |x - prox_1(x - g)|; "room" is work space for n numbers. */
 static inline double @LOWER@_residual(size_t n, const double *x, const double *g,
