@@ -17,8 +17,6 @@ from ode2opt.solvers import Memory, Method, Result, Status, solve
 from ode2opt.solvers.oracle import Progress
 
 OPTIONS = ("tol", "gtol", "maxiter", "max_seconds", "disp")
-CODES = {status: code for code, status in enumerate(Status)}
-"""``OptimizeResult.status``: 0 is success, the others are ours in their order."""
 
 
 def minimizer(
@@ -146,7 +144,7 @@ def _answer(result: Result, counted: _Counted) -> OptimizeResult:
         fun=result.fun,
         jac=counted.problem.gradient(x),
         success=result.success,
-        status=0 if result.success else CODES[result.status],
+        status=0 if result.success else list(Status).index(result.status),  # ours in their order
         message=result.message,
         nit=result.iterations,
         nfev=counted.nfev,
