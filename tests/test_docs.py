@@ -315,9 +315,10 @@ def test_every_page_has_its_place_in_the_site():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_points_to_is_there(page):
-    """Links between pages, and files of the source that are named."""
+    """Links between pages, and files of the source that are named (a changelog names old ones)."""
     text = FENCE.sub("", PAGES[page])
     for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
         assert (ROOT / page).parent.joinpath(link).exists(), link
-    for file in re.findall(r"`((?:ode2opt|tests|benchmarks|docs)/[\w/.-]+\.\w+)`", text):
+    named = re.findall(r"`((?:ode2opt|tests|benchmarks|docs)/[\w/.-]+\.\w+)`", text)
+    for file in named if page != "CHANGELOG.md" else ():
         assert (ROOT / file).exists(), file
