@@ -65,6 +65,11 @@ def concave_between(oracle: Oracle, one: Evaluated, other: Evaluated) -> Concave
         window = slopes[first : first + WINDOW]
         fall = float(window[0] - window[-1])
         if np.all(np.diff(window) < 0) and fall > BEYOND * rounding:
+            # Rounded scores move in steps: at one point last digits may change nothing.
+            inside = points[first + 1 : first + WINDOW - 1]
+            rounding = max(rounding, *(_rounding(oracle, point, along) for point in inside))
+            if fall <= BEYOND * rounding:
+                continue
             x, y = points[first + WINDOW - 1].x, points[first].x
             apart = length * (WINDOW - 1) / (POINTS - 1)
             return Concave(x, y, -fall * apart, rounding * apart)

@@ -38,10 +38,11 @@ def test_wild_problems_break_no_promise(first):
 
 
 @pytest.mark.parametrize(
-    ("seed", "method"), [(6044, "auto"), (6304, "eigac-c1"), (6353, "eigac-c4")]
+    ("seed", "method"),
+    [(6044, "auto"), (6304, "eigac-c1"), (6353, "eigac-c4"), (1708, "eigac-c1")],
 )
 def test_what_a_long_soak_found_is_mended(seed, method):
-    """Newton without a pace; a curvature that overflows when halved; one below zero by rounding."""
+    """No pace of Newton; a curvature that overflows when halved, one below zero; rounded scores."""
     soak = Soak()
     soak.run(range(seed, seed + 1), only=method)
     assert soak.broken == []
