@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import scipy.optimize
-from fuzz.hostile import Case
+from fuzz.exact import Case
 
 
 class Arrived(Exception):  # noqa: N818  (the way a reference ends)

@@ -25,7 +25,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
 from fuzz import wild
-from fuzz.hostile import Case, make_case
+from fuzz.exact import Case
+from fuzz.hostile import make_case
 from fuzz.reference import Reference
 from support import counting
 

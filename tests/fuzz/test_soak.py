@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from fuzz import soak_estimators, wild
-from fuzz.hostile import FUNCTIONS, KINDS, LIBRARIES, Rows, make_case, power_slopes
+from fuzz.exact import Exact, by_row
+from fuzz.hostile import FUNCTIONS, KINDS, LIBRARIES, make_case
 from fuzz.reference import Reference
+from fuzz.row_losses import power
 from fuzz.soak_solves import FREE, GUARDED, Soak, judged
 from support import counting
 
@@ -151,7 +153,7 @@ def test_the_bound_holds_in_single_precision():
     rng = np.random.default_rng(0)
     A, b, x = rng.standard_normal((80, 40)), rng.standard_normal(80), rng.standard_normal(40)
     A, b, x = (v.astype(np.float32) for v in (A, b, x))
-    rows = Rows(A.astype(float), b.astype(float), 0.0, 1 / 80, power_slopes(2))
-    norm, bound = rows.norm(x.astype(np.longdouble), np.finfo(np.float32))
+    exact = Exact(*(v.astype(float) for v in (A, b)), np.zeros(40), np.ones(80), by_row(power(2)))
+    norm, bound = exact.norm(x.astype(np.longdouble), np.finfo(np.float32))
     ours = float(np.linalg.norm(LeastSquares(A, b).gradient(x).astype(float)))
     assert 0 < abs(norm - ours) <= bound < 0.01 * norm

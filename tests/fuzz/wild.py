@@ -1,21 +1,26 @@
 """Wild problems: walls, scores that overflow, steep starts, odd arrays, weights of all sizes.
 
 They stand beside the problems of ``hostile``: all losses of the package, losses that users write,
-plain functions, quadratics of conditions to 1e12, in units from 1e-12 to 1e12. The gradient norm
-is computed once more in extended precision, with a bound of what rounding may have done.
+plain functions, quadratics of conditions to 1e12, in units from 1e-12 to 1e12.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from fuzz.hostile import Case, Rows, _norm, _quadratic_slopes
-from fuzz.row_losses import KNOWN, STEEP, WALLS, Loss, power, user_model
+from fuzz.exact import (
+    Case,
+    Exact,
+    _norm,
+    as_function,
+    by_class,
+    by_row,
+    of_quadratic,
+    random_quadratic,
+)
+from fuzz.row_losses import FLAT, KNOWN, STEEP, WALLS, power, user_model
 
 from ode2opt import (
     Huber,
@@ -29,62 +34,11 @@ from ode2opt import (
     SquaredHinge,
 )
 
-LOSSES = WALLS | STEEP | KNOWN | {"power": power(6)}
+LOSSES = WALLS | STEEP | KNOWN | FLAT | {"power": power(6)}
 OWN = {"poisson": Poisson, "huber": Huber, "hinge": SquaredHinge, "logistic": Logistic}
 KINDS = (*WALLS, *STEEP, *OWN, *("poisson", "huber"), "lpp", "leastsquares", "softmax", "quadratic")
 FORMS = ("plain", "fortran", "strided", "big-endian", "read-only", "list", "csr", "csc", "coo")
 LARGEST = 60
-
-
-@dataclass(frozen=True)
-class Exact:
-    """The gradient of weighted rows in extended precision; scores have one or more columns."""
-
-    A: np.ndarray
-    b: np.ndarray
-    l2: np.ndarray
-    weights: np.ndarray
-    slopes: Callable[[np.ndarray, np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
-    factor: float = 1.0
-
-    def norm(self, x: np.ndarray, precision: np.finfo) -> tuple[float, float]:
-        """Return the norm, and what rounding of scores, slopes and sums may have changed."""
-        eps, tiny = float(precision.eps), float(precision.tiny)
-        A, X = self.A.astype(np.longdouble), x.reshape(self.A.shape[1], -1)
-        with np.errstate(all="ignore"):
-            z, size = A @ X, np.abs(A) @ np.abs(X)
-            slope, error = self.slopes(z, self.b, (A.shape[1] + 4) * eps * size, eps)
-            w = (self.weights * self.factor / len(A))[:, None]
-            l2 = self.l2[:, None] * self.factor
-            g = A.T @ (w * slope) + l2 * X
-            error = error + (len(A) + 8) * eps * (np.abs(slope) + error) + tiny
-            if not np.all(np.isfinite(error)):  # rounding decides on which side of a wall x is
-                return _norm(g.ravel()), math.inf
-            bound = np.abs(A).T @ (w * error + tiny) + 8 * eps * (l2 * np.abs(X) + np.abs(g))
-            return _norm(g.ravel()), _norm((bound + len(A) * tiny).ravel())
-
-
-def by_row(loss: Loss) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Return a loss's slopes with their errors: a slope rises with its score."""
-
-    def slopes(z: np.ndarray, b: np.ndarray, dz: np.ndarray, eps: float) -> tuple:
-        b = b.astype(np.longdouble)[:, None]
-        here, above, below = loss.slope(z, b), loss.slope(z + dz, b), loss.slope(z - dz, b)
-        error = np.maximum(above - here, here - below) + 16 * eps * loss.size(z, b)
-        return here, np.where(np.isnan(error), np.inf, error)
-
-    return slopes
-
-
-def by_class(z: np.ndarray, b: np.ndarray, dz: np.ndarray, eps: float) -> tuple:
-    """Return the slopes of a softmax with their errors."""
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    p = e / e.sum(axis=1, keepdims=True)
-    chosen = np.arange(z.shape[1]) == b[:, None]
-    rounded = np.max(dz + 4 * eps * (1 + np.abs(z)), axis=1, keepdims=True) + 4 * eps * z.shape[1]
-    others = np.where(chosen, 0, p).sum(axis=1, keepdims=True)
-    slope = np.where(chosen, -others, p)
-    return slope, np.minimum(1, p * np.expm1(np.minimum(2 * rounded, 700))) + 4 * eps * chosen
 
 
 def make_case(seed: int) -> Case:
@@ -161,7 +115,7 @@ def _problem(
     if dtype == np.float64 and rng.random() < 0.25:  # the same as a plain function, times a factor
         factor = float(10 ** rng.uniform(-12, 12) if rng.random() < 0.5 else 1.0)
         exact = Exact(whole, b, ridge_of_all, weights, by_row(loss), factor)
-        return _function(exact, loss, bare=bool(rng.random() < 0.6)), exact, "function"
+        return as_function(exact, loss, bare=bool(rng.random() < 0.6)), exact, "function"
     form = str(rng.choice(FORMS))
     kinds = OWN | {"leastsquares": LeastSquares}
     model: Any = kinds[kind] if kind in kinds else Lpp if kind == "lpp" else user_model(loss)
@@ -189,25 +143,6 @@ def _shaped(A: np.ndarray, form: str, dtype: type) -> Any:
     if form in ("csr", "csc", "coo"):
         return getattr(scipy.sparse, f"{form}_array")(A)
     return A
-
-
-def _function(exact: Exact, loss: Loss, bare: bool) -> Problem:
-    A, b, l2, c = exact.A, exact.b, exact.l2, exact.factor
-    w = exact.weights / len(A)
-
-    def value(x: np.ndarray) -> float:
-        with np.errstate(all="ignore"):
-            return float(c * (w @ loss.value(A @ x, b) + 0.5 * (l2 * x) @ x))
-
-    def gradient(x: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return c * (A.T @ (w * loss.slope(A @ x, b)) + l2 * x)
-
-    def hvp(x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return c * (A.T @ (w * loss.bend(A @ x, b) * (A @ v)) + l2 * v)
-
-    return Problem.from_function(value, gradient, n=A.shape[1], hvp=None if bare else hvp)
 
 
 def _start(rng: np.random.Generator, kind: str, exact: Exact, n: int, dtype: type) -> np.ndarray:
@@ -249,13 +184,7 @@ def _tol(rng: np.random.Generator, exact: Any, x0: np.ndarray, dtype: type) -> f
 
 def _quadratic_case(rng: np.random.Generator, seed: int, dtype: type) -> Case:
     n = int(np.exp(rng.uniform(0, np.log(LARGEST))).round())
-    V, _ = np.linalg.qr(rng.standard_normal((n, n)))
-    w = 10 ** rng.uniform(-rng.uniform(0, 12 if dtype == np.float64 else 4), 0, n)
-    w *= 10 ** (rng.uniform(-12, 12) if rng.random() < 0.5 else 0.0)
-    Q = (V * w) @ V.T
-    Q = ((Q + Q.T) / 2).astype(dtype).astype(np.float64)
-    b = (Q @ rng.standard_normal(n)).astype(dtype).astype(np.float64)
-    problem = Quadratic(_shaped(Q, "fortran", dtype), b.astype(dtype))
-    exact = Rows(np.eye(n), b, 0.0, 1.0, _quadratic_slopes(Q))
+    Q, b = random_quadratic(rng, n, dtype, 12, 12)
+    problem, exact = Quadratic(_shaped(Q, "fortran", dtype), b.astype(dtype)), of_quadratic(Q, b)
     x0 = (rng.standard_normal(n) * 10 ** rng.uniform(-3, 3)).astype(dtype)
     return Case(seed, "quadratic", "fortran", problem, exact, x0, _tol(rng, exact, x0, dtype))
