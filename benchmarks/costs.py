@@ -27,8 +27,8 @@ from recording import origin
 from scipy.optimize import nnls
 
 from ode2opt import Logistic, Softmax, kernels, solve
-from ode2opt.base import measured_times
-from ode2opt.base.measured_times import KERNELS, NUMPY
+from ode2opt.base import machine
+from ode2opt.base.machine import KERNELS, NUMPY
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
@@ -235,7 +235,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     if options.form:
         print(json.dumps(measured()))
         return {}
-    file: Path = measured_times.FILE
+    file: Path = machine.FILE
     kept = json.loads(file.read_text(encoding="utf-8"))
     worst = 1.0
     for form in forms():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ode2opt import Logistic
-from ode2opt.base import measured_times
+from ode2opt.base import machine
 from ode2opt.solvers.costs import Costs, MeasuredTimes, times_of
 
 with patch.dict(os.environ):  # a benchmark keeps itself to one thread
@@ -24,7 +24,7 @@ def test_times_of_parts_are_found_from_sums_and_never_negative():
 
 
 def test_every_set_has_the_times_that_plans_read_and_says_where_they_were_measured():
-    sets = json.loads(measured_times.FILE.read_text())
+    sets = json.loads(machine.FILE.read_text())
     needed = {
         field.name
         for field in dataclasses.fields(MeasuredTimes)
@@ -35,7 +35,7 @@ def test_every_set_has_the_times_that_plans_read_and_says_where_they_were_measur
         assert all(time >= 0 for part in ("solving", "gram") for time in found[part].values())
         assert {"command", "machine", "versions", "date"} <= set(found)
         assert times_of(form).entry == found["solving"]["entry"]
-    assert set(sets["numpy"]["gram"]) == set(measured_times.measured_times("gram"))
+    assert set(sets["numpy"]["gram"]) == set(machine.measured_times("gram"))
 
 
 def test_a_price_is_the_sum_of_its_measured_parts():
@@ -63,14 +63,14 @@ def test_what_was_measured_is_written_with_its_machine_and_read_by_plans(
     tmp_path, monkeypatch, capsys
 ):
     file = tmp_path / "measured_times.json"
-    before = measured_times.FILE.read_text()
+    before = machine.FILE.read_text()
     file.write_text(before)
     kept = json.loads(before)
     faster = {
         part: {name: time / 4 for name, time in kept["numpy"][part].items()}
         for part in ("solving", "gram")
     }
-    monkeypatch.setattr(measured_times, "FILE", file)
+    monkeypatch.setattr(machine, "FILE", file)
     monkeypatch.setattr(costs, "measured_apart", lambda form: faster)
     assert costs.main([])["costs_worst_factor"] >= 4
     assert file.read_text() == before

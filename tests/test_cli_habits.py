@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from ode2opt import __version__
-from ode2opt.base import progress
+from ode2opt.base import terminal
 from ode2opt.cli.app import app
 from ode2opt.executor import LocalExecutor
 
@@ -81,7 +81,7 @@ def clock(monkeypatch):
     """A clock that a test sets."""
     time = SimpleNamespace(now=0.0)
     time.monotonic = lambda: time.now
-    monkeypatch.setattr(progress, "time", time)
+    monkeypatch.setattr(terminal, "time", time)
     return time
 
 
@@ -93,7 +93,7 @@ def step(done, validation=None):
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_training_in_a_pipe_tells_a_line_a_minute(clock, capsys, quiet):
-    with progress.live_training("logistic a5a", 500, quiet) as (callback, note):
+    with terminal.live_training("logistic a5a", 500, quiet) as (callback, note):
         note("solving problems to learn from")
         for done in range(1, 501):  # a second each
             clock.now += 1
@@ -111,7 +111,7 @@ def test_training_in_a_pipe_tells_a_line_a_minute(clock, capsys, quiet):
 
 
 def test_a_short_command_is_quiet_in_a_pipe(clock, capsys):
-    with progress.live_training("logistic a5a", 500) as (callback, _):
+    with terminal.live_training("logistic a5a", 500) as (callback, _):
         clock.now = 9.9
         callback(step(500))
     assert capsys.readouterr() == ("", "")

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ode2opt.base.progress import bar
-from ode2opt.base.terminal import fail, out, say
+from ode2opt.base.terminal import bar, fail, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import options_of, with_options
 from ode2opt.cli.options import (

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from ode2opt.base.errors import InputError, needing
-from ode2opt.base.progress import bar
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import fail, out, say, write_json
+from ode2opt.base.terminal import bar, fail, out, say, write_json
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import (

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.base.errors import unknown_name
-from ode2opt.base.progress import downloads
-from ode2opt.base.terminal import facts_table, out, rows_table, say
+from ode2opt.base.terminal import downloads, facts_table, out, rows_table, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import JsonResult, Reading, Split, SplitOption, dataset_names

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.base.errors import InputError
-from ode2opt.base.progress import downloads
-from ode2opt.base.terminal import mention, say, write_json
+from ode2opt.base.terminal import downloads, mention, say, write_json
 from ode2opt.cli.outputs import (
     Output,
     OverwriteOption,

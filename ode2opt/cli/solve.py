@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ode2opt.base.errors import InputError, many
-from ode2opt.base.progress import reading as reading_bar
-from ode2opt.base.progress import spinner
-from ode2opt.base.terminal import facts_table, fail, mention, out, say, write_json
+from ode2opt.base.terminal import facts_table, fail, mention, out, say, spinner, write_json
+from ode2opt.base.terminal import reading as reading_bar
 from ode2opt.cli.app import app
 from ode2opt.cli.fit_rows import FitRows
 from ode2opt.cli.fitted import (

@@ -11,9 +11,8 @@ import typer
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import WorkersLostError, needing
-from ode2opt.base.progress import bar, bar_or_lines, live_training
 from ode2opt.base.record import METHOD
-from ode2opt.base.terminal import fail, mention, out, say
+from ode2opt.base.terminal import bar, bar_or_lines, fail, live_training, mention, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, executor_of, named
 from ode2opt.cli.outputs import (

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.base.errors import WorkersLostError, needing
-from ode2opt.base.progress import live_training
-from ode2opt.base.terminal import command_again, facts_table, fail, out, say
+from ode2opt.base.terminal import command_again, facts_table, fail, live_training, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import choice_of, options_of, with_options
 from ode2opt.cli.options import (

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ode2opt.base.machine import cpu_count, physical_memory
-from ode2opt.base.pool import alone
+from ode2opt.base.threads import alone
 from ode2opt.executor.interface import Executor, Found, HeldItems, Item, Loaded, Question, Work
 from ode2opt.executor.sums import PairwiseSum
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ode2opt.base.arrays import Array
-from ode2opt.base.numbers import SMALLEST_CURVATURE
+from ode2opt.base.arrays import SMALLEST_CURVATURE, Array
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.oracle import PROGRESS, ROUNDING
 from ode2opt.solvers.outcome import Evaluated

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from ode2opt.base.arrays import Array, as_ridge
+from ode2opt.base.arrays import SMALLEST_CURVATURE, Array, as_ridge
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import SMALLEST_CURVATURE
 from ode2opt.base.precision import double
 from ode2opt.base.schedule import Schedule
 from ode2opt.problems.base import Problem

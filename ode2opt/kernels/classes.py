@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.pool import shared, thread_count
+from ode2opt.base.threads import shared, thread_count
 from ode2opt.kernels.rows import LEAST_ROWS, MOST_CHUNKS, goes_with, is_worth_it, kernel_for
 
 # NumPy's products with a matrix of few columns take more than two readings each. Measured by

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.errors import InputError
-from ode2opt.base.pool import shared, thread_count
+from ode2opt.base.threads import shared, thread_count
 from ode2opt.kernels.row_loss import NamedLoss, RowLoss
 
 SWITCH = "ODE2OPT_KERNELS"

@@ -22,10 +22,9 @@ from typing import Any, TypeVar
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError
-from ode2opt.base.locking import FolderLock
 from ode2opt.base.record import CHECKPOINT
 from ode2opt.base.schema import read
-from ode2opt.base.storage import read_object, sweep, write_atomically
+from ode2opt.base.storage import FolderLock, read_object, sweep, write_atomically
 from ode2opt.learning.registry import read_options
 from ode2opt.solvers import Method
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, Namespace
+from ode2opt.base.arrays import Array, Namespace, usable
 from ode2opt.base.display import Displayed, Listing, one_line
 from ode2opt.base.errors import InputError, many
-from ode2opt.base.numbers import usable
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.problems.smoothness import Preconditioner, no_bound, smoothness_bound
 

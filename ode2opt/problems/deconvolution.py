@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_vector, epsilon, namespace
+from ode2opt.base.arrays import Array, as_vector, epsilon, namespace, norm
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 
 

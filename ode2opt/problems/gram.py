@@ -11,7 +11,7 @@ import numpy as np
 
 from ode2opt.base.arrays import Array, is_sparse
 from ode2opt.base.lapack import syrk
-from ode2opt.base.measured_times import measured_times
+from ode2opt.base.machine import measured_times
 
 SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
 MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out

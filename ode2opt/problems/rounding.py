@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, detached, epsilon, sum_of_squares
-from ode2opt.base.numbers import norm
+from ode2opt.base.arrays import Array, detached, epsilon, norm, sum_of_squares
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel

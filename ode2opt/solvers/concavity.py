@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import epsilon
-from ode2opt.base.numbers import norm
+from ode2opt.base.arrays import epsilon, norm
 
 if TYPE_CHECKING:
     from ode2opt.solvers.oracle import Oracle

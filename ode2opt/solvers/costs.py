@@ -1,7 +1,7 @@
 """What work on a problem costs: what ``auto`` plans with.
 
 Prices are in evaluations of value and gradient. They come from measured times of the parts
-(``ode2opt.base.measured_times``); nothing is timed in a solve, so that the same problem is always
+(``ode2opt.base.machine``); nothing is timed in a solve, so that the same problem is always
 solved in the same way.
 """
 
@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from itertools import chain, repeat
 from typing import Any
 
-from ode2opt.base.measured_times import NUMPY, form_in_use, measured_times
+from ode2opt.base.machine import NUMPY, form_in_use, measured_times
 from ode2opt.kernels.coordinate import is_compiled
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent

@@ -14,10 +14,9 @@ import numpy as np
 
 from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.base.errors import InputError
-from ode2opt.base.locking import FileLock
 from ode2opt.base.record import MEMORY, Arrays
 from ode2opt.base.schema import read as read_fields
-from ode2opt.base.storage import check_folder_of, real_path, sweep_abandoned
+from ode2opt.base.storage import FileLock, check_folder_of, real_path, sweep_abandoned
 from ode2opt.solvers.memory_state import MemoryState
 from ode2opt.solvers.merging import merged
 from ode2opt.solvers.method_file import load_metric, save_metric

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from ode2opt import paper
-from ode2opt.base.arrays import Array, as_count, as_positive, as_vector
+from ode2opt.base.arrays import Array, as_count, as_positive, as_vector, usable
 from ode2opt.base.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.base.errors import InputError, printable, unknown_name
-from ode2opt.base.numbers import usable
 from ode2opt.base.record import METHOD, Arrays
 from ode2opt.base.schedule import Schedule
 from ode2opt.base.schema import read

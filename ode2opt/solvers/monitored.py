@@ -13,10 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_positive
+from ode2opt.base.arrays import Array, as_positive, norm
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import norm
 from ode2opt.base.schedule import Schedule
 from ode2opt.proofs.check_proof import ExactProof
 from ode2opt.proofs.table import TableRow, two_step_rows

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, copy, epsilon, namespace, numpy_namespace
+from ode2opt.base.arrays import Array, copy, epsilon, namespace, norm, numpy_namespace
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave

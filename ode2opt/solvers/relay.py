@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from ode2opt.base.arrays import usable
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import usable
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_vector, copy
+from ode2opt.base.arrays import Array, as_vector, copy, norm
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Problem
 
 PAPER = "paper"

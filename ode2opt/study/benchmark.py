@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import as_count, epsilon
+from ode2opt.base.arrays import as_count, epsilon, norm
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import norm
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.learning.options import COUNT, POSITIVE, WORK_PANEL, Range, check_declared, option

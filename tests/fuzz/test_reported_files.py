@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from ode2opt import Memory, Method, Ode2OptError
-from ode2opt.base import progress, terminal
+from ode2opt.base import terminal
 from ode2opt.base.terminal import facts_table
 from ode2opt.data import sources
 from ode2opt.learning.run_directory import Position, RunDirectory, read_config
@@ -430,9 +430,9 @@ def test_progress_and_warnings_show_codes_of_emoji_as_they_stand(monkeypatch, ca
     for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "200")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(terminal.err, "is_interactive", True)
-    with progress.spinner(f"solving {CODES}", beside=str):
+    with terminal.spinner(f"solving {CODES}", beside=str):
         assert f"solving {CODES}" in drawn(capsys)
-    with progress.bar(f"reading {CODES}", 2):
+    with terminal.bar(f"reading {CODES}", 2):
         assert f"reading {CODES}" in drawn(capsys)
     terminal.show_warning(f"warned {CODES}")
     assert f"warned {CODES}" in drawn(capsys)

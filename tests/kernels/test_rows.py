@@ -24,7 +24,7 @@ from ode2opt import (
     solve,
     threads,
 )
-from ode2opt.base import pool
+from ode2opt.base import threads as pool
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import LocalExecutor
 from ode2opt.kernels import rows
@@ -363,7 +363,7 @@ def test_without_kernels_numba_is_not_even_imported():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_makes_threads_of_its_own():
     fork = """
-import ode2opt.base.pool as pool
+import ode2opt.base.threads as pool
 assert list(pool._pools) == [1], pool._pools  # the gradient above had two threads by itself
 x = np.full(100, 0.1)
 first, solved = problem.gradient(x), solve(problem).x
@@ -374,7 +374,7 @@ else:
     os._exit(int(not same))
 """
     script = "import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
-    cores = "import ode2opt.base.pool\node2opt.kernels.pool.cpu_count = lambda: 2\n"
+    cores = "import ode2opt.base.threads\node2opt.base.threads.cpu_count = lambda: 2\n"
     run(script + cores + SCRIPT + fork, ODE2OPT_KERNELS="on", OMP_NUM_THREADS="2")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Ode2OptError
-from ode2opt.base.locking import FolderLock
+from ode2opt.base.storage import FolderLock
 from ode2opt.learning import FlowOptions
 from ode2opt.learning.begin import start_run
 from ode2opt.learning.run import configuration
@@ -56,7 +56,7 @@ def test_a_second_process_is_refused_in_one_sentence(family, tmp_path):
 
 def test_a_lock_ends_with_its_process(tmp_path):
     code = (
-        "import pathlib, sys; from ode2opt.base.locking import FolderLock\n"
+        "import pathlib, sys; from ode2opt.base.storage import FolderLock\n"
         "lock = FolderLock(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
@@ -97,7 +97,7 @@ def test_waiting_processes_have_a_lock_one_after_the_other(tmp_path):
     Each process reads a number and writes the next one, many times: two at once would lose some.
     """
     code = (
-        "import pathlib, sys; from ode2opt.base.locking import FileLock\n"
+        "import pathlib, sys; from ode2opt.base.storage import FileLock\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "for _ in range(40):\n"
         "    with FileLock(folder / 'lock', 'held', wait=100):\n"

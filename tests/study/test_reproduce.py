@@ -11,8 +11,8 @@ import pytest
 from support import DESKTOP, PHONE, assert_drawn, wait_for_traces
 
 from ode2opt import Family, InputError, Method, Ode2OptError, Quadratic, solve
-from ode2opt.base import progress
-from ode2opt.base.locking import FolderLock
+from ode2opt.base import terminal
+from ode2opt.base.storage import FolderLock
 from ode2opt.executor import LocalExecutor
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.reproduction import Reproduction, cells, plan, running
@@ -317,8 +317,8 @@ def test_a_pipe_gets_lines_of_progress_and_how_long_it_takes(run_cli, tmp_path):
 
 def test_lines_of_progress_are_few_and_tell_what_is_left(monkeypatch, capsys):
     clock = SimpleNamespace(monotonic=iter(np.arange(0.0, 2000, 2)).__next__)
-    monkeypatch.setattr(progress, "time", clock)
-    with progress.bar_or_lines("work", 400) as advance:
+    monkeypatch.setattr(terminal, "time", clock)
+    with terminal.bar_or_lines("work", 400) as advance:
         for _ in range(400):
             advance()
     lines = capsys.readouterr().err.splitlines()

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import epsilon
+from ode2opt.base.arrays import epsilon, norm, usable
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.composite.faces import descended, has_faces
 from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.concavity import concave_between

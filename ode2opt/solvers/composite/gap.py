@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ode2opt.base.arrays import norm
 from ode2opt.base.errors import WorkersLostError
-from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty
 from ode2opt.penalties.base import real_number
 from ode2opt.problems.base import Problem

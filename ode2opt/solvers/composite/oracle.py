@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, epsilon
+from ode2opt.base.arrays import Array, epsilon, norm
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty
 from ode2opt.penalties.base import real_number
 from ode2opt.problems.base import Problem

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, as_count, as_floating, as_number
+from ode2opt.base.arrays import Array, as_count, as_floating, as_number, norm
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
-from ode2opt.base.numbers import norm
 from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel

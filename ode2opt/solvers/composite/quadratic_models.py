@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from ode2opt.base.numbers import norm
+from ode2opt.base.arrays import norm
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
 from ode2opt.penalties import L1Ball, Penalty, Pieces, Simplex
 from ode2opt.problems.base import Problem

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, is_sparse
+from ode2opt.base.arrays import Array, is_sparse, norm
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import norm
 from ode2opt.problems.base import Point
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.oracle import Oracle

@@ -16,9 +16,8 @@ from typing import TypeGuard
 
 import numpy as np
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, norm
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import norm
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
 from ode2opt.problems.gram import extent
 from ode2opt.problems.line import Line

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ode2opt.base.numbers import norm
+from ode2opt.base.arrays import norm
 
 
 def solve_by_cg(

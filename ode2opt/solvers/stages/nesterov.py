@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import epsilon
+from ode2opt.base.arrays import epsilon, norm, usable
 from ode2opt.base.ended import Ended
-from ode2opt.base.numbers import norm, usable
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Evaluated, Outcome

@@ -8,8 +8,7 @@ from typing import Any
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import DataUnavailableError, Ode2OptError
-from ode2opt.base.locking import FolderLock
-from ode2opt.base.storage import sweep
+from ode2opt.base.storage import FolderLock, sweep
 from ode2opt.executor import Executor, LocalExecutor
 from ode2opt.study.reproduction import plan
 from ode2opt.study.reproduction.cache import Store, claim, identity_of, read_json, write_json

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ode2opt.base.numbers import norm
+from ode2opt.base.arrays import norm
 
 SEEDS = st.integers(0, 2**32 - 1)
 
