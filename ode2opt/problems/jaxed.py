@@ -22,12 +22,10 @@ ALIGNED = 8  # numbers: JAX wants its arrays to begin at a multiple of 64 bytes
 _registered: set[type] = set()
 _NOT_STATIC = (
     "_start",
-    "_by_columns",
-    "_sparse_transposed",
+    "_rows",
     "_last_bend",
     "_signs",
     "_one_hot",
-    "matrix_squares",
     "asymmetry",
     "largest_entry",
 )

@@ -33,17 +33,15 @@ from ode2opt.data.frames import (
     taken_out,
 )
 from ode2opt.kernels.row_loss import PRODUCT, NamedLoss, RowLoss
-from ode2opt.kernels.rows import can_run, one_pass
 from ode2opt.problems import rounding, row_kernels
 from ode2opt.problems.base import SEGMENT_NODES, Point
-from ode2opt.problems.curvature import gram_eigenvalue, largest_eigenvalue
-from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
-from ode2opt.problems.layout import by_columns
+from ode2opt.problems.curvature import largest_eigenvalue
+from ode2opt.problems.gram import Extent
 from ode2opt.problems.predicting import NUMBER, Prediction
 from ode2opt.problems.row_model import RowModel
+from ode2opt.problems.rows import Rows
 from ode2opt.problems.smoothness import absolute_gram_product
 
-LARGE = 100_000  # entries of a matrix, zeros counted: a look at a vector costs nothing beside it
 COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 
 
@@ -85,8 +83,6 @@ class LinearModel(RowModel):
     """Whether targets are labels of classes that are counted from 0."""
     prediction: ClassVar[Prediction] = NUMBER
     """What scores predict."""
-    matrix_squares: float | None = None
-    """The sum of squares of the matrix's entries, where it is known."""
     makers: ClassVar[dict[str, Callable[..., RowModel]]] = {}
     """Functions that make the problem of rows which another library holds, by its name. They are
     called with the class and its arguments. ``ode2opt`` enters that of Dask."""
@@ -95,8 +91,7 @@ class LinearModel(RowModel):
     kernel: ClassVar[NamedLoss | RowLoss | None] = None
     """The loss as ``ode2opt.kernels`` have it. A subclass does not inherit it, as it may have
     another loss."""
-    _by_columns: Array = None
-    _sparse_transposed: Array = None
+    _rows: Rows | None = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
     def __new__(cls, A: Array = None, *args: Any, **options: Any) -> Any:
@@ -128,17 +123,15 @@ class LinearModel(RowModel):
         self.weights = None if weights is None else as_weights(weights, A)
         self.offset = None if offset is None else as_vector(offset, A, "offset", A.shape[0])
         self._set(A, as_vector(b, A, "b", A.shape[0]))
-        self.matrix_squares = squares
+        self.data.sum_of_squares = squares
         self.check_targets()
 
     def _set(self, A: Array, b: Array) -> None:
-        self.A, self.b, self.matrix_squares = A, b, None
+        self.A, self.b = A, b
         self.N = self.rows = A.shape[0]
         self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
-        if is_sparse(A):
-            self._by_columns = by_columns(A) if self.one_score else None
-            self._sparse_transposed = self._multiplied.T
+        self._rows = Rows(A, self.intercept, self.xp, copied=self.one_score)
 
     def _about(self) -> list[tuple[str, str]]:
         """Add the loss's own options, weights and offset."""
@@ -169,6 +162,11 @@ class LinearModel(RowModel):
         return super().provides | {"matrix"} | host
 
     @property
+    def data(self) -> Rows:
+        """The rows with what is known of them; made anew where JAX traces the matrix."""
+        return Rows(self.A, self.intercept, self.xp) if self._rows is None else self._rows
+
+    @property
     def columns(self) -> int:
         return int(self.A.shape[1])
 
@@ -180,16 +178,6 @@ class LinearModel(RowModel):
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
         return row_kernels.kernel_of(self) is not None
-
-    @property
-    def _multiplied(self) -> Array:
-        """A, or its copy by columns where products with that are quicker."""
-        return self.A if self._by_columns is None else self._by_columns
-
-    @property
-    def _transposed(self) -> Array:
-        """A^T: a view of a dense matrix, made once for a sparse one."""
-        return self.A.T if self._sparse_transposed is None else self._sparse_transposed
 
     @abstractmethod
     def loss(self, z: Array) -> Array:
@@ -225,22 +213,12 @@ class LinearModel(RowModel):
         return z if self.offset is None else z + self.offset
 
     def _product(self, v: Array) -> Array:
-        """Return the matrix times v, with the intercept's column of ones, which is not stored.
-
-        Most solves start at 0, whose product is known.
-        """
-        A = self._multiplied
-        if self.N * self.n >= LARGE and isinstance(v, np.ndarray) and not v.any():
-            return np.zeros(self.N, dtype=np.result_type(A.dtype, v.dtype))
-        return A @ v[:-1] + v[-1] if self.intercept else A @ v
+        """Return the matrix times v, with the intercept's column of ones."""
+        return self.data.dot(v)
 
     def _transposed_product(self, r: Array) -> Array:
         """Return the transposed matrix times r, with the intercept's row of ones."""
-        g = self._transposed @ r
-        return self._with_last(g, self.xp.sum(r)) if self.intercept else g
-
-    def _with_last(self, values: Array, last: Array) -> Array:
-        return self.xp.concat([values, self.xp.reshape(last, (1,))])
+        return self.data.tdot(r)
 
     def _penalty(self, v: Array) -> Array:
         """Return the penalty's Hessian times v; at v = x it is its gradient."""
@@ -319,10 +297,8 @@ class LinearModel(RowModel):
 
     def _curved(self, shares: Array, v: Array) -> Array:
         """Return the Hessian times v, whose rows have these shares."""
-        if can_run(PRODUCT, self.A):
-            done = one_pass(PRODUCT, self.A, v, shares, intercept=self.intercept)
-            if done is not None:
-                return done[1] + self._penalty(v)
+        if (done := self.data.in_one_pass(PRODUCT, v, shares)) is not None:
+            return done[1] + self._penalty(v)
         return self._transposed_product(shares * self._product(v)) + self._penalty(v)
 
     def _bend_shares(self, x: Array) -> Array:
@@ -378,12 +354,15 @@ class LinearModel(RowModel):
             InputError: there are more than 5,000 variables.
         """
         self._check_hessian_size()
-        H = weighted_gram(self.A, bends)
-        if isinstance(H, np.ndarray):
-            H.flat[:: len(H) + 1] += self.l2
-        else:
-            H = H + self.l2 * self.xp.eye(len(H), dtype=self.dtype)
-        return self._bordered(H, bends) if self.intercept else H
+        return self._with_ridge(self.data.gram(bends))
+
+    def _with_ridge(self, H: Array) -> Array:
+        """Return a Hessian with that of the penalty, which may be written into it."""
+        diagonal = self._penalty(self.xp.ones(self.n, dtype=H.dtype))
+        if not isinstance(H, np.ndarray):
+            return H + diagonal[:, None] * self.xp.eye(self.n, dtype=H.dtype)
+        H.flat[:: self.n + 1] += diagonal
+        return H
 
     def bends_bound(self) -> np.ndarray:
         """Return the largest part that each row can have in the mean of second derivatives.
@@ -407,36 +386,23 @@ class LinearModel(RowModel):
         gram = absolute_gram_product(self.A, self.bends_bound(), several, self.intercept)
         return gram.reshape(-1) + self.penalties() * v
 
-    def _bordered(self, H: Array, bent: Array) -> Array:
-        """Return a Hessian with the intercept's row and column."""
-        corner = self.xp.sum(bent) + self.intercept_l2
-        border = self._with_last(weighted_sum(self.A, bent), corner)
-        columns = self.xp.concat([H, border[None, :-1]])
-        return self.xp.concat([columns, border[:, None]], axis=1)
-
     def entries(self) -> int:
-        return int(self.A.nnz) if self.sparse else self.N * self.columns
+        return self.data.entries()
 
     def extent(self) -> Extent:
-        return extent(self.A)
+        return self.data.extent()
 
     def gradient_error(self, x: Array) -> float:
         slope = self._weighted(self.slope(self.scores(x)))
         squares = slope * slope if slope.ndim == 1 else self.xp.sum(slope * slope, axis=1)
-        total = self.xp.sum(self._squares().T @ squares) + self.intercept * self.xp.sum(squares)
+        total = self.xp.sum(self.data.squares().T @ squares) + self.intercept * self.xp.sum(squares)
         return float(self.xp.sqrt(total)) / self.N
 
     def largest_bend(self, x: Array) -> float:
         return float(self.xp.max(self._bend_shares(x)))
 
     def largest_squares(self) -> np.ndarray:
-        if self.sparse:
-            size = np.zeros(self.columns, dtype=self.A.dtype)
-            np.maximum.at(size, self.A.indices, np.abs(self.A.data))  # no copy by columns
-        else:  # without a copy of A
-            highest, lowest = self.xp.max(self.A, axis=0), self.xp.min(self.A, axis=0)
-            size = np.asarray(self.xp.maximum(highest, -lowest))
-        return np.append(size, [1.0] * self.intercept).astype(np.float64) ** 2
+        return self.data.largest_squares()
 
     def subset(self, index: np.ndarray) -> LinearModel:
         chosen = copy.copy(self)
@@ -458,8 +424,7 @@ class LinearModel(RowModel):
         chosen = copy.copy(self)
         chosen._last_bend = None
         vars(chosen).pop("_start", None)
-        A = self.A[:, index] if is_sparse(self.A) else self.xp.take(self.A, index, axis=1)
-        chosen._set(A, self.b)
+        chosen._set(self.data.take_columns(index), self.b)
         return chosen
 
     def penalised(self, l2: float) -> Self:
@@ -474,18 +439,7 @@ class LinearModel(RowModel):
         return other
 
     def hessian_diagonal(self, x: Array) -> Array:
-        bent = self._bend_shares(x)
-        diagonal = self._squares().T @ bent + self.l2
-        if not self.intercept:
-            return diagonal
-        return self._with_last(diagonal, self.xp.sum(bent) + self.intercept_l2)
-
-    def _squares(self) -> Array:
-        """Return A with its entries squared; a sparse one shares its structure."""
-        if not is_sparse(self.A):
-            return self.A * self.A
-        A = self.A
-        return type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape, copy=False)
+        return self.data.gram_diagonal(self._bend_shares(x)) + self._penalty(0 * x + 1)
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         """Work on the rows' side where rows are fewer than columns: same eigenvalue, less memory.
@@ -494,15 +448,12 @@ class LinearModel(RowModel):
         """
         if self.n <= self.N or self.intercept:
             return super().curvature_operator(x)
-        root = self.xp.sqrt(self._as_shares(self.bend(self.scores(x))))
-        return (
-            lambda v: root * (self._multiplied @ (self._transposed @ (root * v))) + self.l2 * v,
-            self.N,
-        )
+        root, rows = self.xp.sqrt(self._as_shares(self.bend(self.scores(x)))), self.data
+        return lambda v: root * rows.dot(rows.tdot(root * v)) + self.l2 * v, self.N
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
         if self.weights is None and not self.intercept:
-            return gram_eigenvalue(self.A)
+            return self.data.gram_eigenvalue()
 
         def on_host(v: np.ndarray) -> np.ndarray:
             return np.asarray(self.gram_product(v))
@@ -517,3 +468,40 @@ class LinearModel(RowModel):
         """
         there = self.xp.asarray(v, dtype=self.dtype)
         return self._transposed_product(self._weighted(self._product(there)) / self.N)
+
+
+class Line:
+    """The function t -> f(x + t d) of a linear model, by its scores.
+
+    It takes one product with the matrix; then each trial costs a pass over the rows.
+
+    Attributes:
+        operations: about how many a trial takes, a row: score, slope, bend and the sums of these.
+    """
+
+    operations = 10
+
+    def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
+        self.model, self.point, self.d = model, point, d
+        self.change, self.trials = model._product(d), 0
+        along = model._penalty(d)
+        self._first, self._bend = float(along @ point.x), float(along @ d)
+
+    def at(self, t: float) -> Point:
+        """Return the point x + t d with its scores, and count a trial."""
+        self.trials += 1
+        return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
+
+    def flops(self) -> int:
+        """Return about how many operations all trials have taken."""
+        return self.operations * self.trials * self.model.N
+
+    def slope(self, t: float, there: Point) -> float:
+        """Return the derivative by t."""
+        rows = self.model._as_shares(self.model.slope(there.scores))
+        return float(rows @ self.change) + self._first + t * self._bend
+
+    def bend(self, there: Point) -> float:
+        """Return the second derivative by t."""
+        rows = self.model._as_shares(self.model.bend(there.scores))
+        return float((rows * self.change) @ self.change) + self._bend

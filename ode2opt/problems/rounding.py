@@ -39,7 +39,7 @@ def of_linear_model(model: LinearModel, x: Array, value: float | None) -> float:
     """
     u = epsilon(model.xp, model.dtype)
     heaviest = 1.0 if model.weights is None else float(model.xp.max(model.weights))
-    F = matrix_norm(model.A, model.matrix_squares)
+    F = matrix_norm(model.A, model.data.sum_of_squares)
     F = math.sqrt(heaviest * (F * F + model.intercept * model.N))
     shift = 0.0 if model.offset is None else math.sqrt(heaviest) * norm(model.offset)
     size = norm(x)

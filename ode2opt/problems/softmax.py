@@ -11,7 +11,6 @@ from ode2opt.base.arrays import Array, Namespace, as_count
 from ode2opt.base.errors import InputError
 from ode2opt.kernels.row_loss import SOFTMAX
 from ode2opt.problems.base import SEGMENT_NODES, Point
-from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import MANY_CLASSES
 
@@ -91,21 +90,14 @@ class Softmax(LinearModel):
             )
 
     def _product(self, v: Array) -> Array:
-        V = self.xp.reshape(v, (-1, self.classes))
-        return self.A @ V[:-1, :] + V[-1, :] if self.intercept else self.A @ V
+        return self.data.dot(self.xp.reshape(v, (-1, self.classes)))
 
     def _transposed_product(self, r: Array) -> Array:
-        g = self._transposed @ r
-        if self.intercept:
-            g = self.xp.concat([g, (self._ones(self.N) @ r)[None, :]])
-        return self.xp.reshape(g, (-1,))
+        return self.xp.reshape(self.data.tdot(r), (-1,))
 
     def _over_classes(self, values: Array) -> Array:
         """Return the sum of each row; a product is several times quicker than a sum of few."""
-        return values @ self._ones(self.classes)
-
-    def _ones(self, count: int) -> Array:
-        return self.xp.ones(count, dtype=self.dtype)
+        return values @ self.xp.ones(self.classes, dtype=self.dtype)
 
     def _weighted(self, values: Array) -> Array:
         if self.weights is None:
@@ -164,46 +156,31 @@ class Softmax(LinearModel):
         for k in range(K):
             for j in range(k + 1):
                 bent = p[:, k] * (1 - p[:, k] if k == j else p[:, j])  # the quick way for A^T W A
-                block = self._block(self._weighted(bent) / self.N)  # needs W >= 0
+                block = self.data.gram(self._weighted(bent) / self.N)  # needs W >= 0
                 blocks[k][j] = blocks[j][k] = block if k == j else -block
         whole = self.xp.stack([self.xp.stack(row) for row in blocks])  # K, K, columns, columns
         H = self.xp.reshape(self.xp.permute_dims(whole, (2, 0, 3, 1)), (self.n, self.n))
-        ones = self.xp.ones(self.n, dtype=self.dtype)
-        diagonal = self._penalty(ones)
-        if isinstance(H, np.ndarray):
-            H[np.diag_indices(self.n)] += diagonal
-            return H
-        return H + diagonal[:, None] * self.xp.eye(self.n, dtype=self.dtype)
+        return self._with_ridge(H)
 
     def hessian_bound(self) -> Array:
         """Return the bound of Boehning (1992): diag(p) - p pᵀ <= (I - 1 1ᵀ / K) / 2."""
         self._check_hessian_size()
-        columns = self._block(self.xp.asarray(self.bends_bound(), dtype=self.dtype))
+        columns = self.data.gram(self.xp.asarray(self.bends_bound(), dtype=self.dtype))
         classes = self.xp.eye(self.classes, dtype=self.dtype) - 1 / self.classes
         pairs = columns[:, None, :, None] * classes[None, :, None, :]
-        penalty = self._penalty(self.xp.ones(self.n, dtype=self.dtype))
-        identity = self.xp.eye(self.n, dtype=self.dtype)
-        return self.xp.reshape(pairs, (self.n, self.n)) + penalty[:, None] * identity
-
-    def _block(self, bent: Array) -> Array:
-        """Return A^T W A for the weights of a pair of classes, intercepts included."""
-        H = weighted_gram(self.A, bent)
-        return self._bordered(H, bent) if self.intercept else H
+        return self._with_ridge(self.xp.reshape(pairs, (self.n, self.n)))
 
     def class_hessians(self, x: Array, each: bool = True) -> Array:
         p = self._bend_shares(x)
         own = p * (1 - p)
         columns = own.T if each else self.xp.mean(own, axis=1)[None, :]
-        blocks = [self._block(self._weighted(bent) / self.N) for bent in columns]
+        blocks = [self.data.gram(self._weighted(bent) / self.N) for bent in columns]
         penalty = self._penalty(0 * x + 1)[:: self.classes]
         return self.xp.stack(blocks) + penalty[:, None] * self.xp.eye(len(penalty), dtype=x.dtype)
 
     def hessian_diagonal(self, x: Array) -> Array:
         p = self._bend_shares(x)
-        bent = self._weighted(p * (1 - p)) / self.N
-        diagonal = self._squares().T @ bent
-        if self.intercept:
-            diagonal = self.xp.concat([diagonal, self.xp.sum(bent, axis=0)[None, :]])
+        diagonal = self.data.gram_diagonal(self._weighted(p * (1 - p)) / self.N)
         return self.xp.reshape(diagonal, (-1,)) + self._penalty(0 * x + 1)
 
     def largest_bend(self, x: Array) -> float:

@@ -8,7 +8,7 @@ from support import random_sparse
 
 from ode2opt import SquaredHinge, solve
 from ode2opt.base.ended import Ended
-from ode2opt.problems.line import Line
+from ode2opt.problems.linear_model import Line
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.stages import active_products
 
@@ -130,7 +130,7 @@ def test_trials_along_a_line_are_counted(monkeypatch):
     monkeypatch.setattr(Line, "at", lambda line, t: tried.append(line.model.N) or at(line, t))
     problem = separated(l2=1e-3)
     calls = solve(problem, tol=1e-9).oracle_calls
-    monkeypatch.setattr("ode2opt.problems.line.OPERATIONS", 0)
+    monkeypatch.setattr(Line, "operations", 0)
     without, rows = solve(problem, tol=1e-9).oracle_calls, sum(tried) / 2
     assert calls - without == pytest.approx(10 * rows / problem.gradient_flops())
 

@@ -15,7 +15,7 @@ import optax
 
 from ode2opt.base.arrays import Array
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
-from ode2opt.learning.sequence.composite.rows import Rows
+from ode2opt.learning.sequence.composite.rows import TableRows
 from ode2opt.learning.sequence.options import SequenceOptions
 
 RATE = 0.02  # tuned on training draws of the three families of ode2opt.penalties.families
@@ -53,7 +53,7 @@ class RowDescent:
         clip = math.inf if options.clip is None else options.clip
         self._adam = optax.chain(optax.clip_by_global_norm(clip), optax.scale_by_adam())
 
-    def begin(self, rows: Rows, count: float) -> DescentState:
+    def begin(self, rows: TableRows, count: float) -> DescentState:
         """Return the state before the first step."""
         rate, count_, stale = (jnp.asarray(x, dtype=float) for x in (self.rate, count, 0))
         return DescentState(rows, self._adam.init(rows), rate, rows, count_, count_, stale)

@@ -16,7 +16,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.precision import double
 from ode2opt.learning.sequence.certified.objective import FIRST_HIT, WIDTH
-from ode2opt.learning.sequence.composite.rows import Rows
+from ode2opt.learning.sequence.composite.rows import TableRows
 from ode2opt.learning.sequence.objective import TINY
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
@@ -69,32 +69,32 @@ class ResidualObjective:
         self.log_tols, self.prices = np.log(tols), np.asarray(prices)
         self._compiled: dict[Any, Any] = {}
 
-    def count(self, rows: Rows, batch: ProblemBatch) -> tuple[float, Any]:
+    def count(self, rows: TableRows, batch: ProblemBatch) -> tuple[float, Any]:
         """Return the mean soft count on a batch, and its gradient by the rows."""
 
-        def mean(rows: Rows, arrays: list[Array]) -> Array:
+        def mean(rows: TableRows, arrays: list[Array]) -> Array:
             return jnp.mean(self._soft_counts(self._followed(rows, arrays, batch)))
 
         value, slope = self._run("count", jax.value_and_grad(mean), rows, batch)
         return float(value), slope
 
-    def log_residuals(self, rows: Rows, batch: ProblemBatch) -> np.ndarray:
+    def log_residuals(self, rows: TableRows, batch: ProblemBatch) -> np.ndarray:
         """Return the log residuals of each problem from the start on, K + 1 a problem."""
 
-        def residuals(rows: Rows, arrays: list[Array]) -> Array:
+        def residuals(rows: TableRows, arrays: list[Array]) -> Array:
             return self._followed(rows, arrays, batch)
 
         return np.asarray(self._run("residuals", residuals, rows, batch))
 
     @double
-    def _run(self, name: str, function: Any, rows: Rows, batch: ProblemBatch) -> Any:
+    def _run(self, name: str, function: Any, rows: TableRows, batch: ProblemBatch) -> Any:
         """Run a function of rows and arrays, compiled once for each kind of batch."""
         key = (name, batch.axes, batch.tree)
         if key not in self._compiled:
             self._compiled[key] = jax.jit(function)
         return self._compiled[key](rows, batch.arrays)
 
-    def _followed(self, rows: Rows, arrays: list[Array], batch: ProblemBatch) -> Array:
+    def _followed(self, rows: TableRows, arrays: list[Array], batch: ProblemBatch) -> Array:
         columns = rows()
 
         def one(*leaves: Array) -> Array:

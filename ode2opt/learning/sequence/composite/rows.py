@@ -17,7 +17,7 @@ NEAR_ONE = 4.0  # the logit of shares and steps that a proved table begins with:
 KEEP = 0.999  # of the step: how near to 1 a proved one comes, so that rounding keeps it below
 
 
-class Rows(Protocol):
+class TableRows(Protocol):
     """What is learned: a tree of arrays that makes a table.
 
     Attributes:
@@ -92,7 +92,7 @@ class ProvedRows(eqx.Module):
 
 
 @double
-def table_of(rows: Rows) -> Table:
+def table_of(rows: TableRows) -> Table:
     """Return rows as a table in plain numbers."""
     return Table(*(np.asarray(column) for column in rows()))
 

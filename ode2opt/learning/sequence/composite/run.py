@@ -19,7 +19,7 @@ from ode2opt.learning.sequence.composite.certifying import proximal_certificate
 from ode2opt.learning.sequence.composite.descent import DescentState, RowDescent
 from ode2opt.learning.sequence.composite.guarding import BLOWUP, best_guard, guards, shortened
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
-from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, Rows, table_of
+from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, TableRows, table_of
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.validation import Validation, solve_one, statistics
 from ode2opt.penalties import as_penalty
@@ -128,7 +128,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
                 return self._unfinished(state)
         return self._finish(state)
 
-    def _judged(self, rows: Rows) -> float:
+    def _judged(self, rows: TableRows) -> float:
         """Return the mean iterations on held-out problems, the fallback's included."""
         return self.objective.guarded_count(
             self.objective.log_residuals(rows, self.held_out), BLOWUP
@@ -163,7 +163,7 @@ class CompositeRun(LearningRun[SequenceOptions]):
             self.directory.save_method(method)
         return method
 
-    def _method(self, rows: Rows, guard: Guard) -> Method:
+    def _method(self, rows: TableRows, guard: Guard) -> Method:
         table, proof = table_of(rows), None
         if isinstance(rows, ProvedRows):
             table, ages = rows.proof(len(table))

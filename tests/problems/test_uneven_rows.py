@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse
 
 from ode2opt import Logistic, Softmax, solve
-from ode2opt.problems import layout
-from ode2opt.problems.layout import by_columns
+from ode2opt.problems import rows
+from ode2opt.problems.rows import UnevenRows
 
 N, n = 3000, 20
+SMALL = UnevenRows(fewest_entries=1000)
 
 
 def uneven(seed=0, rows=N, columns=n, share=0.2):
@@ -19,19 +20,19 @@ def uneven(seed=0, rows=N, columns=n, share=0.2):
 
 @pytest.fixture(autouse=True)
 def small_is_enough(monkeypatch):
-    monkeypatch.setattr(layout, "FEWEST_ENTRIES", 1000)
+    monkeypatch.setattr(rows, "UNEVEN", SMALL)
 
 
 def test_uneven_short_rows_are_copied_and_others_are_not():
     A, _ = uneven()
-    found = by_columns(A)
+    found = SMALL.by_columns(A)
     assert found.format == "csc"
     np.testing.assert_array_equal(found.toarray(), A.toarray())
     alike = scipy.sparse.csr_array((A.data[:9000], A.indices[:9000], np.arange(0, 9001, 3)), (N, n))
-    assert by_columns(alike) is None
-    assert by_columns(uneven(columns=60, share=0.5)[0]) is None  # long rows
-    assert by_columns(uneven(rows=100, columns=300, share=0.04)[0]) is None  # short columns
-    assert by_columns(uneven(rows=200)[0]) is None  # small
+    assert SMALL.by_columns(alike) is None
+    assert SMALL.by_columns(uneven(columns=60, share=0.5)[0]) is None  # long rows
+    assert SMALL.by_columns(uneven(rows=100, columns=300, share=0.04)[0]) is None  # short columns
+    assert SMALL.by_columns(uneven(rows=200)[0]) is None  # small
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -42,7 +43,7 @@ def test_derivatives_are_those_of_the_dense_matrix(intercept, dtype):
         Logistic(B, b, l2=0.01, intercept=intercept, weights=np.linspace(0, 2, N), offset=b - 0.5)
         for B in (A.astype(dtype), A.toarray().astype(dtype))
     )
-    assert sparse._by_columns is not None
+    assert sparse.data.multiplied.format == "csc"
     rng = np.random.default_rng(1)
     x, v = rng.standard_normal((2, sparse.n)).astype(dtype)
     close = {"rtol": 2000 * np.finfo(dtype).eps, "atol": 2000 * np.finfo(dtype).eps}
@@ -58,7 +59,7 @@ def test_a_subset_has_its_own_rows():
     x = np.random.default_rng(2).standard_normal(n)
     rows = np.arange(5, 90)
     few = problem.subset(rows)
-    assert few._by_columns is None
+    assert few.data.multiplied is few.A
     expected = Logistic(A.toarray()[rows], b[rows], l2=0.01)
     np.testing.assert_allclose(few.gradient(x), expected.gradient(x), atol=1e-14)
     np.testing.assert_allclose(
@@ -77,4 +78,5 @@ def test_a_solve_finds_the_same_point():
 
 def test_several_scores_a_row_stay_with_rows():
     A, b = uneven()
-    assert Softmax(A, b, l2=0.01)._by_columns is None
+    problem = Softmax(A, b, l2=0.01)
+    assert problem.data.multiplied is problem.A
