@@ -50,6 +50,21 @@ def test_bench_shows_a_table_and_writes_json_to_a_file(run_cli, tmp_path):
     assert json.loads(file.read_text())["split"] == "shuffled"
 
 
+def test_bench_tells_which_constants_were_chosen(run_cli, tmp_path):
+    line = [
+        "bench", "logistic", "digits", "--methods", "nag-tuned,lbfgs", "--instances", 1,
+        "--jobs", 1, "--size", 60, "--json",
+    ]  # fmt: skip
+    file = tmp_path / "bench.json"
+    code, out, _ = run_cli(*line, file)
+    document = json.loads(file.read_text())
+    found = document["tuned"]["nag-tuned"]
+    assert (code, list(document["tuned"]), list(document["methods"])) == (
+        0, ["nag-tuned"], ["nag-tuned", "lbfgs"],
+    )  # fmt: skip
+    assert f"nag-tuned: C = {found['C']:g}, the best of 7 choices on 2 training problems" in out
+
+
 def test_bench_says_which_methods_take_no_relay(run_cli, tmp_path):
     file = tmp_path / "bench.json"
     code, out, _ = run_cli(

@@ -54,7 +54,8 @@ def bench(
         str,
         typer.Option(
             help="Built-in methods, separated by commas; memory solves the problems in order, "
-            "each with what the ones before have taught.",
+            "each with what the ones before have taught; eigac-tuned and nag-tuned choose their "
+            "constants on two training problems.",
             autocompletion=listed_method_names,
         ),
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs,auto,memory",
@@ -91,6 +92,8 @@ def bench(
         "seed": settings.seed,
         "methods": benchmark.statistics(),
     }
+    if benchmark.tuned:
+        document["tuned"] = {name: one.summary() for name, one in benchmark.tuned.items()}
     unlike = [name for name, own in settings.handovers().items() if own != settings.handover]
     if unlike:
         document["as_they_are"] = unlike
@@ -113,6 +116,7 @@ def _show(benchmark: Benchmark, family: Any, cell: str, unlike: Sequence[str]) -
     out.print(benchmark_table(benchmark, title))
     say_notes(family.words, family.notes)
     for sentence in (
+        *(one.words() for one in benchmark.tuned.values()),
         *_without_relay(unlike),
         *_away(settings.learned, family),
         *expected_words(statistics, settings.learned),

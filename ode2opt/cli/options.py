@@ -59,9 +59,10 @@ def learned_method_names(incomplete: str) -> list[str]:
 def listed_method_names(incomplete: str) -> list[str]:
     """Return a list of methods, separated by commas, with its last name completed."""
     from ode2opt.solvers import METHODS
+    from ode2opt.study.tuned import TUNED
 
     before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in _beginning([*METHODS, "memory"], last)]
+    return [before + comma + name for name in _beginning([*METHODS, *TUNED, "memory"], last)]
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

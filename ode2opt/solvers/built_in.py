@@ -11,7 +11,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.schedule import Schedule
-from ode2opt.paper.default import DefaultCoefficients
+from ode2opt.paper.default import ALPHA, DefaultCoefficients
 from ode2opt.problems.base import Problem
 from ode2opt.proofs import theorem
 from ode2opt.proofs.table import schedule_of
@@ -149,15 +149,17 @@ def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage
     return BuiltIn(summary, False, minimise)
 
 
-def _default_eigac(C: float) -> BuiltIn:
-    coefficients = DefaultCoefficients(C)
+def default_eigac(coefficients: DefaultCoefficients) -> BuiltIn:
+    """Return EIGAC with default coefficients, the step constant L of each problem."""
 
     def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
         horizon = min(max(1, oracle.max_iter), DefaultCoefficients.longest)
         oracle.log(summary)
         run_watched(EigacIteration(oracle, coefficients.schedule(horizon, L), x), policy)
 
-    summary = f"EIGAC, default coefficients, C = {C:g}"
+    summary = f"EIGAC, default coefficients, C = {coefficients.C:g}"
+    if coefficients.alpha != ALPHA:
+        summary += f", alpha = {coefficients.alpha:g}"
     return BuiltIn(summary, True, minimise, coefficients, coefficients.schedule)
 
 
@@ -184,9 +186,9 @@ METHODS: dict[str, BuiltIn] = {
     ),
     "nag-restart": _classic("Nesterov with gradient restart", classics.nesterov_restart),
     "igahd": _classic("IGAHD, two gradients an iteration", classics.igahd),
-    "eigac-c1": _default_eigac(1.0),
-    "eigac-c2": _default_eigac(2.0),
-    "eigac-c4": _default_eigac(4.0),
+    "eigac-c1": default_eigac(DefaultCoefficients(1.0)),
+    "eigac-c2": default_eigac(DefaultCoefficients(2.0)),
+    "eigac-c4": default_eigac(DefaultCoefficients(4.0)),
     "auto": _in_stages(
         "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
         lambda problem, options: plan(problem, Costs(problem), options),

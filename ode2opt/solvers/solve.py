@@ -64,7 +64,7 @@ def solve(
     *,
     fun: Callable[[Array], Any] | None = None,
     jac: Callable[[Array], Array] | bool | None = None,
-    method: str | Path | Schedule | Method = "auto",
+    method: str | Path | Schedule | Method | BuiltIn = "auto",
     penalty: Penalty | None = None,
     memory: Memory | None = None,
     start_from_memory: bool = True,
@@ -175,7 +175,11 @@ def _check_memory(memory: Memory | None, method: object) -> None:
         raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
 
 
-def _smooth_method(method: str | Path | Schedule | Method) -> BuiltIn | Schedule | Method:
+def _smooth_method(
+    method: str | Path | Schedule | Method | BuiltIn,
+) -> BuiltIn | Schedule | Method:
+    if isinstance(method, BuiltIn):  # with constants of its own: no name stands for it
+        return method
     if isinstance(method, str) and method == "fista":
         raise InputError("The method 'fista' is for penalties: without one use 'nag-restart'.")
     found = method_of(method)

@@ -3,7 +3,8 @@
 Each instance is drawn from the test rows by the seed [seed, instance], so results do not depend on
 how many processes share the work. A run goes on to ``max_iter`` iterations; what it took to reach
 ``tol`` is noted on the way. The method "memory" solves the instances in order with one memory, in
-this process and to ``tol`` only; what it learns is in its calls and seconds.
+this process and to ``tol`` only; what it learns is in its calls and seconds. The constants of
+"eigac-tuned" and "nag-tuned" are chosen before on training problems, which their numbers leave out.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from ode2opt.learning.options import COUNT, POSITIVE, WORK_PANEL, Range, check_d
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.proofs.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.solvers import Memory, Method, Result, Status, solve
-from ode2opt.solvers.built_in import built_in, runs_a_table
+from ode2opt.solvers.built_in import BuiltIn, runs_a_table
 from ode2opt.solvers.solve import HANDOVERS
+from ode2opt.study.tuned import TUNED, Tuning, entry, tune
 
 MEMORY = "memory"
 RUNS_PANEL = "The runs"  # of the help of bench
@@ -92,7 +94,8 @@ Measured = tuple[dict[str, InstanceOutcome], Clock]
 class Settings:
     """What a benchmark is run with.
 
-    ``methods`` are built-in ones by name; "memory" solves the instances in order with one memory.
+    ``methods`` are built-in ones by name; "memory" solves the instances in order with one memory,
+    "eigac-tuned" and "nag-tuned" have constants that are chosen on training problems.
     ``learned`` are shown under their names. Methods without a table run under the guard where the
     handover "relay" is asked for.
     """
@@ -121,7 +124,7 @@ class Settings:
         if not self.names:
             raise InputError("No method to compare: name at least one.")
         for name in self.alone:
-            built_in(name)
+            entry(name)
         for name in self.names:
             if self.names.count(name) > 1:
                 raise InputError(f"The method {name} is named twice.")
@@ -132,7 +135,7 @@ class Settings:
         """Return the handover of each method: the one asked for, or "guard" instead of a relay."""
         if self.handover != "relay":
             return dict.fromkeys(self.names, self.handover)
-        tables = {name for name in self.alone if runs_a_table(built_in(name))}
+        tables = {name for name in self.alone if runs_a_table(entry(name))}
         tables |= {name for name, method in self.learned.items() if runs_a_table(method)}
         return {name: "relay" if name in tables else "guard" for name in self.names}
 
@@ -154,11 +157,13 @@ class Benchmark:
     Attributes:
         settings: what it is run with.
         outcomes: by method, one for each instance; empty at first.
+        tuned: the constants of methods that have some chosen; empty at first.
         clock: seconds of all solves, and of the processor in them.
     """
 
     settings: Settings
     outcomes: dict[str, list[InstanceOutcome]] = field(default_factory=dict)
+    tuned: dict[str, Tuning] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
     @property
@@ -232,10 +237,15 @@ def run_benchmark(
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
     remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []
+    limits = {"tol": settings.tol, "max_iter": settings.max_iter, "seed": settings.seed}
+    for name in settings.methods:
+        if name in TUNED:
+            with one_thread():
+                benchmark.tuned[name] = tune(name, family, **limits)
     try:
         numbers = range(settings.instances)
         executor = executor or LocalExecutor(as_count(settings.jobs, "jobs"))
-        found = executor.map(_measure, (family, settings), numbers)
+        found = executor.map(_measure, (family, settings, benchmark.tuned), numbers)
         for i, (outcomes, clock) in enumerate(found):
             benchmark.clock.add(clock)
             for name, outcome in outcomes.items():
@@ -285,13 +295,15 @@ def _log(norm: float) -> float:
     return math.log10(max(norm, 1e-300)) if math.isfinite(norm) else math.inf
 
 
-def _measure(given: tuple[Family, Settings], instance: int) -> Measured:
+def _measure(given: tuple[Family, Settings, Mapping[str, Tuning]], instance: int) -> Measured:
     """Run all methods on one instance, on one thread each, so that seconds can be compared."""
-    (family, settings), clock = given, Clock()
+    (family, settings, tuned), clock = given, Clock()
     with one_thread():
         _warm_up(settings.alone)
         problem = _instance(family, settings, instance)
-        methods = {name: name for name in settings.alone} | dict(settings.learned)
+        methods: dict[str, str | Method | BuiltIn] = {name: name for name in settings.alone}
+        methods |= settings.learned
+        methods |= {name: chosen.method for name, chosen in tuned.items()}
         handovers, rounding = settings.handovers(), _rounding(problem)
         with clock.running():
             found = {
@@ -308,10 +320,12 @@ def _warm_up(methods: tuple[str, ...]) -> None:
     """Let each method import what it needs before the first instance is timed."""
     problem = Quadratic(np.diag(np.arange(1.0, 20.0)), np.ones(19))
     for method in methods:
-        solve(problem, problem.start(), method=method, max_iter=3)
+        solve(problem, problem.start(), method=entry(method), max_iter=3)
 
 
-def followed(problem: Problem, method: str | Method, settings: Settings, handover: str) -> Result:
+def followed(
+    problem: Problem, method: str | Method | BuiltIn, settings: Settings, handover: str
+) -> Result:
     """Run a method to the last iteration, with its history; a learned one has its own start."""
     return solve(
         problem, None if isinstance(method, Method) else problem.start(), method=method,

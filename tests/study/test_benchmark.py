@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Memory, Method, Quadratic, Schedule, solve
+from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.terminal_tables import benchmark_cells
+from ode2opt.study.tuned import TUNED
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,78 @@ def test_a_memory_solves_the_instances_in_order(family):
         assert outcome.reached
     found = benchmark.statistics()
     assert found["memory"]["oracle_calls_mean"] < found["lbfgs"]["oracle_calls_mean"]
+
+
+@np.errstate(all="ignore")  # some choices diverge
+def first_below(problem, step, tol, most):
+    """Return the iteration at which the gradient norm is first at most ``tol``, or ``most``."""
+    for k in range(most + 1):
+        g = problem.gradient(step.x)
+        if np.linalg.norm(g) <= tol:
+            return k
+        step(k, g)
+    return most
+
+
+class ByHand:
+    """The two methods as docs/mathematics.md writes them, in the plainest way."""
+
+    def __init__(self, problem, C, alpha=None):
+        (self.x, L), self.alpha, self.step = problem.start(), alpha, C / problem.start().L
+        self.y = self.x
+        if alpha is not None:
+            schedule = DefaultCoefficients(C, alpha).schedule(1_000, L)
+            self.numbers = list(zip(schedule.a, schedule.c, schedule.d, strict=True))
+            self.u = self.numbers[0][0] * problem.gradient(self.x)
+
+    def __call__(self, k, g):
+        if self.alpha is not None:
+            a, c, d = self.numbers[k]
+            e = self.u - a * g
+            self.x, self.u = self.x + e, self.u - d * e - c * g
+        else:
+            y = self.x - self.step * g
+            self.x, self.y = y + k / (k + 3) * (y - self.y), y
+
+
+@pytest.mark.parametrize("name", ["eigac-tuned", "nag-tuned"])
+def test_constants_are_those_of_the_fewest_iterations_on_training_problems(family, name):
+    settings = Settings((name,), instances=3, tol=1e-3, max_iter=300, seed=5, jobs=1)
+    benchmark = run_benchmark(family, settings)
+    chosen, choices = benchmark.tuned[name], TUNED[name].choices
+    assert len(choices) == {"eigac-tuned": 18, "nag-tuned": 7}[name]
+    train, test = ([family.sample([5, i], part=p) for i in range(3)] for p in ("train", "test"))
+    counts = [
+        np.mean([first_below(p, ByHand(p, **constants), 1e-3, 300) for p in train[:2]])
+        for constants in choices
+    ]
+    assert chosen.constants == choices[int(np.argmin(counts))]
+    assert (chosen.complexity, chosen.reached) == (min(counts), 2)
+    own = [first_below(p, ByHand(p, **chosen.constants), 1e-3, 300) for p in test]
+    assert [one.complexity for one in benchmark.outcomes[name]] == own
+    assert min(counts) < max(counts)
+    assert set(chosen.summary()) == {
+        *chosen.constants, "choices", "training_problems", "complexity_mean", "reached", "seconds",
+    }  # fmt: skip
+
+
+def test_constants_are_chosen_without_a_look_at_test_problems(family):
+    class Watched(Family):
+        def sample(self, rng, part="train", **options):
+            seen.append((tuple(rng), part))
+            return super().sample(rng, part, **options)
+
+    seen = []
+    watched = Watched(family.name, family._sampler, family.size)
+    chosen = [
+        run_benchmark(watched, Settings(("nag-tuned",), instances=count, seed=2, jobs=1)).tuned
+        for count in (1, 2)
+    ]
+    assert chosen[0]["nag-tuned"].constants == chosen[1]["nag-tuned"].constants
+    assert {seed for seed, part in seen if part == "train"} == {(2, 0), (2, 1)}
+    assert seen.index(((2, 0), "test")) > max(
+        i for i, one in enumerate(seen[: len(seen) // 2]) if one[1] == "train"
+    )
 
 
 def test_what_is_not_reached_is_counted_at_the_cap(family):
@@ -182,14 +256,14 @@ def test_a_trial_at_the_limit_of_precision_is_no_divergence():
 
 
 def test_a_relay_is_for_tables_and_others_run_as_they_are(family):
-    names = ("nag", "eigac-c4", "lbfgs", "auto", "memory")
+    names = ("nag", "eigac-c4", "lbfgs", "auto", "memory", "eigac-tuned", "nag-tuned")
     instant = Method(None, "by hand", tol=1e-6, scale="family", family_scale=1.0)
     table = Method(Schedule.heavy_ball(1.0, 0.9, K=50), "by hand", tol=1e-6)
     given = {"learned": {"instant": instant, "table": table}, "instances": 1, "jobs": 1}
     relayed = Settings(names, handover="relay", **given)
     assert relayed.handovers() == {
         "nag": "guard", "eigac-c4": "relay", "lbfgs": "guard", "auto": "guard", "memory": "guard",
-        "instant": "guard", "table": "relay",
+        "eigac-tuned": "relay", "nag-tuned": "guard", "instant": "guard", "table": "relay",
     }  # fmt: skip
     found, plain = (
         run_benchmark(family, settings).statistics()

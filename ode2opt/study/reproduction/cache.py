@@ -30,6 +30,7 @@ NUMERICS = (
     "executor",
     "kernels",
     "study/benchmark.py",
+    "study/tuned.py",
     "study/reproduction/cells.py",
     "study/reproduction/contraction.py",
     "study/reproduction/plan.py",
