@@ -237,11 +237,10 @@ def run_benchmark(
     """
     benchmark = Benchmark(settings, {name: [] for name in settings.names})
     remembered = _stream(family, settings, benchmark.clock) if MEMORY in settings.methods else []
-    limits = {"tol": settings.tol, "max_iter": settings.max_iter, "seed": settings.seed}
-    for name in settings.methods:
-        if name in TUNED:
-            with one_thread():
-                benchmark.tuned[name] = tune(name, family, **limits)
+    tol, max_iter, seed = settings.tol, settings.max_iter, settings.seed
+    with one_thread():
+        for name in (one for one in settings.methods if one in TUNED):
+            benchmark.tuned[name] = tune(name, family, tol=tol, max_iter=max_iter, seed=seed)
     try:
         numbers = range(settings.instances)
         executor = executor or LocalExecutor(as_count(settings.jobs, "jobs"))
