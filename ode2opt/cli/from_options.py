@@ -109,6 +109,7 @@ def with_options(
             for panel in [next((p for p in order if name in (panels or {})[p]), None)]
             for each in _expanded(parameter, panel)
         ]
+        assert not groups.keys() & {one.name for one in more}, "an option has the name of a group"
         found += [(one.panel, _parameter(one, one.panel)) for one in more]
         found.sort(key=lambda pair: -1 if pair[0] is None else order.index(pair[0]))
 

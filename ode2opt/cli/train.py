@@ -54,7 +54,7 @@ FIRST_TARGET, FIRST_PROTOCOL = TargetChoice(DEFAULT), ProtocolChoice(Options.pro
 TARGET_OPTIONS = options_of(TARGETS)
 SHOWN_IN = {
     MAIN_PANEL: ("target", "out_dir", "resume"),
-    PROBLEMS_PANEL: ("family", "penalty", "reading"),
+    PROBLEMS_PANEL: ("family", "with_l1", "reading"),
     LEARNED_PANEL: ("protocol", "memory"),
     **dict.fromkeys([*PANELS, UPDATES_PANEL, VALIDATION_PANEL], ()),
     WORK_PANEL: ("cluster", "workers"),
@@ -93,7 +93,7 @@ def train(
         typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit on its machine."),
     ] = False,
     family: FamilyOptions,
-    penalty: L1Penalty,
+    with_l1: L1Penalty,
     reading: WeightedReading,
     protocol: ProtocolOption = FIRST_PROTOCOL,
     memory: Annotated[
@@ -136,7 +136,7 @@ def train(
     result.check(LEARNED_JSON, [*dataset_files(dataset), memory, *run_files])
     check_folder(folder)
     known = None if memory is None else Memory.load(memory)
-    problems = family.family(problem, dataset, reading, penalty)
+    problems = family.family(problem, dataset, reading, with_l1)
     with (
         executor_of(cluster, workers, SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),

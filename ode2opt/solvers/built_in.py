@@ -93,6 +93,8 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
                 "This table has a prox, and only FISTA goes on after it: use handover='guard', "
                 "'none' or Guard(fallback='fista')."
             )
+        if isinstance(handover, Guard):
+            _check_guard(handover, method)
         return
     if isinstance(handover, Guard) and isinstance(method, Method):
         _check_guard(handover, method)

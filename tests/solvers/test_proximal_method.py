@@ -162,7 +162,7 @@ def tampered(path, into, arrays=None, about=None):
         ({"proximal.q": np.array([0.0, 2.0, 0.0])}, {}, "positive"),
         ({}, {"proximal": 0}, "proximal"),
         ({}, {"proximal": 10**9}, "proximal.m"),
-        ({}, {"proximal": ...}, "proximal"),
+        ({}, {"proximal": ...}, "a table that has a prox"),
         ({}, {"proof": {"ages": [1.0, 9.0, 9.0]}}, "outside of what is proved"),
         ({}, {"proof": {"ages": "many"}}, "ages"),
         ({}, {"scale": "instance"}, "one scale"),

@@ -67,7 +67,7 @@ def test_numbers_of_the_page_are_those_of_the_code():
     assert f"(1 + k/{FIRST_STEPS})" in page
     levels = (ROOT / "docs/certificates.md").read_text(encoding="utf-8").replace("\n", " ")
     assert f"for up to {LONGEST} iterations" in levels
-    assert f"after {FIRST[0]} of them" in levels
+    assert f"after {FIRST[0]} iterations" in levels
 
 
 def test_only_pages_with_formulas_load_mathjax():
