@@ -254,7 +254,8 @@ class Oracle:
         if found < self.best_norm:
             self._keep(x, found, value)
         if found <= self.tol and self.reached is None:
-            self.reached = Milestone(max(self.k, 0), self.calls, self.seconds)
+            calls = self.calls + (value is None)  # a solve that ends here asks for its value
+            self.reached = Milestone(max(self.k, 0), calls, self.seconds)
         return found
 
     def undefined(self, value: float | None) -> bool:

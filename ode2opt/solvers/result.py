@@ -66,7 +66,8 @@ class History:
 
     Attributes:
         grad_norm: gradient norms.
-        oracle_calls: calls made by then.
+        oracle_calls: those of a solve that stops there: all by then, and one for the value where
+            the gradient alone was asked for.
         seconds: wall time by then.
     """
 
@@ -81,7 +82,8 @@ class Milestone:
 
     Attributes:
         iteration: the iteration.
-        oracle_calls: calls made by then.
+        oracle_calls: those of a solve that stops there: all by then, and one for the value where
+            the gradient alone was asked for.
         seconds: wall time by then.
     """
 
