@@ -230,7 +230,7 @@ def _is_real(xp: Namespace, dtype: Any) -> bool:
 
 def namespace(A: Array) -> Namespace:
     """Return the array-API module of ``A``; a sparse matrix works with NumPy vectors."""
-    if isinstance(A, np.ndarray | np.generic) or is_sparse(A):
+    if type(A) is np.ndarray or isinstance(A, np.ndarray | np.generic) or is_sparse(A):
         return numpy_namespace()
     return array_api_compat.array_namespace(A)
 

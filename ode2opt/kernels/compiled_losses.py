@@ -13,7 +13,7 @@ import numpy as np
 from numba import carray, cfunc, njit, types
 
 from ode2opt.kernels.compiled_rows import kept_on_disk
-from ode2opt.kernels.row_loss import NamedLoss, RowLoss
+from ode2opt.kernels.row_loss import Loss, RowLoss
 
 # Losses may not be re-ordered: log(1 + e^z) would lose its digits. Nothing supposes that numbers
 # are finite.
@@ -153,10 +153,10 @@ BUILT_IN = {
 }
 
 
-def compiled_loss(kind: NamedLoss | RowLoss) -> Any:
+def compiled_loss(kind: Loss | RowLoss) -> Any:
     """Return a compiled loss, whose attribute ``address`` a pass takes."""
-    if isinstance(kind, NamedLoss):
-        return kept_on_disk(cfunc, ADDRESS, **EXACT)(BUILT_IN[kind.name])
+    if isinstance(kind, Loss):
+        return kept_on_disk(cfunc, ADDRESS, **EXACT)(BUILT_IN[str(kind.compiled)])
     return cfunc(ADDRESS, **EXACT)(_block_of(kind))
 
 

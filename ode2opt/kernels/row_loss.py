@@ -1,23 +1,42 @@
-"""What a class says of its loss so that kernels can evaluate it."""
+"""The loss of a row as data: its formulas on arrays, and what kernels know it by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+Rowwise = Callable[..., Any]
+"""A function of scores z and targets b, and of the parameter where there is one; elementwise."""
 
 
 @dataclass(frozen=True)
-class NamedLoss:
-    """A loss of ``ode2opt.kernels.compiled_losses``."""
+class Loss:
+    """A loss of scores and targets, on arrays of any library.
 
-    name: str
+    Attributes:
+        value: the loss of each row.
+        slope: its derivative by the score, as a new array.
+        curvature: its second derivative by the score.
+        value_and_slope: both, where they share work; None where they share none.
+        parameter: the name of an attribute of the problem that the functions take; None for none.
+        curvature_bound: the largest second derivative, where there is one.
+        lower_bound: a number that no loss is below, where one is known.
+        compiled: the name of its copy in ``ode2opt.kernels.compiled_losses``; None without one.
+    """
+
+    value: Rowwise
+    slope: Rowwise
+    curvature: Rowwise
+    value_and_slope: Rowwise | None = None
     parameter: str | None = None
+    curvature_bound: float | None = None
+    lower_bound: float | None = None
+    compiled: str | None = None
 
 
-SOFTMAX = NamedLoss("softmax")
-"""The loss of several classes, which has a pass of its own (``ode2opt.kernels.classes``)."""
-PRODUCT = NamedLoss("product")
-"""No loss: its slope is b z, so that with bends for b a Hessian is multiplied."""
+PRODUCT = Loss(lambda z, b: 0 * z, lambda z, b: b * z, lambda z, b: b, compiled="product")
+"""No loss: its slope is b z, so that with curvatures for b a Hessian is multiplied."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +56,7 @@ class RowLoss:
     Examples:
         >>> class Squares(ode2opt.LinearModel):
         ...     kernel = RowLoss(lambda z, b: 0.5 * (z - b) ** 2, lambda z, b: z - b)
-        ...     # and the methods loss, slope and bend on arrays
+        ...     # and the methods loss, slope and curvature on arrays
         >>> Squares.kernel.slope(3.0, 1.0)
         2.0
     """

@@ -17,7 +17,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.threads import shared, thread_count
-from ode2opt.kernels.row_loss import NamedLoss, RowLoss
+from ode2opt.kernels.row_loss import Loss, RowLoss
 
 SWITCH = "ODE2OPT_KERNELS"
 OLDEST = (0, 60)  # numba
@@ -93,7 +93,7 @@ def _has_columns(A: np.ndarray) -> bool:
     return bool(fewest <= A.shape[1] <= most)
 
 
-def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
+def can_run(kind: Loss | RowLoss, A: Any) -> bool:
     """Whether a kernel takes the matrix and the loss: both are compiled now, if they are not
     yet.
     """
@@ -101,7 +101,7 @@ def can_run(kind: NamedLoss | RowLoss, A: Any) -> bool:
 
 
 def one_pass(
-    kind: NamedLoss | RowLoss,
+    kind: Loss | RowLoss,
     A: np.ndarray,
     x: np.ndarray,
     b: np.ndarray,
@@ -162,7 +162,7 @@ def kernel_for(dtype: np.dtype[Any], name: str = "rows") -> Any:
         return loaded(_compiled_pass, dtype, name)
 
 
-def _loss(kind: NamedLoss | RowLoss) -> Any:
+def _loss(kind: Loss | RowLoss) -> Any:
     with _compiling:
         return loaded(_compiled_loss, kind)
 
@@ -204,14 +204,14 @@ def _compiled_pass(dtype: np.dtype[Any], name: str) -> Any:
 
 
 @cache
-def _compiled_loss(kind: NamedLoss | RowLoss) -> Any:
+def _compiled_loss(kind: Loss | RowLoss) -> Any:
     """Return a compiled loss, or None where numba cannot compile it, which is said once."""
     try:
         from ode2opt.kernels.compiled_losses import compiled_loss
 
         return compiled_loss(kind)
     except Exception as error:
-        name = kind.name if isinstance(kind, NamedLoss) else f"{kind.loss} or {kind.slope}"
+        name = kind.compiled if isinstance(kind, Loss) else f"{kind.loss} or {kind.slope}"
         first = str(error).strip().partition("\n")[0]
         _warn(f"numba cannot compile {name} ({type(error).__name__}: {first})")
         return None

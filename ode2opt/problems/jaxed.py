@@ -22,7 +22,7 @@ ALIGNED = 8  # numbers: JAX wants its arrays to begin at a multiple of 64 bytes
 _registered: set[type] = set()
 _NOT_STATIC = (
     "_start",
-    "_rows",
+    "data",
     "_last_bend",
     "_signs",
     "_one_hot",

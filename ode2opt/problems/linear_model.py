@@ -7,8 +7,8 @@ is a subclass with three elementwise functions.
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from inspect import signature
 from typing import Any, ClassVar, Self
 
@@ -32,12 +32,12 @@ from ode2opt.data.frames import (
     is_frame,
     taken_out,
 )
-from ode2opt.kernels.row_loss import PRODUCT, NamedLoss, RowLoss
+from ode2opt.kernels.row_loss import PRODUCT
 from ode2opt.problems import rounding, row_kernels
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.gram import Extent
-from ode2opt.problems.predicting import NUMBER, Prediction
+from ode2opt.problems.has_loss import HasLoss
 from ode2opt.problems.row_model import RowModel
 from ode2opt.problems.rows import Rows
 from ode2opt.problems.smoothness import absolute_gram_product
@@ -45,12 +45,13 @@ from ode2opt.problems.smoothness import absolute_gram_product
 COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
 
 
-class LinearModel(RowModel):
+class LinearModel(HasLoss, RowModel):
     """Mean loss of a linear model on the rows of ``A`` with targets ``b``.
 
         f(x) = 1/N sum_i w_i loss(a_i . x + offset_i, b_i) + l2/2 |x|^2
 
-    A subclass gives the elementwise functions ``loss``, ``slope`` and ``bend`` of the scores.
+    A subclass gives the elementwise functions ``loss``, ``slope`` and ``curvature`` of the scores
+    (``bend`` is an older name of the third).
 
     Args:
         A: N x n matrix, dense or sparse. A sparse matrix stays sparse. Words in a pandas DataFrame
@@ -77,21 +78,9 @@ class LinearModel(RowModel):
 
     names: Sequence[str] | None = None
     arrays: tuple[str, ...] = ("A", "b", "weights", "offset")
-    binary = False
-    """Whether targets are labels of two classes, 0 and 1."""
-    counted = False
-    """Whether targets are labels of classes that are counted from 0."""
-    prediction: ClassVar[Prediction] = NUMBER
-    """What scores predict."""
     makers: ClassVar[dict[str, Callable[..., RowModel]]] = {}
     """Functions that make the problem of rows which another library holds, by its name. They are
     called with the class and its arguments. ``ode2opt`` enters that of Dask."""
-    one_score: ClassVar[bool] = True
-    """Whether each row has one score, so that the matrix is multiplied with vectors."""
-    kernel: ClassVar[NamedLoss | RowLoss | None] = None
-    """The loss as ``ode2opt.kernels`` have it. A subclass does not inherit it, as it may have
-    another loss."""
-    _rows: Rows | None = None
     _last_bend: tuple[np.ndarray, np.ndarray] | None = None
 
     def __new__(cls, A: Array = None, *args: Any, **options: Any) -> Any:
@@ -131,7 +120,7 @@ class LinearModel(RowModel):
         self.N = self.rows = A.shape[0]
         self.n = A.shape[1] + self.intercept
         self.dtype, self.xp = b.dtype, namespace(b)
-        self._rows = Rows(A, self.intercept, self.xp, copied=self.one_score)
+        self.data = Rows(A, self.intercept, self.xp, copied=self.one_score)
 
     def _about(self) -> list[tuple[str, str]]:
         """Add the loss's own options, weights and offset."""
@@ -143,28 +132,15 @@ class LinearModel(RowModel):
             rows.append(("numbers", str(self.dtype)))
         return super()._about() + rows
 
-    @classmethod
-    def agreed(cls, options: dict[str, Any], top: float) -> dict[str, Any]:
-        """Return the options that all parts of a problem in parts share.
-
-        Args:
-            options: those that were given to the class.
-            top: the largest target of all parts.
-        """
-        return options
-
-    def check_targets(self) -> None:
-        """Refuse targets that the loss is not made for."""
-
     @property
     def provides(self) -> frozenset[str]:
         host = {"host"} if isinstance(self.b, np.ndarray) else set[str]()
         return super().provides | {"matrix"} | host
 
-    @property
+    @cached_property
     def data(self) -> Rows:
-        """The rows with what is known of them; made anew where JAX traces the matrix."""
-        return Rows(self.A, self.intercept, self.xp) if self._rows is None else self._rows
+        """The rows with what is known of them; made here where JAX traces the matrix."""
+        return Rows(self.A, self.intercept, self.xp)
 
     @property
     def columns(self) -> int:
@@ -178,30 +154,6 @@ class LinearModel(RowModel):
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
         return row_kernels.kernel_of(self) is not None
-
-    @abstractmethod
-    def loss(self, z: Array) -> Array:
-        """Return the loss of each row.
-
-        Args:
-            z: the scores A x, N numbers; a loss with several scores a row has N x K.
-        """
-
-    @abstractmethod
-    def slope(self, z: Array) -> Array:
-        """Return the derivative of each row's loss by its score, as a new array.
-
-        Args:
-            z: the scores, as for :meth:`loss`.
-        """
-
-    @abstractmethod
-    def bend(self, z: Array) -> Array:
-        """Return the second derivative of each row's loss by its score.
-
-        Args:
-            z: the scores, as for :meth:`loss`.
-        """
 
     def scores(self, x: Array) -> Array:
         """Return what the losses are functions of: A x, with intercept and offset.
@@ -262,14 +214,6 @@ class LinearModel(RowModel):
         loss, slope = self.loss_and_slope(z)
         return self._total(loss), slope
 
-    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        """Return loss and slope of each row; together they may cost less than one after the other.
-
-        Args:
-            z: the scores, as for :meth:`loss`.
-        """
-        return self.loss(z), self.slope(z)
-
     def _total(self, loss: Array) -> Array:
         return self.xp.sum(self._weighted(loss))
 
@@ -308,12 +252,12 @@ class LinearModel(RowModel):
         square are the same everywhere.
         """
         if self.quadratic:
-            return self._as_shares(self.bend(self.b))
+            return self._as_shares(self.curvature(self.b))
         if not (isinstance(x, np.ndarray) and isinstance(self.b, np.ndarray)):
-            return self._as_shares(self.bend(self.scores(x)))
+            return self._as_shares(self.curvature(self.scores(x)))
         known = self._last_bend
         if known is None or not np.array_equal(known[0], x):
-            known = self._last_bend = (x.copy(), self._as_shares(self.bend(self.scores(x))))
+            known = self._last_bend = (x.copy(), self._as_shares(self.curvature(self.scores(x))))
         return known[1]
 
     def _as_shares(self, bend: Array) -> Array:
@@ -328,7 +272,7 @@ class LinearModel(RowModel):
 
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
-        bend = 0.5 * (self.bend(scores[0]) + self.bend(scores[1]))
+        bend = 0.5 * (self.curvature(scores[0]) + self.curvature(scores[1]))
         return self._curved(self._as_shares(bend), v)
 
     def hessian(self, x: Array) -> Array:
@@ -340,7 +284,7 @@ class LinearModel(RowModel):
         Args:
             point: made by :meth:`at`.
         """
-        return self._as_shares(self.bend(point.scores))
+        return self._as_shares(self.curvature(point.scores))
 
     def hessian_of(self, bends: Array) -> Array:
         """Return the Hessian A^T diag(bends) A + l2 I, with the intercept's row and column.
@@ -404,9 +348,15 @@ class LinearModel(RowModel):
     def largest_squares(self) -> np.ndarray:
         return self.data.largest_squares()
 
+    def _copied(self) -> Self:
+        """Return a copy that shares the arrays and knows nothing of points."""
+        other = copy.copy(self)
+        other._last_bend = None
+        vars(other).pop("_start", None)
+        return other
+
     def subset(self, index: np.ndarray) -> LinearModel:
-        chosen = copy.copy(self)
-        chosen._last_bend = None
+        chosen = self._copied()
         for name in self.arrays:
             values = getattr(self, name)
             if values is not None and values.shape[:1] == (self.N,):
@@ -421,9 +371,7 @@ class LinearModel(RowModel):
         Args:
             index: the columns, by number from 0.
         """
-        chosen = copy.copy(self)
-        chosen._last_bend = None
-        vars(chosen).pop("_start", None)
+        chosen = self._copied()
         chosen._set(self.data.take_columns(index), self.b)
         return chosen
 
@@ -433,9 +381,8 @@ class LinearModel(RowModel):
         Args:
             l2: weight of l2/2 |x|^2, not negative.
         """
-        other = copy.copy(self)
+        other = self._copied()
         other.l2 = as_ridge(l2)
-        vars(other).pop("_start", None)
         return other
 
     def hessian_diagonal(self, x: Array) -> Array:
@@ -448,7 +395,7 @@ class LinearModel(RowModel):
         """
         if self.n <= self.N or self.intercept:
             return super().curvature_operator(x)
-        root, rows = self.xp.sqrt(self._as_shares(self.bend(self.scores(x)))), self.data
+        root, rows = self.xp.sqrt(self._as_shares(self.curvature(self.scores(x)))), self.data
         return lambda v: root * rows.dot(rows.tdot(root * v)) + self.l2 * v, self.N
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
@@ -468,40 +415,3 @@ class LinearModel(RowModel):
         """
         there = self.xp.asarray(v, dtype=self.dtype)
         return self._transposed_product(self._weighted(self._product(there)) / self.N)
-
-
-class Line:
-    """The function t -> f(x + t d) of a linear model, by its scores.
-
-    It takes one product with the matrix; then each trial costs a pass over the rows.
-
-    Attributes:
-        operations: about how many a trial takes, a row: score, slope, bend and the sums of these.
-    """
-
-    operations = 10
-
-    def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
-        self.model, self.point, self.d = model, point, d
-        self.change, self.trials = model._product(d), 0
-        along = model._penalty(d)
-        self._first, self._bend = float(along @ point.x), float(along @ d)
-
-    def at(self, t: float) -> Point:
-        """Return the point x + t d with its scores, and count a trial."""
-        self.trials += 1
-        return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
-
-    def flops(self) -> int:
-        """Return about how many operations all trials have taken."""
-        return self.operations * self.trials * self.model.N
-
-    def slope(self, t: float, there: Point) -> float:
-        """Return the derivative by t."""
-        rows = self.model._as_shares(self.model.slope(there.scores))
-        return float(rows @ self.change) + self._first + t * self._bend
-
-    def bend(self, there: Point) -> float:
-        """Return the second derivative by t."""
-        rows = self.model._as_shares(self.model.bend(there.scores))
-        return float((rows * self.change) @ self.change) + self._bend

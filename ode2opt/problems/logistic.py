@@ -8,14 +8,63 @@ from functools import cache
 
 import numpy as np
 
-from ode2opt.base.arrays import Array
+from ode2opt.base.arrays import Array, namespace
 from ode2opt.base.errors import InputError
-from ode2opt.kernels.row_loss import NamedLoss
+from ode2opt.kernels.row_loss import Loss
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import TWO_CLASSES
 
 LARGEST_SCORE = 0.9  # share of the largest exponent: beyond, log(1 + e^z) is computed as z
 BLOCK = 1 << 13  # rows that are worked on together
+
+
+def _tails(z: Array) -> tuple[Array, Array]:
+    """Return exp(-|z|), and whether z > 0 as a number."""
+    xp = namespace(z)
+    return xp.exp(-xp.abs(z)), xp.astype(z > 0, z.dtype)
+
+
+def _loss(z: Array, b: Array, e: Array, above: Array) -> Array:
+    loss = above * z
+    loss -= b * z
+    loss += namespace(z).log1p(e)
+    return loss
+
+
+def _slope(b: Array, e: Array, above: Array) -> Array:
+    """Return sigmoid(z) - b from sigmoid(-|z|), without cancellation in either tail.
+
+    In place and without a choice by rows, which would take half as long again.
+    """
+    slope = above - b
+    above *= -2
+    above += 1
+    e /= 1 + e
+    above *= e
+    slope += above
+    return slope
+
+
+def _loss_and_slope(z: Array, b: Array) -> tuple[Array, Array]:
+    tails = _tails(z)
+    return _loss(z, b, *tails), _slope(b, *tails)
+
+
+def _curvature(z: Array, b: Array) -> Array:
+    xp = namespace(z)
+    e = xp.exp(-xp.abs(z))
+    return e / (1 + e) ** 2
+
+
+LOGISTIC = Loss(
+    lambda z, b: _loss(z, b, *_tails(z)),
+    lambda z, b: _slope(b, *_tails(z)),
+    _curvature,
+    _loss_and_slope,
+    curvature_bound=0.25,
+    lower_bound=0.0,
+    compiled="logistic",
+)
 
 
 class Logistic(LinearModel):
@@ -32,11 +81,9 @@ class Logistic(LinearModel):
         >>> g = problem.gradient(x)
     """
 
-    slope_bound = 0.25
-    least_loss = 0.0
     binary = True
     prediction = TWO_CLASSES
-    kernel = NamedLoss("logistic")
+    row_loss = LOGISTIC
     _signs: np.ndarray | None = None
 
     def _set(self, A: Array, b: Array) -> None:
@@ -51,16 +98,6 @@ class Logistic(LinearModel):
                 f"Logistic labels must be 0 or 1 (or between), but range from {low:g} to {high:g}: "
                 f"map them first, e.g. b = (b == {high:g})."
             )
-
-    def loss(self, z: Array) -> Array:
-        return self._loss(z, *self._tails(z))
-
-    def slope(self, z: Array) -> Array:
-        return self._slope(*self._tails(z))
-
-    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        tails = self._tails(z)
-        return self._loss(z, *tails), self._slope(*tails)
 
     def _slope_in_place(self, z: Array) -> Array:
         if (signs := self._signs_for(z)) is None:
@@ -84,33 +121,6 @@ class Logistic(LinearModel):
     def _signs_for(self, z: Array) -> np.ndarray | None:
         """Return 1 - 2 b, for labels that are all 0 or 1 and NumPy arrays; None for others."""
         return self._signs if isinstance(z, np.ndarray) else None
-
-    def _tails(self, z: Array) -> tuple[Array, Array]:
-        """Return exp(-|z|), and whether z > 0 as a number."""
-        return self.xp.exp(-self.xp.abs(z)), self.xp.astype(z > 0, z.dtype)
-
-    def _loss(self, z: Array, e: Array, above: Array) -> Array:
-        loss = above * z
-        loss -= self.b * z
-        loss += self.xp.log1p(e)
-        return loss
-
-    def _slope(self, e: Array, above: Array) -> Array:
-        """Return sigmoid(z) - b from sigmoid(-|z|), without cancellation in either tail.
-
-        In place and without a choice by rows, which would take half as long again.
-        """
-        slope = above - self.b
-        above *= -2
-        above += 1
-        e /= 1 + e
-        above *= e
-        slope += above
-        return slope
-
-    def bend(self, z: Array) -> Array:
-        e = self.xp.exp(-self.xp.abs(z))
-        return e / (1 + e) ** 2
 
 
 def _odds(

@@ -4,11 +4,98 @@ from __future__ import annotations
 
 from typing import Any
 
-from ode2opt.base.arrays import Array, as_number, as_positive, as_ridge
+from ode2opt.base.arrays import Array, as_number, as_positive, as_ridge, namespace
 from ode2opt.base.errors import InputError
-from ode2opt.kernels.row_loss import NamedLoss
+from ode2opt.kernels.row_loss import Loss
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import CLASS, COUNT
+
+
+def integer_power(r: Array, k: int) -> Array:
+    """Return r^k by repeated multiplication, many times quicker than a general power."""
+    result: Any = None
+    while True:
+        if k % 2:
+            result = r if result is None else result * r
+        k //= 2
+        if not k:
+            return result
+        r = r * r
+
+
+def _power_curvature(z: Array, b: Array, p: int) -> Array:
+    return namespace(z).ones_like(z) if p == 2 else (p - 1) * integer_power(z - b, p - 2)
+
+
+POWER = Loss(
+    lambda z, b, p: integer_power(z - b, p) / p,
+    lambda z, b, p: integer_power(z - b, p - 1),
+    _power_curvature,
+    parameter="p",
+    lower_bound=0.0,
+    compiled="power",
+)
+
+
+def _poisson(z: Array, b: Array) -> tuple[Array, Array]:
+    e = namespace(z).exp(z)
+    return e - b * z, e - b
+
+
+POISSON = Loss(
+    lambda z, b: namespace(z).exp(z) - b * z,
+    lambda z, b: namespace(z).exp(z) - b,
+    lambda z, b: namespace(z).exp(z),
+    _poisson,
+    compiled="poisson",
+)
+
+
+def _clipped(z: Array, b: Array, delta: float) -> Array:
+    return namespace(z).clip(z - b, -delta, delta)
+
+
+def _huber(z: Array, b: Array, delta: float) -> Array:
+    r, near = z - b, _clipped(z, b, delta)
+    return near * (r - 0.5 * near)
+
+
+def _huber_curvature(z: Array, b: Array, delta: float) -> Array:
+    xp = namespace(z)
+    return xp.astype(xp.abs(z - b) <= delta, z.dtype)
+
+
+HUBER = Loss(
+    _huber,
+    _clipped,
+    _huber_curvature,
+    parameter="delta",
+    curvature_bound=1.0,
+    lower_bound=0.0,
+    compiled="huber",
+)
+
+
+def _missed(z: Array, b: Array) -> tuple[Array, Array]:
+    """Return s = 2 b - 1 and how far the margin is missed."""
+    s = 2 * b - 1
+    gap = 1 - s * z
+    return s, gap * namespace(z).astype(gap > 0, gap.dtype)
+
+
+def _hinge_slope(z: Array, b: Array) -> Array:
+    s, gap = _missed(z, b)
+    return -2 * s * gap
+
+
+SQUARED_HINGE = Loss(
+    lambda z, b: _missed(z, b)[1] ** 2,
+    _hinge_slope,
+    lambda z, b: 2 * namespace(z).astype((2 * b - 1) * z < 1, z.dtype),
+    curvature_bound=2.0,
+    lower_bound=0.0,
+    compiled="squared_hinge",
+)
 
 
 class Lpp(LinearModel):
@@ -31,8 +118,7 @@ class Lpp(LinearModel):
         0.25
     """
 
-    least_loss = 0.0
-    kernel = NamedLoss("power", "p")
+    row_loss = POWER
 
     def __init__(
         self,
@@ -53,17 +139,6 @@ class Lpp(LinearModel):
         self.slope_bound = 1.0 if self.quadratic else None
         super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
 
-    def loss(self, z: Array) -> Array:
-        return integer_power(z - self.b, self.p) / self.p
-
-    def slope(self, z: Array) -> Array:
-        return integer_power(z - self.b, self.p - 1)
-
-    def bend(self, z: Array) -> Array:
-        if self.p == 2:
-            return self.xp.ones_like(z)
-        return (self.p - 1) * integer_power(z - self.b, self.p - 2)
-
 
 class LeastSquares(Lpp):
     """Least squares: loss = (z - b)^2 / 2.
@@ -82,7 +157,7 @@ class LeastSquares(Lpp):
         True
     """
 
-    kernel = Lpp.kernel
+    row_loss = POWER
 
     def __init__(
         self,
@@ -114,7 +189,7 @@ class Poisson(LinearModel):
     """
 
     prediction = COUNT
-    kernel = NamedLoss("poisson")
+    row_loss = POISSON
 
     def check_targets(self) -> None:
         if bool(self.xp.any(self.b < 0)):
@@ -122,19 +197,6 @@ class Poisson(LinearModel):
             raise InputError(
                 f"Poisson targets are counts and must not be negative; one is {low:g}."
             )
-
-    def loss(self, z: Array) -> Array:
-        return self.xp.exp(z) - self.b * z
-
-    def slope(self, z: Array) -> Array:
-        return self.xp.exp(z) - self.b
-
-    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        e = self.xp.exp(z)
-        return e - self.b * z, e - self.b
-
-    def bend(self, z: Array) -> Array:
-        return self.xp.exp(z)
 
 
 class Huber(LinearModel):
@@ -159,9 +221,7 @@ class Huber(LinearModel):
         2.5
     """
 
-    slope_bound = 1.0
-    least_loss = 0.0
-    kernel = NamedLoss("huber", "delta")
+    row_loss = HUBER
 
     def __init__(
         self,
@@ -176,16 +236,6 @@ class Huber(LinearModel):
     ) -> None:
         self.delta = as_positive(delta, "delta")
         super().__init__(A, b, l2=l2, weights=weights, intercept=intercept, offset=offset)
-
-    def loss(self, z: Array) -> Array:
-        r, near = z - self.b, self.slope(z)
-        return near * (r - 0.5 * near)
-
-    def slope(self, z: Array) -> Array:
-        return self.xp.clip(z - self.b, -self.delta, self.delta)
-
-    def bend(self, z: Array) -> Array:
-        return self.xp.astype(self.xp.abs(z - self.b) <= self.delta, z.dtype)
 
 
 class SquaredHinge(LinearModel):
@@ -208,12 +258,10 @@ class SquaredHinge(LinearModel):
         0.25
     """
 
-    slope_bound = 2.0
-    least_loss = 0.0
     binary = True
     prediction = CLASS
     kinked = True
-    kernel = NamedLoss("squared_hinge")
+    row_loss = SQUARED_HINGE
 
     def __init__(
         self,
@@ -232,31 +280,3 @@ class SquaredHinge(LinearModel):
     def check_targets(self) -> None:
         if bool(self.xp.any((self.b != 0) & (self.b != 1))):
             raise InputError("SquaredHinge labels must be 0 or 1.")
-
-    def _gap(self, z: Array) -> tuple[Array, Array]:
-        """Return s and how far the margin is missed."""
-        s = 2 * self.b - 1
-        gap = 1 - s * z
-        return s, gap * self.xp.astype(gap > 0, gap.dtype)
-
-    def loss(self, z: Array) -> Array:
-        return self._gap(z)[1] ** 2
-
-    def slope(self, z: Array) -> Array:
-        s, gap = self._gap(z)
-        return -2 * s * gap
-
-    def bend(self, z: Array) -> Array:
-        return 2 * self.xp.astype((2 * self.b - 1) * z < 1, z.dtype)
-
-
-def integer_power(r: Array, k: int) -> Array:
-    """Return r^k by repeated multiplication, many times quicker than a general power."""
-    result: Any = None
-    while True:
-        if k % 2:
-            result = r if result is None else result * r
-        k //= 2
-        if not k:
-            return result
-        r = r * r

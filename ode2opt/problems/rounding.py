@@ -73,7 +73,7 @@ def _bend_and_slopes(
     bend = model.slope_bound
     if bend is None:
         z = model.scores(x)
-        near = [float(model.xp.max(model.bend(each))) for each in (z - off, z, z + off)]
+        near = [float(model.xp.max(model.curvature(each))) for each in (z - off, z, z + off)]
         slopes = math.sqrt(heaviest) * norm(_flat(model.slope(z)))
         return 2 * max(near), slopes + 2 * max(near) * off * math.sqrt(model.N)
     if model.least_loss is not None and value is not None:

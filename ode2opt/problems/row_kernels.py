@@ -9,8 +9,8 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.kernels.classes import can_run_classes, classes_in_one_pass
-from ode2opt.kernels.row_loss import SOFTMAX, NamedLoss, RowLoss
-from ode2opt.kernels.rows import can_run, one_pass
+from ode2opt.kernels.row_loss import Loss, RowLoss
+from ode2opt.kernels.rows import can_run, is_worth_it, one_pass
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
@@ -20,12 +20,15 @@ AGREED = {8: 1e-8, 4: 1e-3}  # relative, by the bytes of a number
 _checked: set[type] = set()
 
 
-def kernel_of(problem: LinearModel) -> NamedLoss | RowLoss | None:
+def kernel_of(problem: LinearModel) -> Loss | RowLoss | None:
     """Return what the class itself says of its loss, where a kernel can evaluate it."""
-    kernel = vars(type(problem)).get("kernel")
-    if kernel is None:
+    if not is_worth_it(problem.A):
         return None
-    if kernel is SOFTMAX:
+    own = vars(type(problem))
+    kernel = own.get("kernel", own.get("row_loss"))
+    if kernel is None or (isinstance(kernel, Loss) and kernel.compiled is None):
+        return None
+    if not problem.one_score:
         return kernel if can_run_classes(problem.A, problem.width) else None
     return kernel if can_run(kernel, problem.A) else None
 
@@ -40,7 +43,7 @@ def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
         _checked.add(type(problem))
     A, b = problem.A, problem.b
     rows: dict[str, Any] = {"weights": problem.weights, "intercept": problem.intercept}
-    if kernel is SOFTMAX:
+    if not problem.one_score:
         done = classes_in_one_pass(A, x, b, problem.width, **rows)
     else:
         parameter = _parameter(problem, kernel)
@@ -48,7 +51,7 @@ def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
     return None if done is None else (done[0], done[1] / problem.N)
 
 
-def _parameter(problem: LinearModel, kernel: NamedLoss | RowLoss) -> float:
+def _parameter(problem: LinearModel, kernel: Loss | RowLoss) -> float:
     return float(getattr(problem, kernel.parameter)) if kernel.parameter else 0.0
 
 

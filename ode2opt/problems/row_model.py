@@ -10,7 +10,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import many
 from ode2opt.data.encoding import TableEncoding
-from ode2opt.problems.base import Problem
+from ode2opt.problems.base import Point, Problem
 from ode2opt.problems.gram import SPARSE_SLOWER, Extent
 from ode2opt.problems.smoothness import no_bound
 
@@ -38,8 +38,6 @@ class RowModel(Problem):
     """Whether rows may have no curvature at all, so that few of them make up a Hessian."""
     slope_bound: float | None = None
     """The largest second derivative of the loss, where it has one."""
-    least_loss: float | None = None
-    """A number that no row's loss is below, where one is known."""
     label_values: tuple[Any, ...] = ()
     """Labels in the order of the numbers that they have become, where they were others."""
     encoding: TableEncoding | None = None
@@ -188,3 +186,40 @@ class RowModel(Problem):
         """Return the paper's |A^T A|/N, whatever the loss: 4 times loose for the logistic one."""
         top, calls = self._gram_eigenvalue()
         return top + max(self.l2, self.intercept_l2), calls
+
+
+class Line:
+    """The function t -> f(x + t d) of a linear model, by its scores.
+
+    It takes one product with the matrix; then each trial costs a pass over the rows.
+
+    Attributes:
+        operations: about how many a trial takes, a row: score, slope, bend and the sums of these.
+    """
+
+    operations = 10
+
+    def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
+        self.model, self.point, self.d = model, point, d
+        self.change, self.trials = model._product(d), 0
+        along = model._penalty(d)
+        self._first, self._bend = float(along @ point.x), float(along @ d)
+
+    def at(self, t: float) -> Point:
+        """Return the point x + t d with its scores, and count a trial."""
+        self.trials += 1
+        return Point(self.point.x + t * self.d, self.point.scores + t * self.change)
+
+    def flops(self) -> int:
+        """Return about how many operations all trials have taken."""
+        return self.operations * self.trials * self.model.N
+
+    def slope(self, t: float, there: Point) -> float:
+        """Return the derivative by t."""
+        rows = self.model._as_shares(self.model.slope(there.scores))
+        return float(rows @ self.change) + self._first + t * self._bend
+
+    def bend(self, there: Point) -> float:
+        """Return the second derivative by t."""
+        rows = self.model._as_shares(self.model.curvature(there.scores))
+        return float((rows * self.change) @ self.change) + self._bend

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.arrays import Array, Namespace, is_sparse
-from ode2opt.kernels.row_loss import NamedLoss, RowLoss
-from ode2opt.kernels.rows import can_run, one_pass
+from ode2opt.kernels.row_loss import Loss, RowLoss
+from ode2opt.kernels.rows import can_run, is_worth_it, one_pass
 from ode2opt.problems.curvature import gram_eigenvalue
 from ode2opt.problems.gram import Extent, extent, weighted_gram, weighted_sum
 
@@ -144,9 +144,9 @@ class Rows:
         return gram_eigenvalue(self.A)
 
     def in_one_pass(
-        self, kernel: NamedLoss | RowLoss, v: Array, b: Array, **given: Any
+        self, kernel: Loss | RowLoss, v: Array, b: Array, **given: Any
     ) -> tuple[Any, np.ndarray] | None:
         """Return the sum of losses at A v, and its gradient; None where no kernel is worth it."""
-        if not can_run(kernel, self.A):
+        if not is_worth_it(self.A) or not can_run(kernel, self.A):
             return None
         return one_pass(kernel, self.A, v, b, intercept=self.ones, **given)

@@ -104,7 +104,7 @@ class ScaledHuber(LinearModel):
         u, cut, scale = self._scaled(z)
         return scale * (1 + cut * (2 * u - cut)), 2 * cut
 
-    def bend(self, z: Array) -> Array:
+    def curvature(self, z: Array) -> Array:
         """Return the second derivative of the loss by the score for a fixed scale."""
         u, _, scale = self._scaled(z)
         return 2 / scale * self._inside(u)

@@ -7,12 +7,51 @@ from typing import Any
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, Namespace, as_count
+from ode2opt.base.arrays import Array, Namespace, as_count, namespace
 from ode2opt.base.errors import InputError
-from ode2opt.kernels.row_loss import SOFTMAX
+from ode2opt.kernels.row_loss import Loss
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.predicting import MANY_CLASSES
+
+
+def _largest(xp: Namespace, z: Array) -> Array:
+    """Return the largest entry of each row; NumPy is several times as quick along columns."""
+    return np.max(z.T.copy(), axis=0) if isinstance(z, np.ndarray) else xp.max(z, axis=1)
+
+
+def _over_classes(values: Array) -> Array:
+    """Return the sum of each row; a product is several times quicker than a sum of few."""
+    return values @ namespace(values).ones(values.shape[1], dtype=values.dtype)
+
+
+def _normalised(z: Array) -> tuple[Array, Array]:
+    """Return probabilities, and the logarithm of the sum of exponentials, row by row."""
+    xp = namespace(z)
+    top = _largest(xp, z)
+    e = xp.exp(z - top[:, None])
+    total = _over_classes(e)
+    e /= total[:, None]
+    return e, xp.log(total) + top
+
+
+def _loss_and_slope(z: Array, chosen: Array) -> tuple[Array, Array]:
+    p, total = _normalised(z)
+    p -= chosen
+    return total - _over_classes(chosen * z), p
+
+
+SOFTMAX = Loss(
+    lambda z, chosen: _normalised(z)[1] - _over_classes(chosen * z),
+    lambda z, chosen: _normalised(z)[0] - chosen,
+    lambda z, chosen: _normalised(z)[0],
+    _loss_and_slope,
+    curvature_bound=0.5,  # of diag(p) - p pᵀ
+    lower_bound=0.0,
+    compiled="softmax",
+)
+"""log(sum_k exp(z_k)) - z_b, of which ``chosen`` has 1 for b; its curvature is told by the
+probabilities p, as diag(p) - p pᵀ."""
 
 
 class Softmax(LinearModel):
@@ -41,11 +80,9 @@ class Softmax(LinearModel):
 
     counted = True
     prediction = MANY_CLASSES
-    kernel = SOFTMAX
+    row_loss = SOFTMAX
     one_score = False
     _one_hot: Array = None
-    slope_bound = 0.5  # of diag(p) - p pᵀ
-    least_loss = 0.0
 
     def __init__(
         self,
@@ -66,10 +103,10 @@ class Softmax(LinearModel):
         self.width = self.classes
         self.n = self.classes * (A.shape[1] + self.intercept)
         self._one_hot = None
-        self._one_hot = self._chosen
+        self._one_hot = self.targets
 
     @property
-    def _chosen(self) -> Array:
+    def targets(self) -> Array:
         """The labels as N x K numbers, 1 for a row's class; made once unless JAX traces b."""
         if self._one_hot is not None:
             return self._one_hot
@@ -95,10 +132,6 @@ class Softmax(LinearModel):
     def _transposed_product(self, r: Array) -> Array:
         return self.xp.reshape(self.data.tdot(r), (-1,))
 
-    def _over_classes(self, values: Array) -> Array:
-        """Return the sum of each row; a product is several times quicker than a sum of few."""
-        return values @ self.xp.ones(self.classes, dtype=self.dtype)
-
     def _weighted(self, values: Array) -> Array:
         if self.weights is None:
             return values
@@ -107,35 +140,12 @@ class Softmax(LinearModel):
     def value_at_zero(self) -> float:
         return float(np.log(self.classes))
 
-    def _normalised(self, z: Array) -> tuple[Array, Array]:
-        """Return probabilities, and the logarithm of the sum of exponentials, row by row."""
-        top = _largest(self.xp, z)
-        e = self.xp.exp(z - top[:, None])
-        total = self._over_classes(e)
-        e /= total[:, None]
-        return e, self.xp.log(total) + top
-
-    def loss(self, z: Array) -> Array:
-        return self._normalised(z)[1] - self._over_classes(self._chosen * z)
-
-    def slope(self, z: Array) -> Array:
-        return self._normalised(z)[0] - self._chosen
-
-    def loss_and_slope(self, z: Array) -> tuple[Array, Array]:
-        p, total = self._normalised(z)
-        p -= self._chosen
-        return total - self._over_classes(self._chosen * z), p
-
-    def bend(self, z: Array) -> Array:
-        """Return the probabilities, of which the second derivatives are made."""
-        return self._normalised(z)[0]
-
     def _as_shares(self, bend: Array) -> Array:
         return bend  # quadratic in them: weights come with the product
 
     def _curvature_product(self, p: Array, s: Array) -> Array:
         """Return w_i (diag(p_i) - p_i p_iᵀ) s_i / N for each row i."""
-        inner = self._over_classes(p * s)
+        inner = _over_classes(p * s)
         return self._weighted(p * (s - inner[:, None])) / self.N
 
     def hvp(self, x: Array, v: Array) -> Array:
@@ -145,7 +155,7 @@ class Softmax(LinearModel):
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
         s = self._product(v)
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
-        products = [self._curvature_product(self.bend(z), s) for z in scores]
+        products = [self._curvature_product(self.curvature(z), s) for z in scores]
         return self._transposed_product(0.5 * (products[0] + products[1])) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
@@ -189,8 +199,3 @@ class Softmax(LinearModel):
 
     def curvature_operator(self, x: Array) -> tuple[Callable[[Array], Array], int]:
         return lambda v: self.hvp(x, v), self.n
-
-
-def _largest(xp: Namespace, z: Array) -> Array:
-    """Return the largest entry of each row; NumPy is several times as quick along columns."""
-    return np.max(z.T.copy(), axis=0) if isinstance(z, np.ndarray) else xp.max(z, axis=1)

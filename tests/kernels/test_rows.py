@@ -28,7 +28,6 @@ from ode2opt.base import threads as pool
 from ode2opt.base.threads import one_thread
 from ode2opt.executor import LocalExecutor
 from ode2opt.kernels import rows
-from ode2opt.kernels.row_loss import NamedLoss
 
 LOSSES = {
     "logistic": (Logistic, {}),
@@ -139,7 +138,7 @@ def test_hostile_scores_are_treated_as_by_numpy(loss, score, dtype, numpy_form):
 def test_few_rows_and_columns(N, n, order):
     A = np.asarray(np.random.default_rng(N).standard_normal((N, n)), order=order)
     b, x = np.ones(N), np.ones(n)
-    found = rows.one_pass(NamedLoss("power"), A, x, b, parameter=2)
+    found = rows.one_pass(Lpp.row_loss, A, x, b, parameter=2)
     r = A @ x - b
     assert found[0] == pytest.approx(r @ r / 2, rel=1e-13)
     np.testing.assert_allclose(found[1], A.T @ r, rtol=1e-12, atol=1e-13)
@@ -396,5 +395,5 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch
         warnings.simplefilter("error")
         compiled_rows.kept_on_disk(without_folder, "f8(f8)")(lambda x: x)
     monkeypatch.setattr(rows, "kernel_for", lambda _: kernel)
-    found = rows.one_pass(NamedLoss("power"), np.eye(3), np.ones(3), np.zeros(3), parameter=2)
+    found = rows.one_pass(Lpp.row_loss, np.eye(3), np.ones(3), np.zeros(3), parameter=2)
     assert found[0] == 1.5

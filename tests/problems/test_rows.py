@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from ode2opt import LeastSquares, Logistic, Lpp
+from ode2opt import LeastSquares, LinearModel, Logistic, Lpp
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -142,16 +142,14 @@ def test_a_point_that_is_changed_in_place_is_another_point(loss, form):
     assert not np.array_equal(first, problem.hvp(x, v)) or isinstance(problem, LeastSquares)
 
 
-def test_products_at_one_point_share_its_bend():
-    class Counted(Logistic):
-        bends = 0
-
-        def bend(self, z):
-            self.bends += 1
-            return super().bend(z)
+@pytest.mark.parametrize("name", ["curvature", "bend"])
+def test_products_at_one_point_share_its_curvature_whatever_its_name(name):
+    def counting(self, z):
+        self.bends += 1
+        return getattr(super(type(self), self), name)(z)
 
     A, b, x = data()
-    problem = Counted(A, b)
+    problem = type("Counted", (Logistic,), {"bends": 0, name: counting})(A, b)
     for _ in range(5):
         problem.hvp(x, x)
     problem.hessian(x)
@@ -159,6 +157,15 @@ def test_products_at_one_point_share_its_bend():
     problem.hvp(x + 1, x)
     problem.hvp(x, x)
     assert problem.bends == 3
+
+
+def test_a_class_without_a_loss_says_what_it_lacks():
+    class Half(LinearModel):
+        def loss(self, z):
+            return z
+
+    with pytest.raises(TypeError, match="Half needs the methods slope, curvature"):
+        Half(np.eye(2), np.ones(2))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -8,7 +8,7 @@ from support import random_sparse
 
 from ode2opt import SquaredHinge, solve
 from ode2opt.base.ended import Ended
-from ode2opt.problems.linear_model import Line
+from ode2opt.problems.row_model import Line
 from ode2opt.solvers.result import Status
 from ode2opt.solvers.stages import active_products
 

@@ -20,7 +20,8 @@ from ode2opt.base.arrays import Array, norm
 from ode2opt.base.ended import Ended
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
 from ode2opt.problems.gram import extent
-from ode2opt.problems.linear_model import Line, LinearModel
+from ode2opt.problems.linear_model import LinearModel
+from ode2opt.problems.row_model import Line
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Oracle, Stop
