@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from ode2opt.base.arrays import SMALLEST_CURVATURE, Array
 from ode2opt.problems.base import Problem
-from ode2opt.solvers.oracle import PROGRESS, ROUNDING
-from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.objective import ROUNDING, Evaluated
+from ode2opt.solvers.oracle import PROGRESS
 from ode2opt.solvers.stages import line_search
 from ode2opt.solvers.stages.nesterov import BACKTRACKING
 

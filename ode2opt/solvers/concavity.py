@@ -16,8 +16,8 @@ import numpy as np
 from ode2opt.base.arrays import epsilon, norm
 
 if TYPE_CHECKING:
+    from ode2opt.solvers.objective import Evaluated
     from ode2opt.solvers.oracle import Oracle
-    from ode2opt.solvers.outcome import Evaluated
 
 POINTS = 9  # on the segment
 WINDOW = 5  # points in a row between which the slope must fall

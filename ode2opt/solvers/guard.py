@@ -13,8 +13,9 @@ from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.metric import Operator
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Stop, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.stage import Stage
@@ -110,7 +111,7 @@ class Guard:
         if self.fallback == "nesterov":
             return [Nesterov(within(*self.fallback_budget)), Lbfgs()]
         if self.fallback == "metric-lbfgs" and metric is not None:
-            product = oracle.on_numpy(metric.milder(self.power))
+            product = oracle.objective.on_numpy(metric.milder(self.power))
             watch = within(*self.fallback_budget)
             words = self.words(in_metric=True)
             return [PreconditionedLbfgs(words, product, watch, 1 / scale), Lbfgs()]

@@ -23,8 +23,8 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.memory_state import MemoryState
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.plan import plan
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
 from ode2opt.solvers.stages.stage import Stage
@@ -108,7 +108,11 @@ class MemorySession:
             return None
         if known.inverse is not None:
             return partial(np.matmul, known.inverse)
-        return None if known.metric is None else oracle.on_numpy(known.metric.on(oracle.problem))
+        return (
+            None
+            if known.metric is None
+            else oracle.objective.on_numpy(known.metric.on(oracle.problem))
+        )
 
     def learn(self) -> None:
         """Give the memory what this solve has found; what that costs is on the solve's account."""

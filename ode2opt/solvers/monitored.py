@@ -181,7 +181,7 @@ class MonitoredTable(Check):
         self.oracle, self.proof, self.start, self.scale, self.metric = oracle, proof, x, L, metric
         self._L, self._distance = rho * L, distance
         self._x0 = np.asarray(x).astype(np.float64)
-        self._product: Product = itself if metric is None else oracle.on_numpy(metric)
+        self._product: Product = itself if metric is None else oracle.objective.on_numpy(metric)
         self._by_convexity: list[LowerBound] = []
         self._earlier: list[LowerBound] = []
         self._recent: list[LowerBound] = []

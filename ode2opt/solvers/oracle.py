@@ -14,17 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ode2opt.base.arrays import Array, copy, epsilon, namespace, norm, numpy_namespace
+from ode2opt.base.arrays import Array, copy, namespace
 from ode2opt.base.ended import Ended
-from ode2opt.problems.base import Problem
 from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave
+from ode2opt.solvers.objective import Evaluated, Objective, SmoothPart
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.result import Handover, History, Milestone
 from ode2opt.solvers.start_point import unfit_start
 
-ROUNDING = 1000  # units in the last place: values that differ by less may be equal
 PROGRESS = 0.9  # the factor by which a norm must have fallen to count as progress
 
 
@@ -63,26 +62,27 @@ Watch = Callable[["Oracle"], "Outcome | None"]
 
 
 class Oracle:
-    """The state that all methods share.
+    """The state that all methods share; norms are those of the residual, without a penalty g.
 
     Attributes:
         k: the current iteration, 0 at the start point.
-        norm: the gradient norm there; ``first_norm`` and ``best_norm`` those of start and best.
+        norm: the norm there; ``first_norm`` and ``best_norm`` those of start and best.
         best_x: the point with the smallest gradient norm. It is kept by reference: as long as a
             vector is ``oracle.best_x``, nobody may overwrite it.
         progress_k: the last iteration at which the norm had fallen by a tenth since the one before.
         best_value: f there, where it is known.
         description: what was done, step by step, for the result.
-        rounding: the relative difference below which values may be equal.
         watch: returns the outcome of a stage that should end now, or None; no watch means none.
         unfit: a start point without a gradient.
         concave: why the function is not convex, where that was found.
         lower_bounds: what the method itself has proved of f, from below; empty, unless it says so.
+        known: a point with f and its gradient, which need not be asked for again. Where one is
+            given to begin with, that of the best point takes its place.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        objective: Objective,
         *,
         tol: float,
         max_iter: int,
@@ -91,8 +91,14 @@ class Oracle:
         history: bool = False,
         callback: Callback | None = None,
         options: AutoOptions | None = None,
+        known: SmoothPart | None = None,
     ) -> None:
-        self.problem, self.options = problem, options or DEFAULTS
+        self.objective, self.problem, self.penalty = (
+            objective, objective.problem, objective.penalty,
+        )  # fmt: skip
+        self.to_problem, self.to_numpy = objective.to_problem, objective.to_numpy
+        self.rounding, self.known = objective.rounding, known
+        self.options = options or DEFAULTS
         self.tol, self.max_iter, self.max_seconds = tol, max_iter, max_seconds
         self.stop_at_tol, self.callback = stop_at_tol, callback
         self.history = History() if history else None
@@ -110,9 +116,6 @@ class Oracle:
         self.best_x: Array = None
         self.unfit: Array = None
         self.best_value: float | None = None
-        self._host = problem.xp is numpy_namespace() and problem.dtype == np.float64
-        self._double = epsilon(problem.xp, problem.dtype) == np.finfo(np.float64).eps
-        self.rounding = ROUNDING * epsilon(problem.xp, problem.dtype)
         self._began = time.perf_counter()
 
     @property
@@ -130,9 +133,9 @@ class Oracle:
         self.description.append(text)
 
     def value(self, x: Array) -> float:
-        """Return f at a point; counted."""
+        """Return f + h at a point; counted."""
         self.calls += 1
-        return float(self.problem.value(x))
+        return self.objective.value(x)
 
     def gradient(self, x: Array) -> Array:
         """Return the gradient at a point that is to be observed; counted."""
@@ -146,7 +149,7 @@ class Oracle:
             self.observe(x, g)
             self.judge()
         else:
-            self._consider(x, g, self.size(x, g), None)
+            self._consider(x, self.objective.size(x, g), None, g)
         return g
 
     def begin(self, x: np.ndarray) -> Evaluated:
@@ -159,35 +162,49 @@ class Oracle:
 
     def begin_if_finite(self, x: np.ndarray) -> Evaluated | None:
         """Evaluate a start that may be unfit; None where it is, and then it is no iterate."""
-        value, g = self.value_and_gradient(self.to_problem(x))
-        size = self.size(self.to_problem(x), g)
-        if not (math.isfinite(value) and math.isfinite(size)):
+        start = self._evaluated(x)
+        if not (math.isfinite(start.value) and math.isfinite(start.norm)):
             return None
         self.accept_non_finite = True
-        self.observe(self.to_problem(x), g, value)
-        return Evaluated(x, value, self.to_numpy(g), size)
+        self._observe(self.to_problem(x), start.norm, start.value, start.g)
+        return start
 
-    def evaluate(self, x: Array, iterate: bool = True) -> Evaluated:
+    def evaluate(self, x: np.ndarray, iterate: bool = True) -> Evaluated:
         """Return value and gradient at a point; may raise Stop."""
-        point = self.to_problem(x)
-        value, g = self.value_and_gradient(point)
-        if iterate:
-            self.observe(point, g, value)
-            size = self.norm
-        else:
-            size = self.size(point, g)
-            self._consider(point, g, size, value)
-        return Evaluated(self.to_numpy(x), value, self.to_numpy(g), size)
+        here = self._evaluated(x)
+        if not iterate:
+            self._consider(self.to_problem(x), here.norm, here.value, here.g)
+            return here
+        self._observe(self.to_problem(x), here.norm, here.value, here.g)
+        return here if here.norm == self.norm else here._replace(norm=self.norm)
 
-    def size(self, x: Array, g: Array) -> float:
-        """Return what is to become small: the gradient norm."""
-        return norm(g)
-
-    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        """Return both at a point that is to be observed; counted."""
-        value, g = self.problem.value_and_gradient(point)
+    def _evaluated(self, x: np.ndarray) -> Evaluated:
+        """Evaluate a point; counted, if it is not known."""
+        objective, known = self.objective, self.known
+        if known is not None and np.array_equal(known.x, x):
+            value = known.value + objective.penalty_at(x)
+            return Evaluated(x, value, known.g, objective.size(x, known.g))
+        here = objective.evaluate(x)
         self.calls += 1
-        return float(value), g
+        return here
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """Return both at a point that is to be observed; counted."""
+        found = self.objective.value_and_gradient(x)
+        self.calls += 1
+        return found
+
+    def smooth_part(self, x: np.ndarray) -> SmoothPart:
+        """Return f and its gradient, outside of h's domain, too; counted, if not known."""
+        if self.known is not None and np.array_equal(self.known.x, x):
+            return self.known
+        value, g = self.problem.value_and_gradient(self.to_problem(x))
+        self.calls += 1
+        return SmoothPart(x, float(value), self.to_numpy(g))
+
+    def best(self) -> SmoothPart:
+        """Return the best point with f and its gradient; counted, if not known."""
+        return self.smooth_part(self.to_numpy(self.best_x))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian at ``x``; counted as gradients of as many operations."""
@@ -210,24 +227,13 @@ class Oracle:
 
         return product
 
-    def to_problem(self, x: np.ndarray) -> Array:
-        """Return a vector on the problem's kind of arrays."""
-        return x if self._host else self.problem.xp.asarray(x, dtype=self.problem.dtype)
-
-    def to_numpy(self, x: Array) -> np.ndarray:
-        """Return a vector of the problem's as one of NumPy's, in double precision."""
-        return x if self._host else np.asarray(x, dtype=np.float64)
-
-    def on_numpy(self, product: Callable[[Array], Array]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a product on the problem's kind of arrays as one on NumPy's."""
-        if self._host:
-            return product
-        return lambda g: self.to_numpy(product(self.to_problem(g)))
-
     def observe(self, x: Array, g: Array, value: float | None = None) -> None:
         """Take note of an iterate, its gradient and its value, if known; may raise Stop."""
+        self._observe(x, self.objective.size(x, g), value, g)
+
+    def _observe(self, x: Array, found: float, value: float | None, g: Array) -> None:
         self.k += 1
-        self.previous_norm, self.norm = self.norm, self._keep_if_best(x, self.size(x, g), value)
+        self.previous_norm, self.norm = self.norm, self._keep_if_best(x, found, value, g)
         if self.k == 0 and self.best_x is None:
             self.unfit = x
             raise Stop(Ended.NON_FINITE)
@@ -237,13 +243,13 @@ class Oracle:
             self.history.seconds.append(self.seconds)
         self._stop_if_over(x)
 
-    def _consider(self, x: Array, g: Array, found: float, value: float | None) -> None:
+    def _consider(self, x: Array, found: float, value: float | None, g: Array) -> None:
         """Take note of a point that is no iterate; one that ends the solve is the last iterate."""
         if found <= self.tol and self.stop_at_tol and not self.undefined(value):
-            self.observe(x, g, value)
-        self._keep_if_best(x, found, value)
+            self._observe(x, found, value, g)
+        self._keep_if_best(x, found, value, g)
 
-    def _keep_if_best(self, x: Array, found: float, value: float | None) -> float:
+    def _keep_if_best(self, x: Array, found: float, value: float | None, g: Array) -> float:
         """Keep a point that is better than all before; returns its norm.
 
         That is infinity where x or its value is not finite: a gradient may well be zero at
@@ -252,20 +258,17 @@ class Oracle:
         if self.undefined(value) or (found < self.best_norm and not _is_finite(x)):
             found = math.inf
         if found < self.best_norm:
-            self._keep(x, found, value)
+            self._keep(x, found, value, g)
         if found <= self.tol and self.reached is None:
             calls = self.calls + (value is None)  # a solve that ends here asks for its value
             self.reached = Milestone(max(self.k, 0), calls, self.seconds)
         return found
 
     def undefined(self, value: float | None) -> bool:
-        """Whether a point after the start is outside the function's domain, by its value.
-
-        In single precision values overflow long before gradients do: there they do not tell.
-        """
+        """Whether a point after the start is outside the function's domain, by its value."""
         if value is None or math.isfinite(value) or self.best_x is None:
             return False
-        return self._double
+        return self.objective.values_tell
 
     def judge(self, point: Evaluated | None = None) -> Outcome | None:
         """Ask the watch about the step just made, which led to ``point``."""
@@ -276,9 +279,12 @@ class Oracle:
             raise Stop(Ended.NON_FINITE)
         return None
 
-    def _keep(self, x: Array, found: float, value: float | None) -> None:
+    def _keep(self, x: Array, found: float, value: float | None, g: Array) -> None:
         if self.best_x is None:
             self.first_norm = found
+        if self.known is not None and value is not None:
+            at = self.to_numpy(x)
+            self.known = SmoothPart(at, value - self.objective.penalty_at(at), self.to_numpy(g))
         self.best_x, self.best_norm, self.best_value = x, found, value
         if found < PROGRESS * self.progress_norm:
             self.progress_norm, self.progress_k = found, self.k

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ode2opt.base.ended import Ended
-
-
-class Evaluated(NamedTuple):
-    """A point with value and gradient, as NumPy arrays.
-
-    ``norm`` is the gradient's; with a penalty it is the residual's, and ``value`` f + h.
-    """
-
-    x: np.ndarray
-    value: float
-    g: np.ndarray
-    norm: float
+from ode2opt.solvers.objective import Evaluated
 
 
 class Outcome(NamedTuple):

@@ -15,8 +15,8 @@ from ode2opt.base.arrays import Array
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Evaluated, Objective
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Evaluated
 from ode2opt.solvers.plan import plan, subsample_sizes
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.solve import minimised
@@ -54,7 +54,7 @@ class SharedPreconditioners:
         self, problem: LinearModel, k: int, x0: Array | None, *, tol: float, max_iter: int
     ) -> Result:
         """Solve for the k-th penalty; the first solve of that number forms the preconditioner."""
-        oracle = Oracle(problem, tol=tol, max_iter=max_iter)
+        oracle = Oracle(Objective(problem), tol=tol, max_iter=max_iter)
         first = k == len(self.found)
         strategy = _Preconditioned(
             oracle, self.paths if first else 0, None if first else self.found[k]

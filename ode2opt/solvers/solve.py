@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +25,7 @@ from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_nam
 from ode2opt.base.schedule import Schedule
 from ode2opt.base.threads import is_small, one_blas_thread
 from ode2opt.kernels.rows import nothing_compiled
-from ode2opt.penalties import Penalty, as_penalty
+from ode2opt.penalties import ZERO, Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.problems.linear_model import LinearModel
@@ -36,7 +35,6 @@ from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, in_stages
 from ode2opt.solvers.composite.gap import with_residual
 from ode2opt.solvers.composite.learned import PenalisedTable
 from ode2opt.solvers.composite.methods import penalised_method
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.library import method_of
@@ -45,6 +43,7 @@ from ode2opt.solvers.memory_session import MemorySession
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.monitored import MonitoredTable, TableProof
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Callback, Oracle, Stop
 from ode2opt.solvers.relay import Relay
@@ -141,8 +140,8 @@ def solve(
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
-    oracle = _kind_of_oracle(task, penalty)(
-        task,
+    oracle = Oracle(
+        Objective(task, ZERO if penalty is None else as_penalty(penalty, task)),
         tol=tolerance(task, tol),
         max_iter=as_count(max_iter, "max_iter", least=0),
         max_seconds=limit_of(max_seconds),
@@ -188,12 +187,6 @@ def _smooth_method(
             f"The method for {found.family} is for problems with a penalty: give penalty as well."
         )
     return found
-
-
-def _kind_of_oracle(task: Problem, penalty: Penalty | None) -> Callable[..., Oracle]:
-    if penalty is None:
-        return Oracle
-    return partial(CompositeOracle, penalty=as_penalty(penalty, task))
 
 
 class Strategy(Protocol):
@@ -290,7 +283,6 @@ def _table_of(
 ) -> UnderWay:
     """Return a method's table, set up on a problem."""
     if method.proximal is not None:
-        assert isinstance(oracle, CompositeOracle)
         assert not isinstance(policy, Relay)
         return PenalisedTable(oracle, method.proximal, scale, x, policy)
     schedule = method.table()
@@ -348,12 +340,12 @@ def _result(oracle: Oracle, status: Ended) -> Result:
         tol=oracle.tol,
         bound=_bound(oracle, value),
     )
-    return with_residual(oracle, result) if isinstance(oracle, CompositeOracle) else result
+    return result if oracle.objective.smooth else with_residual(oracle, result)
 
 
 def _bound(oracle: Oracle, value: float) -> Bound | None:
     """Return what is known of f(best_x) - f*, by strong convexity or by the method's own proof."""
-    if oracle.concave is not None or isinstance(oracle, CompositeOracle):
+    if oracle.concave is not None or not oracle.objective.smooth:
         return None
     x, unit = oracle.best_x, oracle.rounding
     known = by_strong_convexity(oracle.problem, x, oracle.best_norm, value, unit)

@@ -14,8 +14,9 @@ from typing import NoReturn
 
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton

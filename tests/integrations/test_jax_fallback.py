@@ -10,6 +10,7 @@ import ode2opt
 from ode2opt import Guard, Huber, Lpp, Method, Schedule
 from ode2opt.integrations.jax import double, solve, to_jax
 from ode2opt.integrations.jax_fallback import lower, nesterov
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.stages import nesterov as fallback
 
@@ -45,7 +46,7 @@ def points_of_numpy(problem, monkeypatch):
 
     monkeypatch.setattr(fallback, "_step", noted_step)
     monkeypatch.setattr(fallback, "until_restart", noted_restart)
-    run = Oracle(problem, tol=1e-13, max_iter=2 * TRIALS)
+    run = Oracle(Objective(problem), tol=1e-13, max_iter=2 * TRIALS)
     with pytest.raises(Stop):
         fallback.Nesterov().run(run, run.begin(START))
     return without_repeats(begun), any(restarts)

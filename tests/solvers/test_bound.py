@@ -23,6 +23,7 @@ from ode2opt.problems.parts import Parts
 from ode2opt.solvers import monitored
 from ode2opt.solvers.bound import Bound, LowerBound, by_strong_convexity, rounded_up
 from ode2opt.solvers.classics import gradient_descent
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.solve import minimised
 
@@ -239,7 +240,7 @@ def test_a_method_may_report_what_it_proves_of_f_from_below():
             gradient_descent(oracle, x, 10.0)
 
     for l2, due in ((0.0, "the monitored certificate"), (0.1, "strong convexity")):
-        oracle = Oracle(Logistic(A, B, l2=l2), tol=1e-6, max_iter=5)
+        oracle = Oracle(Objective(Logistic(A, B, l2=l2)), tol=1e-6, max_iter=5)
         result = minimised(oracle, None, Proving())
         assert result.bound.source == due
         if not l2:
@@ -275,7 +276,7 @@ def test_the_monitored_method_bounds_its_value_against_every_point():
 def test_what_the_monitored_method_tells_is_its_theorem_with_violations_paid():
     """Two moves at L' = L/64, which both violate the inequality: the formula, written out."""
     problem = Quadratic(np.diag([1.0, 0.5]), np.zeros(2))
-    oracle = Oracle(problem, tol=1e-9, max_iter=3)
+    oracle = Oracle(Objective(problem), tol=1e-9, max_iter=3)
     y = []
     oracle.callback = lambda progress: y.append(progress.x) and None
     with pytest.raises(Stop):

@@ -21,6 +21,7 @@ from ode2opt import (
     solve,
 )
 from ode2opt.solvers import DefaultCoefficients
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.stages.nesterov import next_t, until_restart
 from ode2opt.solvers.supervisor import supervise
@@ -47,7 +48,7 @@ def test_each_reason_is_recorded_and_the_tolerance_reached(schedule, reason):
 
 def test_a_blow_up_is_measured_from_the_start_and_not_from_the_best_point():
     """The gradient at x is x: from 1 it falls to a thousandth, and may rise to 5 again."""
-    oracle = Oracle(Quadratic(np.eye(1), np.zeros(1)), tol=1e-12, max_iter=99)
+    oracle = Oracle(Objective(Quadratic(np.eye(1), np.zeros(1))), tol=1e-12, max_iter=99)
     guard = Guard(blowup=5.0)
     for x in (1.0, 1e-3, 4.99):
         oracle.at(np.array([x]))
@@ -69,7 +70,7 @@ def test_without_the_guard_the_same_schedule_is_reported_as_it_is():
 
 def by_the_last_stage(problem, x0, tol, max_iter=100_000):
     """A solve by nothing but the stage that always arrives; its run after the end, its status."""
-    run = Oracle(problem, tol=tol, max_iter=max_iter)
+    run = Oracle(Objective(problem), tol=tol, max_iter=max_iter)
     with pytest.raises(Stop) as stop:
         supervise(run, run.begin(np.asarray(x0, dtype=np.float64)), [])
     return run, stop.value.status
@@ -130,7 +131,7 @@ def test_a_restart_goes_to_the_lowest_point_since_the_last_one():
     """The values at restarts never rise, each being at most that after a step from the last."""
     rng = np.random.default_rng(4)
     problem = Quadratic(np.diag(np.logspace(0, -4, 20)), rng.standard_normal(20))
-    run = Oracle(problem, tol=1e-8, max_iter=20_000)
+    run = Oracle(Objective(problem), tol=1e-8, max_iter=20_000)
     here = run.begin(np.zeros(20))
     L, restarts = 1.0, [here]
     with suppress(Stop):

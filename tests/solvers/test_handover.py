@@ -18,6 +18,7 @@ from ode2opt import (
 from ode2opt.solvers import METHODS
 from ode2opt.solvers.built_in import runs_a_table
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan
 from ode2opt.solvers.stages import active_rows
@@ -61,7 +62,7 @@ def test_without_a_handover_auto_stops_where_its_first_stage_gives_up(memory):
 def test_without_a_handover_auto_runs_the_first_stage_of_its_plan(memory):
     problem = logistic()
     options = {"memory": Memory()} if memory else {}
-    run = Oracle(problem, tol=1e-9, max_iter=10**4)
+    run = Oracle(Objective(problem), tol=1e-9, max_iter=10**4)
     here = run.begin(np.zeros(problem.n))
     first = plan(problem, Costs(problem, count_calls=memory))[0]
     with pytest.raises(Exception, match="The gradient norm reached") as stop:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ode2opt import Logistic, Lpp, Problem, Status, solve
 from ode2opt.problems.transformed import Transformed
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.stages.lbfgs import CORRECTIONS, Corrections, lbfgs
 
@@ -135,7 +136,7 @@ def path(problem, x, metric, steps):
     """The points that L-BFGS asks for, with the first trial at half of -M g."""
     points = []
     run = Oracle(
-        problem, tol=1e-14, max_iter=steps,
+        Objective(problem), tol=1e-14, max_iter=steps,
         callback=lambda progress: points.append(progress.x) and None,
     )  # fmt: skip
     with suppress(Stop):

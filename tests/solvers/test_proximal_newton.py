@@ -35,7 +35,8 @@ from ode2opt.solvers.composite import descent
 from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
 from ode2opt.solvers.composite.faces import descended
-from ode2opt.solvers.composite.oracle import CompositeOracle
+from ode2opt.solvers.objective import Objective
+from ode2opt.solvers.oracle import Oracle
 
 KERNELS = pytest.mark.skipif(not available(), reason="numba is not installed")
 
@@ -228,7 +229,7 @@ def test_a_model_whose_minimiser_jumps():
 def test_a_step_on_a_face_is_exact_for_a_quadratic():
     bends = np.array([1.0, 10.0, 100.0])
     problem = Quadratic(np.diag(bends), np.zeros(3))
-    oracle = CompositeOracle(problem, Simplex(), tol=1e-16, max_iter=9)
+    oracle = Oracle(Objective(problem, Simplex()), tol=1e-16, max_iter=9)
     found = descended(oracle, oracle.begin(np.full(3, 1 / 3)))
     assert np.allclose(found.x, 1 / bends / np.sum(1 / bends), atol=1e-12)
 

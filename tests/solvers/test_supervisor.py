@@ -9,6 +9,7 @@ from ode2opt import Guard, Logistic, Lpp, Method, Quadratic, Schedule, Status, s
 from ode2opt.base.ended import Ended
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle, Stop
 from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs
@@ -24,7 +25,7 @@ def made(N=200, n=30, seed=0, l2=0.01):
 
 def ended(problem, stages, **options):
     """A run under supervision from ones, after its end."""
-    run = Oracle(problem, **({"tol": 1e-8, "max_iter": 5000} | options))
+    run = Oracle(Objective(problem), **({"tol": 1e-8, "max_iter": 5000} | options))
     here = run.evaluate(np.ones(problem.n))
     with pytest.raises(Stop) as stop:
         supervise(run, here, stages)

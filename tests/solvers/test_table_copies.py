@@ -5,10 +5,10 @@ import pytest
 from integrations.learned import COLUMNS, HORIZON, logistic, metrics, table
 
 from ode2opt import Quadratic
-from ode2opt.penalties import L1
+from ode2opt.penalties import L1, ZERO
 from ode2opt.proofs.table import Table
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.table import evaluated, follow, itself
 
@@ -23,20 +23,15 @@ def noted(oracle, run):
     return np.array(points)
 
 
-def by_the_loop(problem, chosen, metric=None, penalty=None):
+def by_the_loop(problem, chosen, metric=None, penalty=ZERO):
     limits = {"tol": 1e-15, "max_iter": 10**4}
-    oracle = (
-        Oracle(problem, **limits)
-        if penalty is None
-        else CompositeOracle(problem, penalty, **limits)
-    )
-    product = itself if metric is None else metric.on(problem)
-    options = {} if penalty is None else {"prox": oracle.prox}
+    oracle = Oracle(Objective(problem, penalty), **limits)
+    product, prox = itself if metric is None else metric.on(problem), oracle.objective.prox
     return noted(
         oracle,
         lambda oracle: follow(
             oracle, chosen.rows(), evaluated(oracle, START, False, product), product=product,
-            **options,
+            prox=prox,
         ),
     )  # fmt: skip
 
@@ -44,7 +39,7 @@ def by_the_loop(problem, chosen, metric=None, penalty=None):
 @pytest.mark.parametrize("kind", metrics())
 def test_eigac_in_place_is_the_loop(kind):
     problem, metric, schedule = logistic(), metrics()[kind], table().scaled(9.0)
-    oracle = Oracle(problem, tol=1e-15, max_iter=10**4)
+    oracle = Oracle(Objective(problem), tol=1e-15, max_iter=10**4)
     there = None if metric is None else metric.on(problem)
     found = noted(oracle, lambda oracle: EigacIteration(oracle, schedule, START, there).run())
     due = by_the_loop(problem, Table.of(schedule), metric)

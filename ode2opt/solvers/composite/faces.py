@@ -12,8 +12,8 @@ import numpy as np
 from ode2opt.penalties import Face
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
-from ode2opt.solvers.composite.oracle import CompositeOracle
-from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.objective import Evaluated
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
 LARGEST = 1_000  # variables whose Hessian is made
@@ -21,16 +21,16 @@ PIVOTS = 30  # variables that may leave the face in a row
 SHARES = (1.0, 0.3, 0.1, 0.01)  # of a step
 
 
-def has_faces(oracle: CompositeOracle) -> bool:
+def has_faces(oracle: Oracle) -> bool:
     """Return whether Newton steps on faces can be made: few variables, and both sides know how."""
     problem = oracle.problem
     rows = isinstance(problem, RowModel) and problem.width == 1
     if not (rows or isinstance(problem, Quadratic)) or problem.n > LARGEST:
         return False
-    return oracle.penalty.curvature_set(oracle.project(np.zeros(problem.n))) is not None
+    return oracle.penalty.curvature_set(oracle.objective.project(np.zeros(problem.n))) is not None
 
 
-def descended(oracle: CompositeOracle, here: Evaluated) -> Evaluated:
+def descended(oracle: Oracle, here: Evaluated) -> Evaluated:
     """Return a point that Newton steps on faces lead to; the given one where none helps."""
     H = oracle.hessian(here.x)
     for _ in range(PIVOTS):
@@ -47,7 +47,7 @@ def descended(oracle: CompositeOracle, here: Evaluated) -> Evaluated:
 
 
 def _step(
-    oracle: CompositeOracle, here: Evaluated, face: Face, H: np.ndarray
+    oracle: Oracle, here: Evaluated, face: Face, H: np.ndarray
 ) -> tuple[Evaluated | None, bool]:
     """Return where a step leads, None where it helps not; and whether it stayed on the face."""
     d = _direction(here, face, H)
@@ -61,7 +61,7 @@ def _step(
         x = here.x + share * d
         if share == first:
             x[leaving <= first] = 0.0
-        new = oracle.evaluate(oracle.project(x), iterate=False)
+        new = oracle.evaluate(oracle.objective.project(x), iterate=False)
         close = abs(new.value - here.value) <= oracle.rounding * abs(here.value)
         if (new.value < here.value and not close) or (close and new.norm < 0.5 * here.norm):
             return new, first >= 1 and share == 1

@@ -14,10 +14,10 @@ import numpy as np
 from ode2opt.base.arrays import epsilon, norm, usable
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.composite.faces import descended, has_faces
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Stop, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.nesterov import BACKTRACKING, next_t
 from ode2opt.solvers.stages.stage import Stage
@@ -59,7 +59,6 @@ class Fista(Stage):
 
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; each gradient at an accepted point is an iteration."""
-        assert isinstance(oracle, CompositeOracle)
         steps = self.faces and has_faces(oracle)
         between = "Newton steps on faces" if steps else "backtracking and restart"
         oracle.log(f"FISTA with {between}")
@@ -81,7 +80,7 @@ class Fista(Stage):
 
 
 def _until_restart(
-    oracle: CompositeOracle, x: Evaluated, L: float, last: float
+    oracle: Oracle, x: Evaluated, L: float, last: float
 ) -> tuple[Evaluated, float, Outcome | None]:
     """Go on until the momentum points uphill, or the iteration ``last``.
 
@@ -100,9 +99,7 @@ def _until_restart(
             return lowest, L, outcome
 
 
-def _step(
-    oracle: CompositeOracle, x: Evaluated, previous: Evaluated, t: float, L: float
-) -> ProxStep | None:
+def _step(oracle: Oracle, x: Evaluated, previous: Evaluated, t: float, L: float) -> ProxStep | None:
     """Make one accepted step; None where rounding allows none."""
     trial, unit = BACKTRACKING.relax * L, epsilon(oracle.problem.xp, oracle.problem.dtype)
     for _ in range(BACKTRACKING.trials):
@@ -111,11 +108,11 @@ def _step(
         y, value, g = x.x, x.value, x.g
         if momentum > 0:
             y = x.x + momentum * (x.x - previous.x)
-            value, g = oracle.smooth(y)
+            _, value, g = oracle.smooth_part(y)
             if not (math.isfinite(value) and np.isfinite(g).all()):
                 trial *= BACKTRACKING.most_growth
                 continue
-        at = oracle.prox(y - g / trial, 1 / trial)
+        at = oracle.objective.prox(y - g / trial, 1 / trial)
         moved = at - y
         if np.all(np.abs(moved) <= unit * np.abs(y)):  # y is a minimiser, as far as can be told
             return None if y is x.x else ProxStep(y, oracle.evaluate(at), trial, t_new)
@@ -132,7 +129,7 @@ def _step(
     return None
 
 
-def _stop_if_concave(oracle: CompositeOracle, y: Evaluated, new: Evaluated) -> None:
+def _stop_if_concave(oracle: Oracle, y: Evaluated, new: Evaluated) -> None:
     """Stop where f is not convex between two points, by more than rounding."""
     found = concave_between(oracle, y, new._replace(norm=norm(new.g)))
     if found is not None:
@@ -140,7 +137,7 @@ def _stop_if_concave(oracle: CompositeOracle, y: Evaluated, new: Evaluated) -> N
         raise Stop(Ended.NON_CONVEX)
 
 
-def _first_curvature(oracle: CompositeOracle, here: Evaluated) -> float:
+def _first_curvature(oracle: Oracle, here: Evaluated) -> float:
     """Return the curvature along the gradient, from one more gradient close by.
 
     How close is measured in lengths of x, or of value over slope: f(c x) and c f fare alike.
@@ -149,5 +146,5 @@ def _first_curvature(oracle: CompositeOracle, here: Evaluated) -> float:
     if slope == 0:
         return 1.0
     length = BACKTRACKING.probe * (norm(here.x) or abs(here.value) / slope or 1.0)
-    _, near = oracle.smooth(here.x - (length / slope) * here.g)
-    return usable(norm(near - here.g) / length)
+    near = oracle.smooth_part(here.x - (length / slope) * here.g)
+    return usable(norm(near.g - here.g) / length)

@@ -20,7 +20,7 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.losses import Huber, LeastSquares, Lpp, SquaredHinge
 from ode2opt.problems.softmax import Softmax
-from ode2opt.solvers.composite.oracle import CompositeOracle
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.result import Result
 
 NOT_NEGATIVE = (LeastSquares, Lpp, Logistic, Huber, SquaredHinge, Softmax)
@@ -44,14 +44,14 @@ def duality_gap(
     return max(gap, 0.0) if math.isfinite(gap) else None
 
 
-def with_residual(oracle: CompositeOracle, result: Result) -> Result:
+def with_residual(oracle: Oracle, result: Result) -> Result:
     """Return a result with what a penalty adds: residual, support, gap and f's own gradient
     norm.
     """
     x = oracle.to_numpy(oracle.best_x)
     support = oracle.penalty.support(x)
     try:
-        _, g = oracle.smooth(x)
+        g = oracle.best().g
     except WorkersLostError:
         return replace(result, grad_norm=math.nan, residual=result.grad_norm, support=support)
     gap = None

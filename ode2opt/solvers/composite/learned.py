@@ -11,10 +11,10 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.ended import Ended
 from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
 from ode2opt.proofs.table import Table
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import PROGRESS, Oracle
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.table import Check, TablePoint, follow
 
 
@@ -40,10 +40,10 @@ class PenalisedTable:
     metric = None
 
     def __init__(
-        self, oracle: CompositeOracle, table: Table, scale: float, x: Array, guard: Guard | None
+        self, oracle: Oracle, table: Table, scale: float, x: Array, guard: Guard | None
     ) -> None:
         self.oracle, self.scale, self.guard = oracle, scale, guard
-        self.start = oracle.begin(oracle.first_point(x))
+        self.start = oracle.begin(oracle.objective.first_point(x))
         self.table = table.scaled(scale)
 
     def run(self) -> Outcome:
@@ -53,7 +53,9 @@ class PenalisedTable:
         if kernel is not None and self.guard is not None:
             return self._at_once(kernel, self.guard, check.highest)
         here = TablePoint(start.x, start.value, start.g, start.g)
-        return follow(self.oracle, self.table.rows(), here, prox=self.oracle.prox, check=check)
+        return follow(
+            self.oracle, self.table.rows(), here, prox=self.oracle.objective.prox, check=check
+        )
 
     def _kernel(self) -> Any:
         """Return the compiled loop; None where NumPy has to follow."""
@@ -86,6 +88,7 @@ class PenalisedTable:
         )  # fmt: skip
         oracle.k += end.iterations - 1
         oracle.calls += end.iterations - 1
-        oracle.next_gradient(end.x)
+        x = oracle.to_problem(end.x)
+        oracle.observe(x, oracle.gradient(x))
         missed = end.ended is Ended.CONVERGED  # for the oracle it has not
         return guard.outcome(Ended.STALLED if missed else end.ended)

@@ -14,7 +14,6 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.built_in import METHODS, BuiltIn, Policy
 from ode2opt.solvers.composite.fista import Fista, for_ever
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import LARGEST_MATRIX
 from ode2opt.solvers.composite.rows import ProximalNewton
 from ode2opt.solvers.library import learned_names, method_of
@@ -24,14 +23,11 @@ from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import Supervisor, first_alone
 
 
-def _in_stages(
-    summary: str, plan: Callable[[CompositeOracle], Sequence[Stage]], faces: bool
-) -> BuiltIn:
+def _in_stages(summary: str, plan: Callable[[Oracle], Sequence[Stage]], faces: bool) -> BuiltIn:
     """Return a method: the stages of a plan, then FISTA, which needs no trust."""
 
     def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
-        assert isinstance(oracle, CompositeOracle)
-        start = oracle.begin(oracle.first_point(x))
+        start = oracle.begin(oracle.objective.first_point(x))
         stages = [*plan(oracle), Fista(for_ever, faces=faces)]
         if policy is None:
             first_alone(oracle, start, stages)
@@ -43,7 +39,7 @@ def _in_stages(
     return BuiltIn(summary, False, minimise)
 
 
-def plan(oracle: CompositeOracle) -> list[Stage]:
+def plan(oracle: Oracle) -> list[Stage]:
     """Return the stages before FISTA: proximal Newton where the problem has a cheap model."""
     problem = oracle.problem
     quadratic = isinstance(problem, Quadratic) and problem.n <= LARGEST_MATRIX

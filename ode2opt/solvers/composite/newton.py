@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from ode2opt.base.ended import Ended
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import model_of
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.objective import Evaluated
+from ode2opt.solvers.oracle import Oracle
+from ode2opt.solvers.outcome import Outcome
 
 ARMIJO = 1e-4  # of the decrease that the slope promises
 HALVINGS = 12
@@ -18,7 +19,7 @@ INSIDE = 0.3  # of the tolerance: nor further than this
 REFINED = 0.5  # the factor by which another step on a quadratic must lower the residual
 
 
-def newton(oracle: CompositeOracle, here: Evaluated, columns: str | None = None) -> Outcome:
+def newton(oracle: Oracle, here: Evaluated, columns: str | None = None) -> Outcome:
     """Go on from a point until the solve is over or no step helps."""
     pieces = oracle.penalty.pieces()
     model = model_of(oracle, None if pieces is None else pieces.each(oracle.problem.n), columns)
@@ -26,7 +27,7 @@ def newton(oracle: CompositeOracle, here: Evaluated, columns: str | None = None)
         return Outcome(Ended.MANY_VARIABLES, here)
     for _ in range(STEPS):
         tol = max(INSIDE * oracle.tol, 0.0 if model.exact else model.inexact * here.norm)
-        goal = oracle.project(model.goal(here, tol))
+        goal = oracle.objective.project(model.goal(here, tol))
         new = _towards(oracle, here, goal)
         if new is None:
             if model.gave_up:
@@ -46,20 +47,21 @@ def newton(oracle: CompositeOracle, here: Evaluated, columns: str | None = None)
     return Outcome(Ended.MANY_STEPS, here)
 
 
-def _is_flat(oracle: CompositeOracle, here: Evaluated, new: Evaluated) -> bool:
+def _is_flat(oracle: Oracle, here: Evaluated, new: Evaluated) -> bool:
     """Whether two values may be equal but for rounding."""
     return abs(new.value - here.value) <= oracle.rounding * abs(here.value)
 
 
-def _towards(oracle: CompositeOracle, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
+def _towards(oracle: Oracle, here: Evaluated, goal: np.ndarray) -> Evaluated | None:
     """Return a point on the way to the goal with Armijo's decrease; None where there is none."""
     d = goal - here.x
     if not (d.any() and np.isfinite(d).all()):
         return None
-    promised = float(here.g @ d) + oracle.penalty_at(goal) - oracle.penalty_at(here.x)
+    h = oracle.objective.penalty_at
+    promised = float(here.g @ d) + h(goal) - h(here.x)
     share = 1.0
     for _ in range(HALVINGS):
-        x = goal if share == 1 else oracle.project(here.x + share * d)
+        x = goal if share == 1 else oracle.objective.project(here.x + share * d)
         new = oracle.evaluate(x)
         least = here.value + ARMIJO * share * min(promised, 0.0)
         if new.value < least or (new.norm < here.norm and _is_flat(oracle, here, new)):

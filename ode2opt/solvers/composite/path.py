@@ -13,16 +13,17 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_count, as_floating, as_number, norm
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
-from ode2opt.penalties import Penalty, Pieces, Separable, as_penalty
+from ode2opt.penalties import Penalty, Separable, SeparableTerms, as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.built_in import BuiltIn
 from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
-from ode2opt.solvers.composite.path_session import EvaluatedStart, PathOracle
 from ode2opt.solvers.composite.screening import Screen
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.objective import Objective, SmoothPart
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.solve import limit_of, minimised, tolerance
 
@@ -157,17 +158,17 @@ class _PathRun:
         return PenaltyPath.of(self.problem.n, scales, results, **about)
 
     def _oracle(
-        self,
-        problem: Problem,
-        penalty: Penalty,
-        known: EvaluatedStart | None = None,
-        share: float = 1.0,
-    ) -> PathOracle:
+        self, problem: Problem, penalty: Penalty, start: SmoothPart | np.ndarray, share: float = 1.0
+    ) -> Oracle:
+        """Return a solve that knows f and its gradient at its start, and at its best point."""
         left = max(self.limits["max_seconds"] - self.seconds, 1e-9)
         given = self.limits | {"max_seconds": left, "tol": share * self.limits["tol"]}
-        return PathOracle(problem, penalty, known, **given)
+        oracle = Oracle(Objective(problem, penalty), **given)
+        known = start if isinstance(start, SmoothPart) else oracle.smooth_part(start)
+        oracle.known = known
+        return oracle
 
-    def _first(self, x0: Array | None) -> tuple[EvaluatedStart, tuple[int, float]]:
+    def _first(self, x0: Array | None) -> tuple[SmoothPart, tuple[int, float]]:
         """Return where all that is penalised is 0, and the iterations and calls that it took."""
         n = self.problem.n
         if x0 is not None:
@@ -179,19 +180,17 @@ class _PathRun:
         if face is None or not face.free.any():
             return self._evaluated(self.penalty.project(np.zeros(n))), (0, 1.0)
         far = np.where(face.free, np.inf, 0.0)
-        oracle = self._oracle(self.problem, Separable(Pieces(lower=-far, upper=far)))
-        result = minimised(oracle, np.zeros(n), self.method)
+        zero = np.zeros(n)
+        oracle = self._oracle(self.problem, Separable(SeparableTerms(lower=-far, upper=far)), zero)
+        result = minimised(oracle, zero, self.method)
         if result.status is Ended.INTERRUPTED:
             raise KeyboardInterrupt
         return oracle.best(), (result.iterations, oracle.calls)
 
-    def _evaluated(self, x: np.ndarray) -> EvaluatedStart:
-        oracle = self._oracle(self.problem, self.penalty)
-        return EvaluatedStart(x, *oracle.smooth(x))
+    def _evaluated(self, x: np.ndarray) -> SmoothPart:
+        return Oracle(Objective(self.problem), **self.limits).smooth_part(x)
 
-    def _solved(
-        self, scale: float, before: float, here: EvaluatedStart
-    ) -> tuple[Result, EvaluatedStart]:
+    def _solved(self, scale: float, before: float, here: SmoothPart) -> tuple[Result, SmoothPart]:
         """Return the result for a scale, and its point, from the one for the scale before."""
         penalty = self.penalty.scaled(scale)
         spent, calls = 0, 0.0
@@ -208,22 +207,21 @@ class _PathRun:
         return _charged(replace(result, oracle_calls=oracle.calls), spent, calls), best
 
     def _by_gram(
-        self, gram: Quadratic, penalty: Penalty, here: EvaluatedStart
-    ) -> tuple[EvaluatedStart, int, float]:
+        self, gram: Quadratic, penalty: Penalty, here: SmoothPart
+    ) -> tuple[SmoothPart, int, float]:
         """Return a point from a solve with the Gram matrix, its iterations and its calls."""
-        oracle = self._oracle(gram, penalty, share=INSIDE)
+        oracle = self._oracle(gram, penalty, here.x, INSIDE)
         result = minimised(oracle, here.x, self.method)
         if result.status is Ended.INTERRUPTED:
             raise KeyboardInterrupt
-        full = self._oracle(self.problem, penalty)
-        x = full.to_numpy(full.to_problem(np.asarray(oracle.best_x)))
+        full = Objective(self.problem)
+        now = self._evaluated(full.to_numpy(full.to_problem(np.asarray(oracle.best_x))))
         share = gram.gradient_flops() / self.problem.gradient_flops()
-        now = EvaluatedStart(x, *full.smooth(x))
-        return now, result.iterations, share * oracle.calls + full.calls
+        return now, result.iterations, share * oracle.calls + 1
 
     def _with_fewer(
-        self, screen: Screen, penalty: Penalty, here: EvaluatedStart, columns: np.ndarray
-    ) -> tuple[EvaluatedStart, int, float]:
+        self, screen: Screen, penalty: Penalty, here: SmoothPart, columns: np.ndarray
+    ) -> tuple[SmoothPart, int, float]:
         """Return a point from solves on some columns, its iterations and its calls.
 
         Columns that turn out to move are added. Whether the point is a solution of the full
@@ -235,16 +233,15 @@ class _PathRun:
             part = penalty.only(chosen)
             if part is None:
                 return now, spent, calls
-            oracle = self._oracle(problem, part, share=INSIDE)
+            oracle = self._oracle(problem, part, now.x[chosen], INSIDE)
             result = minimised(oracle, oracle.to_problem(now.x[chosen]), self.method)
             if result.status is Ended.INTERRUPTED:
                 raise KeyboardInterrupt
             share = problem.entries() / max(screen.problem.entries(), 1)
             x = np.zeros(self.problem.n)
             x[chosen] = oracle.to_numpy(oracle.best_x)
-            full = self._oracle(self.problem, penalty)
-            now = EvaluatedStart(x, *full.smooth(x))
-            spent, calls = spent + result.iterations, calls + share * oracle.calls + full.calls
+            now = self._evaluated(x)
+            spent, calls = spent + result.iterations, calls + share * oracle.calls + 1
             wrong = (penalty.residual(x, now.g) != 0) & ~chosen
             more = screen.with_more(columns, wrong) if wrong.any() else None
             if more is None or not result.success:

@@ -18,9 +18,9 @@ from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.composite.budgets import minimise_on_budget
 from ode2opt.solvers.composite.descent import minimise_model
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.costs import Costs
-from ode2opt.solvers.outcome import Evaluated
+from ode2opt.solvers.objective import Evaluated
+from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.stages.subsample import Subsamples
 
 # Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
@@ -53,7 +53,7 @@ class QuadraticModel(ABC):
 
     inexact = 0.02
 
-    def __init__(self, oracle: CompositeOracle, pieces: Pieces | None) -> None:
+    def __init__(self, oracle: Oracle, pieces: Pieces | None) -> None:
         self.oracle, self.pieces = oracle, pieces
         self.fresh = self.exact = self.gave_up = False
 
@@ -73,7 +73,7 @@ class QuadraticModel(ABC):
 class HessianModel(QuadraticModel):
     """A matrix: the Hessian, of all rows or of some."""
 
-    def __init__(self, oracle: CompositeOracle, pieces: Pieces | None) -> None:
+    def __init__(self, oracle: Oracle, pieces: Pieces | None) -> None:
         super().__init__(oracle, pieces)
         problem = oracle.problem
         self.costs = Costs(problem)
@@ -144,7 +144,7 @@ class ColumnModel(QuadraticModel):
 
     inexact = 0.1
 
-    def __init__(self, oracle: CompositeOracle, pieces: Pieces, patient: bool) -> None:
+    def __init__(self, oracle: Oracle, pieces: Pieces, patient: bool) -> None:
         super().__init__(oracle, pieces)
         self.patient = patient
         assert isinstance(oracle.problem, LinearModel)
@@ -209,7 +209,7 @@ def sparse_columns(problem: LinearModel) -> SparseColumns:
 
 
 def model_of(
-    oracle: CompositeOracle, pieces: Pieces | None, columns: str | None = None
+    oracle: Oracle, pieces: Pieces | None, columns: str | None = None
 ) -> QuadraticModel | None:
     """Return the model for a problem, None where there is none that is worth it."""
     if columns is not None and pieces is not None and is_by_columns(oracle.problem):

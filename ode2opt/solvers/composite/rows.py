@@ -11,15 +11,15 @@ from ode2opt.penalties import Penalty, Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.composite.newton import newton
-from ode2opt.solvers.composite.oracle import CompositeOracle
 from ode2opt.solvers.composite.quadratic_models import (
     NARROW,
     is_by_columns,
     sampled_rows,
     working_set,
 )
+from ode2opt.solvers.objective import Evaluated, Objective
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import Subsamples
 
@@ -40,7 +40,6 @@ class ProximalNewton(Stage):
 
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
-        assert isinstance(oracle, CompositeOracle)
         oracle.log("proximal Newton")
         problem = oracle.problem
         on_host = isinstance(problem, LinearModel) and isinstance(problem.b, np.ndarray)
@@ -61,7 +60,7 @@ class ProximalNewton(Stage):
         return newton(oracle, outcome.point, "patient")
 
 
-def _after_samples(oracle: CompositeOracle, problem: LinearModel, point: Evaluated) -> Evaluated:
+def _after_samples(oracle: Oracle, problem: LinearModel, point: Evaluated) -> Evaluated:
     """Return the point that samples of rows lead to; the given one where that is no lower."""
     sizes = [count * problem.n for count in ROWS_PER_COLUMN]
     sizes = [size for size in sizes if size <= problem.largest_sample()]
@@ -76,7 +75,7 @@ def _after_samples(oracle: CompositeOracle, problem: LinearModel, point: Evaluat
     return found if found.value <= point.value else point
 
 
-def _by_working_sets(oracle: CompositeOracle, problem: LinearModel, here: Evaluated) -> Outcome:
+def _by_working_sets(oracle: Oracle, problem: LinearModel, here: Evaluated) -> Outcome:
     """Solve for the variables that move or should, then look at all of them again."""
     pieces = oracle.penalty.pieces()
     assert pieces is not None
@@ -101,7 +100,7 @@ def _by_working_sets(oracle: CompositeOracle, problem: LinearModel, here: Evalua
 
 
 def _solved(
-    oracle: CompositeOracle,
+    oracle: Oracle,
     part: RowModel,
     penalty: Penalty,
     x: np.ndarray,
@@ -110,7 +109,7 @@ def _solved(
 ) -> np.ndarray:
     """Return the solution on some rows or columns, or the nearest that proximal Newton comes."""
     left = oracle.max_seconds - oracle.seconds
-    inner = CompositeOracle(part, penalty, tol=tol, max_iter=STEPS, max_seconds=left)
+    inner = Oracle(Objective(part, penalty), tol=tol, max_iter=STEPS, max_seconds=left)
     with suppress(Stop):
         start = inner.begin_if_finite(x)
         if start is None:  # what fits fewer rows may overflow on these

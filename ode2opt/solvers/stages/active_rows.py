@@ -23,9 +23,10 @@ from ode2opt.problems.gram import extent
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import Line
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Evaluated, Objective
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.active_products import ACTIVE_ROWS, ConjugateSteps
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.stage import Stage
@@ -101,9 +102,10 @@ def _solved(oracle: Oracle, problem: LinearModel, here: Evaluated, sizes: list[i
     x = here.x
     for part in Subsamples(oracle, problem).of(sizes):
         left = oracle.max_seconds - oracle.seconds
-        inner = Oracle(part, tol=oracle.tol, max_iter=ACTIVE_ROWS.steps, max_seconds=left)
+        most = ACTIVE_ROWS.steps
+        inner = Oracle(Objective(part), tol=oracle.tol, max_iter=most, max_seconds=left)
         with suppress(Stop):
-            _newton(inner, inner.begin(x), Costs(part), ACTIVE_ROWS.steps)
+            _newton(inner, inner.begin(x), Costs(part), most)
         oracle.charge(inner.calls * part.N / problem.N)
         oracle.check_time()
         x = x if inner.best_x is None else np.asarray(inner.best_x, dtype=np.float64)

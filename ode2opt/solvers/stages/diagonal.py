@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ode2opt.problems.row_model import RowModel
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.watches import within

@@ -20,8 +20,9 @@ import numpy as np
 from ode2opt.base.arrays import epsilon, norm, usable
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.concavity import concave_between
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage
 

@@ -17,8 +17,9 @@ from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
 from ode2opt.solvers.stages.lbfgs import step

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 
 
 class Stage(ABC):

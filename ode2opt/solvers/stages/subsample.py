@@ -14,9 +14,10 @@ import numpy as np
 
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Evaluated, Objective
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Evaluated, Outcome
+from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 from ode2opt.solvers.stages.lbfgs import lbfgs
 from ode2opt.solvers.stages.stage import Stage
@@ -157,7 +158,7 @@ class Subsamples:
         oracle.charge(share)
         error = RULES.noise * part.gradient_error(_as(part, x))
         left = oracle.max_seconds - oracle.seconds
-        inner = Oracle(part, tol=error, max_iter=RULES.steps, max_seconds=left)
+        inner = Oracle(Objective(part), tol=error, max_iter=RULES.steps, max_seconds=left)
         with suppress(Stop):
             here = inner.begin_if_finite(x)
             if here is not None:  # what fits fewer rows may overflow on these

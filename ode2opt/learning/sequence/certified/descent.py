@@ -13,10 +13,12 @@ HALVINGS = 25
 FIRST_MOVE = 0.03  # the largest change of a parameter in the first step
 CURVED = 1e-10  # the least cosine of a step and the change of the gradient to be remembered
 
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+ValueAndSlope = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-def descend(objective: Objective, z: np.ndarray, steps: int) -> Iterator[tuple[np.ndarray, float]]:
+def descend(
+    objective: ValueAndSlope, z: np.ndarray, steps: int
+) -> Iterator[tuple[np.ndarray, float]]:
     """Yield points and values of L-BFGS after each accepted step.
 
     A trial point counts only where the value is finite and has fallen enough (Armijo), so that no
@@ -44,7 +46,7 @@ def descend(objective: Objective, z: np.ndarray, steps: int) -> Iterator[tuple[n
 
 
 def _armijo(
-    objective: Objective, z: np.ndarray, value: float, g: np.ndarray, d: np.ndarray
+    objective: ValueAndSlope, z: np.ndarray, value: float, g: np.ndarray, d: np.ndarray
 ) -> tuple[np.ndarray, float, np.ndarray] | None:
     """Return the first of z + d, z + d/2, ... that brings enough; None where none does."""
     slope, t = float(g @ d), 1.0
