@@ -33,9 +33,13 @@ class Category:
     def of_rows(self) -> Category:
         """Return the column without words that none of its rows has."""
         used = np.unique(self.codes[self.codes >= 0])
-        places = np.full(len(self.words) + 1, -1, dtype=np.int32)  # the last is that of code -1
-        places[used] = np.arange(len(used))
-        return Category(places[self.codes], tuple(self.words[k] for k in used.tolist()))
+        return self.coded(tuple(self.words[k] for k in used.tolist()))
+
+    def coded(self, words: Sequence[str]) -> Category:
+        """Return the column with the codes of other words; what is not among them is missing."""
+        place = {word: k for k, word in enumerate(words)}
+        places = [*(place.get(word, MISSING_WORD) for word in self.words), MISSING_WORD]
+        return Category(np.array(places, dtype=np.int32)[self.codes], tuple(words))
 
 
 def all_words(
@@ -79,8 +83,7 @@ def one_hot(A: Array, categories: Mapping[str, Category], words: Words) -> Array
     rows = A.shape[0]
     blocks, each = [csr_array(A)], np.arange(rows + 1)
     for name, known in words.items():
-        own, place = categories[name], {word: k for k, word in enumerate(known)}
-        places = np.array([*(place[word] for word in own.words), -1], dtype=np.int32)[own.codes]
+        places = categories[name].coded(known).codes
         has = places >= 0
         ends = each if has.all() else np.append(0, np.cumsum(has))
         shape = (rows, len(known))

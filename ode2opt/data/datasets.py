@@ -103,7 +103,8 @@ def load_dataset(
     if name in DATASETS:
         _refuse_options(name, options)
         spec = DATASETS[name]
-        train, test = (spec.read_classes if classes and spec.read_classes else spec.read)(progress)
+        read = spec.read_classes if classes and spec.read_classes else spec.read
+        train, test = read(spec, progress)
         _check_sizes(name, spec, train, test)
         size = spec.size
     elif _looks_like_path(name):

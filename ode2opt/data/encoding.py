@@ -6,6 +6,7 @@ the same order, the same words as columns of 0 and 1, the same means for missing
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -140,7 +141,8 @@ class TableEncoding:
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain object that JSON can hold."""
-        return {name: _listed(value) for name, value in asdict(self).items()}
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableEncoding:
@@ -194,15 +196,6 @@ def with_words(
         width = len(encoding.numbers) + sum(map(len, words.values()))
     columns = (*encoding.numbers, *worded) if encoding.columns else ()
     return replace(encoding, width=width, columns=columns)
-
-
-def _listed(value: Any) -> Any:
-    """Return tuples as lists, as JSON has them."""
-    if isinstance(value, tuple | list):
-        return [_listed(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _listed(each) for key, each in value.items()}
-    return value
 
 
 def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:

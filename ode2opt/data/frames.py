@@ -42,11 +42,8 @@ def frame_rows(frame: Any, **about: Any) -> DataTable:
     names = list(map(str, frame.columns))
     check_names(names, "The frame")
     found = {name: _column(frame.iloc[:, j], name) for j, name in enumerate(names)}
-    categories = {name: one for name, one in found.items() if isinstance(one, Category)}
-    numbers = {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
-    A = np.column_stack(list(numbers.values())) if numbers else np.empty((len(frame), 0))
     about = {"header": tuple(names), "named": True} | about
-    return DataTable(A, columns=list(numbers), categories=categories, about=about)
+    return DataTable.of(found, len(frame), about=about)
 
 
 def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:
@@ -57,13 +54,13 @@ def encoded_frame(frame: Any, encoding: TableEncoding) -> Array:
             raise InputError(
                 f"The rows have no column {shown(column.name)}, which the model needs."
             )
-    numbers = [_number_column(frame.iloc[:, places[c.name]], c) for c in encoding.numbers]
-    A = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
-    if not encoding.worded:
-        return A
+    found: dict[str, np.ndarray | Category] = {}
+    for column in encoding.columns:
+        read = _word_column if column.words else _number_column
+        found[column.name] = read(frame.iloc[:, places[column.name]], column)
+    table = DataTable.of(found, len(frame))
     words = {column.name: column.words for column in encoding.worded}
-    found = {c.name: _word_column(frame.iloc[:, places[c.name]], c) for c in encoding.worded}
-    return one_hot(A, found, words)
+    return one_hot(table.A, table.categories, words) if words else table.A
 
 
 def _number_column(column: Any, encoded: ColumnEncoding) -> np.ndarray:

@@ -21,7 +21,7 @@ from ode2opt.data.sources import (
     obtain_file,
 )
 
-Reader = Callable[[DownloadBar | None], TrainAndTest]
+Reader = Callable[["DatasetSpec", DownloadBar | None], TrainAndTest]
 """Reads a dataset; a download moves the bar, if there is one."""
 
 
@@ -64,49 +64,43 @@ class DatasetSpec:
         return ", ".join(sorted(cached.get(place, "cache") for place in places))
 
 
-def _libsvm(name: str, n: int, progress: DownloadBar | None) -> DataRows:
-    path = obtain_file(name, progress)
-    return _libsvm_rows(path, n)
-
-
-def _libsvm_rows(path: Path, n: int) -> DataRows:
+def _libsvm(path: Path, n: int) -> DataRows:
     table = read_libsvm(path, DEFAULT_OPTIONS, n).whole(DEFAULT_OPTIONS.missing)
     return rows_of(table, str(path), binary=True)
 
 
-def _two_files(name: str, n: int) -> Reader:
-    return lambda progress: (_libsvm(name, n, progress), _libsvm(name + ".t", n, progress))
+def _obtained(spec: DatasetSpec, progress: DownloadBar | None) -> TrainAndTest:
+    """Read the files of train and test rows, or the one of both."""
+    rows = [_libsvm(obtain_file(name, progress), spec.n) for name in spec.files]
+    return (rows[0], rows[1]) if len(rows) == 2 else split_at(rows[0], spec.n_train)
 
 
-def _one_file(name: str, n: int, first: int) -> Reader:
-    return lambda progress: split_at(_libsvm(name, n, progress), first)
-
-
-def _bundled(name: str, first: int, classes: int) -> Reader:
+def _bundled(name: str, classes: int) -> Reader:
     """Return what reads a dataset of scikit-learn; labels are taken modulo ``classes``."""
 
-    def read(progress: DownloadBar | None) -> TrainAndTest:
+    def read(spec: DatasetSpec, progress: DownloadBar | None) -> TrainAndTest:
         from sklearn import datasets
 
         data = getattr(datasets, f"load_{name}")()
-        return split_at(DataRows(data.data, (data.target % classes).astype(np.float64)), first)
+        rows = DataRows(data.data, (data.target % classes).astype(np.float64))
+        return split_at(rows, spec.n_train)
 
     return read
 
 
-COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2")
+COVTYPE_FILES = ("covtype", "covtype.libsvm.binary", "covtype.libsvm.binary.bz2", COVTYPE_TEXT)
 
 
-def _covtype(rows: int | None, first: int, files: tuple[str, ...]) -> Reader:
+def _covtype(rows: int | None) -> Reader:
     """The first ``rows`` of covtype (all if None): from a LIBSVM file, or the original text."""
 
-    def read(progress: DownloadBar | None) -> TrainAndTest:
-        path = next(filter(None, map(find_file, files)), None)
+    def read(spec: DatasetSpec, progress: DownloadBar | None) -> TrainAndTest:
+        path = next(filter(None, map(find_file, spec.files[:-1])), None)
         if path is not None:
-            whole = _libsvm_rows(check_hash(path), 54)
+            whole = _libsvm(check_hash(path), spec.n)
         else:
             whole = _covtype_text(obtain_file(COVTYPE_TEXT, progress))
-        return split_at(whole.take(slice(0, rows)), first)
+        return split_at(whole.take(slice(0, rows)), spec.n_train)
 
     return read
 
@@ -146,28 +140,17 @@ def _cloud(rng: np.random.Generator, rows: int, one: np.ndarray, zero: np.ndarra
     return DataRows(A, b)
 
 
+def _of_libsvm(n: int, n_train: int, n_test: int, *files: str) -> DatasetSpec:
+    return DatasetSpec(n, n_train, n_test, 1_024, "LIBSVM", _obtained, files)
+
+
 DATASETS: dict[str, DatasetSpec] = {
-    "mushrooms": DatasetSpec(
-        112, 3_200, 4_924, 1_024, "LIBSVM", _one_file("mushrooms", 112, 3_200), ("mushrooms",)
-    ),
-    "a5a": DatasetSpec(
-        123, 6_414, 26_147, 1_024, "LIBSVM", _two_files("a5a", 123), ("a5a", "a5a.t")
-    ),
-    "w3a": DatasetSpec(
-        300, 4_912, 44_837, 1_024, "LIBSVM", _two_files("w3a", 300), ("w3a", "w3a.t")
-    ),
-    "phishing": DatasetSpec(
-        68, 8_192, 2_863, 1_024, "LIBSVM", _one_file("phishing", 68, 8_192), ("phishing",)
-    ),
+    "mushrooms": _of_libsvm(112, 3_200, 4_924, "mushrooms"),
+    "a5a": _of_libsvm(123, 6_414, 26_147, "a5a", "a5a.t"),
+    "w3a": _of_libsvm(300, 4_912, 44_837, "w3a", "w3a.t"),
+    "phishing": _of_libsvm(68, 8_192, 2_863, "phishing"),
     "covtype": DatasetSpec(
-        n=54,
-        n_train=102_400,
-        n_test=478_612,
-        size=10_240,
-        origin="LIBSVM",
-        read=_covtype(None, 102_400, COVTYPE_FILES),
-        files=(*COVTYPE_FILES, COVTYPE_TEXT),
-        need_all=False,
+        54, 102_400, 478_612, 10_240, "LIBSVM", _covtype(None), COVTYPE_FILES, need_all=False
     ),
     "covtype20k": DatasetSpec(
         n=54,
@@ -175,23 +158,21 @@ DATASETS: dict[str, DatasetSpec] = {
         n_test=8_000,
         size=2_048,
         origin="LIBSVM",
-        read=_covtype(20_000, 12_000, ("covtype20k", *COVTYPE_FILES)),
-        files=("covtype20k", *COVTYPE_FILES, COVTYPE_TEXT),
+        read=_covtype(20_000),
+        files=("covtype20k", *COVTYPE_FILES),
         need_all=False,
     ),
     "separable": DatasetSpec(
-        101, 20_480, 20_480, 1_024, "synthetic", lambda progress: separable(20_480)
+        101, 20_480, 20_480, 1_024, "synthetic", lambda spec, _: separable(spec.n_train)
     ),
     "digits": DatasetSpec(
-        n=64,
-        n_train=1_078,
-        n_test=719,
-        size=512,
-        origin="scikit-learn",
-        read=_bundled("digits", 1_078, 2),
-        read_classes=_bundled("digits", 1_078, 10),
+        64,
+        1_078,
+        719,
+        512,
+        "scikit-learn",
+        _bundled("digits", 2),
+        read_classes=_bundled("digits", 10),
     ),
-    "breast_cancer": DatasetSpec(
-        30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 341, 2)
-    ),
+    "breast_cancer": DatasetSpec(30, 341, 228, 171, "scikit-learn", _bundled("breast_cancer", 2)),
 }

@@ -25,6 +25,11 @@ def row_place(row: int, before: int = 0) -> str:
     return f"row {before + row + 1}"
 
 
+def column_place(column: int, names: Sequence[str] | None = None) -> str:
+    """Return what errors call a column."""
+    return f"column {column} (counted from 0)" if names is None else f"column '{names[column]}'"
+
+
 @dataclass(frozen=True)
 class DataRows:
     """A matrix of features, one target per row, and weights where rows have them.
@@ -157,7 +162,7 @@ def check_finite(
     if found is None:
         return
     row, column, value = found
-    name = f"column {column} (counted from 0)" if columns is None else f"column '{columns[column]}'"
+    name = column_place(column, columns)
     raise InputError(f"{where}: {place(row)}, {name} is {value}; mend or drop it.")
 
 

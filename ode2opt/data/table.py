@@ -26,7 +26,7 @@ from ode2opt.data.categories import (
     one_hot,
 )
 from ode2opt.data.encoding import TableEncoding, encoding_of, with_fills, with_words
-from ode2opt.data.preparing import Place, row_place
+from ode2opt.data.preparing import Place, column_place, row_place
 
 WAYS_OUT = ": --missing drop leaves such rows out, --missing mean takes the mean of the column"
 ONLY_DROP = ", and it has no mean: --missing drop leaves such rows out"
@@ -74,11 +74,19 @@ class DataTable:
     def __len__(self) -> int:
         return int(self.A.shape[0])
 
+    @classmethod
+    def of(cls, found: Mapping[str, np.ndarray | Category], rows: int, **rest: Any) -> DataTable:
+        """Return the table of columns of numbers and of words, by their names."""
+        numbers = {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
+        A = np.empty((rows, len(numbers)))
+        for j, column in enumerate(numbers.values()):
+            A[:, j] = column
+        words = {name: one for name, one in found.items() if isinstance(one, Category)}
+        return cls(A, columns=list(numbers), categories=words, **rest)
+
     def called(self, j: int) -> str:
         """Return what errors call a column of the matrix."""
-        if self.columns is None:
-            return f"column {j} (counted from 0)"
-        return f"column '{self.columns[j]}'"
+        return column_place(j, self.columns)
 
     def take(self, kept: np.ndarray) -> DataTable:
         """Return some of the rows, by a mask."""

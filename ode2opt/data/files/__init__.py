@@ -14,15 +14,15 @@ import numpy as np
 from ode2opt.base.errors import InputError
 from ode2opt.data.encoding import TableEncoding
 from ode2opt.data.files.arrays import read_npz
-from ode2opt.data.files.columns import DEFAULT_OPTIONS, ReadKeywords, ReadOptions, ReadRequest
+from ode2opt.data.files.columns import DEFAULT_OPTIONS, ReadKeywords, ReadOptions
 from ode2opt.data.files.delimited import read_csv
-from ode2opt.data.files.encoded import EncodingRequest, encoded_rows
+from ode2opt.data.files.encoded import encoded_rows
 from ode2opt.data.files.libsvm import read_libsvm
 from ode2opt.data.files.parquet import read_parquet
 from ode2opt.data.files.unpacking import PACKED
 from ode2opt.data.table import DataTable
 
-READERS: dict[str, Callable[[Path, ReadRequest], DataTable]] = {
+READERS: dict[str, Callable[[Path, ReadOptions], DataTable]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".npz": read_npz,
@@ -89,8 +89,8 @@ def read_encoded(
         [[2.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     """
     with errors_naming(path):
-        decimal = ReadOptions(decimal=decimal).decimal  # checked there
-        raw = raw_table(path, EncodingRequest(encoding, decimal))
+        asked = ReadOptions(label=encoding.label, decimal=decimal, encoding=encoding)
+        raw = raw_table(path, asked)
         return encoded_rows(raw, encoding, unknown, str(path))
 
 
@@ -113,7 +113,7 @@ def read_split(
         return table, encoded_rows(others, table.encoding, "zero", str(path))
 
 
-def raw_table(path: str | Path, wanted: ReadRequest) -> DataTable:
+def raw_table(path: str | Path, wanted: ReadOptions) -> DataTable:
     """Return the columns of a file that are wanted, as they are."""
     path = Path(path)
     check_file(path)
@@ -135,7 +135,7 @@ def errors_naming(path: str | Path) -> Iterator[None]:
         raise InputError(str(error) if str(path) in told else f"{path}: {told}") from None
 
 
-def reader_of(path: Path) -> Callable[[Path, ReadRequest], DataTable]:
+def reader_of(path: Path) -> Callable[[Path, ReadOptions], DataTable]:
     """Return the function that reads files of this ending."""
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     return READERS.get(endings[-1] if endings else "", read_libsvm)

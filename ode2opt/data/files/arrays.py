@@ -14,8 +14,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import are_truths, as_labels
-from ode2opt.data.files.columns import ReadOptions, ReadRequest
-from ode2opt.data.files.encoded import EncodingRequest
+from ode2opt.data.files.columns import ReadOptions
 from ode2opt.data.files.unpacking import MOST_TIMES, check_columns, check_content, largest_content
 from ode2opt.data.table import DataTable
 
@@ -28,18 +27,17 @@ HEADERS = {
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 
 
-def read_npz(path: Path, wanted: ReadRequest) -> DataTable:
+def read_npz(path: Path, wanted: ReadOptions) -> DataTable:
     """Read a NumPy archive with A and b (or X and y).
 
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC). Other
     arrays are not read.
     """
-    if isinstance(wanted, EncodingRequest):
-        wanted.check_matrix(path)
+    wanted.check_matrix(path)
     own = [name for name in (wanted.label, wanted.weights) if name is not None]
     names, arrays = read_arrays(path, (*MATRIX, *LABELS, *SPARSE_PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"
-    if isinstance(wanted, ReadOptions):
+    if not wanted.to_predict:
         _check_asked(path, wanted, arrays, found)
     label = next((name for name in (wanted.label, *LABELS) if name in arrays), None)
     b = None if label is None else arrays[label]
@@ -52,7 +50,7 @@ def read_npz(path: Path, wanted: ReadRequest) -> DataTable:
         A = _sparse(path, arrays)
     assert A is not None
     _check_shapes(path, A, b)
-    if isinstance(wanted, EncodingRequest) and A.shape[1] != wanted.encoding.width:
+    if wanted.encoding is not None and A.shape[1] != wanted.encoding.width:
         raise InputError(
             f"{path}: A has {A.shape[1]} columns, but the model has {wanted.encoding.width}."
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ode2opt.base.errors import InputError, shown
-from ode2opt.data.encoding import DECIMALS, MISSING, ColumnEncoding
+from ode2opt.data.encoding import DECIMALS, MISSING, ColumnEncoding, TableEncoding
+from ode2opt.data.files.cells import are_truths
 
 LABEL_NAMES = ("label", "target", "y", "class")
 _NUMBER = re.compile("-?[0-9]{1,9}")
@@ -36,38 +37,19 @@ class Columns:
     encoded: Sequence[ColumnEncoding] = ()
     notes: tuple[str, ...] = ()
 
+    def about(self, names: Sequence[str], labels: Iterable[Any]) -> dict[str, Any]:
+        """Return what an encoding says of the label and of the weights."""
+        return {
+            "label": None if self.label is None else names[self.label],
+            "weights": None if self.weights is None else names[self.weights],
+            "truths": are_truths(labels),
+        }
+
     @property
     def numbers(self) -> list[int]:
         """The features that an encoding says to be numbers."""
         both = zip(self.features, self.encoded, strict=True)
         return [j for j, column in both if column.kind == "number"]
-
-
-class ReadRequest(Protocol):
-    """What is to be read of a file: what a user asks for, or what a saved encoding needs."""
-
-    @property
-    def label(self) -> str | None:
-        """The name of the labels, None for the usual ones."""
-
-    @property
-    def weights(self) -> str | None:
-        """The name of the rows' weights, None for none."""
-
-    @property
-    def decimal(self) -> str | None:
-        """The decimal sign of text, None where it is to be found out."""
-
-    @property
-    def known(self) -> frozenset[str]:
-        """Names of columns that tell a header."""
-
-    @property
-    def to_predict(self) -> bool:
-        """Whether rows are read to predict: labels may be absent."""
-
-    def columns(self, names: Sequence[str], named: bool, path: Path) -> Columns:
-        """Return which columns of a table are what."""
 
 
 Names = str | int | Sequence[str | int]
@@ -110,6 +92,7 @@ class ReadOptions:
         drop: columns that are no features.
         only: the features, empty for all; the label and the weights are none though named here.
         decimal: the decimal sign of text, "." or ","; None to find it out.
+        encoding: of a model, for rows to predict: its columns are read, labels may be absent.
 
     Raises:
         InputError: a value is not known, or both ``drop`` and ``only`` are given.
@@ -125,8 +108,7 @@ class ReadOptions:
     drop: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     decimal: str | None = None
-    known: frozenset[str] = field(default=frozenset(), init=False)
-    to_predict: bool = field(default=False, init=False)
+    encoding: TableEncoding | None = None
 
     def __post_init__(self) -> None:
         for name, value, choices in (
@@ -138,6 +120,17 @@ class ReadOptions:
                 raise InputError(f"{name} is {shown(value)}: it must be one of {known}.")
         if self.drop and self.only:
             raise InputError("--drop and --columns exclude each other: give one of them.")
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Names of columns that tell a header."""
+        encoding = self.encoding
+        return frozenset(encoding.header if encoding and encoding.named else ())
+
+    @property
+    def to_predict(self) -> bool:
+        """Whether rows are read to predict: labels may be absent."""
+        return self.encoding is not None
 
     @classmethod
     def of(
@@ -176,6 +169,8 @@ class ReadOptions:
         """
         if named:
             check_names(names, str(path))
+        if self.encoding is not None:
+            return _of_encoding(self.encoding, names, named, path)
         weights = None if self.weights is None else place_of(names, self.weights, path)
         dropped = {place_of(names, name, path) for name in self.drop}
         only = {place_of(names, name, path) for name in self.only}
@@ -192,6 +187,15 @@ class ReadOptions:
         if not features:
             raise InputError(f"{path} has a label column but no features.")
         return Columns(label, features, weights, notes=_about_index(names, index))
+
+    def check_matrix(self, path: Path) -> None:
+        """Refuse a file whose columns have no names where the model has words."""
+        if self.encoding is not None and self.encoding.worded:
+            names = _quoted([column.name for column in self.encoding.worded])
+            raise InputError(
+                f"{path} holds numbers only, but the model has words in {names}: give it CSV or "
+                f"Parquet."
+            )
 
     def _label(self, names: Sequence[str], path: Path, taken: set[int | None]) -> int:
         if self.label is not None:
@@ -210,6 +214,85 @@ def _texts(names: Names) -> tuple[str, ...]:
 
 
 DEFAULT_OPTIONS = ReadOptions()
+
+
+def _of_encoding(encoding: TableEncoding, names: Sequence[str], named: bool, path: Path) -> Columns:
+    """Return the places of an encoding's columns: by name, or by position without names."""
+    if not encoding.columns:
+        return _of_matrix(encoding, names, named, path)
+    if named and encoding.named:
+        return _by_name(encoding, names, path)
+    return _by_position(encoding, names, named, path)
+
+
+def _by_name(encoding: TableEncoding, names: Sequence[str], path: Path) -> Columns:
+    places = {name: j for j, name in enumerate(names)}
+    lacking = [column.name for column in encoding.columns if column.name not in places]
+    if lacking:
+        raise InputError(
+            f"{path} has no column {_quoted(lacking)}, which the model needs: its columns are "
+            f"{first_names(names)}."
+        )
+    skipped = {*encoding.header, *(names[j] for j in indices(names, True))}
+    extra = [name for name in names if name not in skipped]
+    notes = (f"Columns that the model does not have are ignored: {_quoted(extra)}.",)
+    return Columns(
+        None if encoding.label is None else places.get(encoding.label),
+        [places[column.name] for column in encoding.columns],
+        encoded=encoding.columns,
+        notes=notes if extra else (),
+    )
+
+
+def _by_position(encoding: TableEncoding, names: Sequence[str], named: bool, path: Path) -> Columns:
+    """Match a file whose columns are those of training, with or without label and weights."""
+    header = encoding.header
+    used = [name for name in header if name in {column.name for column in encoding.columns}]
+    orders = (
+        header,
+        [name for name in header if name != encoding.label],
+        [name for name in header if name not in (encoding.label, encoding.weights)],
+        [name for name in header if name in (*used, encoding.label)],
+        used,
+    )
+    order = next((order for order in orders if len(order) == len(names)), None)
+    if order is None:
+        raise InputError(
+            f"{path} has {len(names)} columns, but the rows of the model have {len(header)}: "
+            f"without names in both, columns are matched by position."
+        )
+    places = {name: j for j, name in enumerate(order)}
+    owner = "The model's columns have" if named else f"{path.name} has"
+    return Columns(
+        None if encoding.label is None else places.get(encoding.label),
+        [places[column.name] for column in encoding.columns],
+        encoded=encoding.columns,
+        notes=(f"{owner} no names: columns are taken by position.",)
+        if named or encoding.named
+        else (),
+    )
+
+
+def _of_matrix(encoding: TableEncoding, names: Sequence[str], named: bool, path: Path) -> Columns:
+    """Match columns in their order; if there is one more than the model has, it is the label.
+
+    Where the file has names, a note says that they do not count, and what became of the label.
+    """
+    width = encoding.width
+    own = [j for j in range(len(names)) if j not in indices(names, named)]
+    label, about_label = None, ""
+    if len(own) == width + 1:
+        label = own[usual_label([names[j] for j in own])]
+        own.remove(label)
+        about_label = f", and {shown(names[label])} is taken as the label"
+    elif called := [names[j] for j in own if names[j].strip().lower() in LABEL_NAMES]:
+        about_label = f", {shown(called[0])} as a feature, too"
+    if len(own) != width:
+        raise InputError(f"{path} has {len(own)} columns, but the model has {width}.")
+    fills = encoding.fills or (None,) * width
+    encoded = [ColumnEncoding(names[j], fill=fill) for j, fill in zip(own, fills, strict=True)]
+    note = f"The model's columns have no names: columns are taken by position{about_label}."
+    return Columns(label, own, encoded=encoded, notes=(note,) if named else ())
 
 
 def usual_label(names: Sequence[str], taken: set[int | None] = frozenset()) -> int:  # type: ignore[assignment]
@@ -271,3 +354,7 @@ def check_names(names: Sequence[str], where: str) -> None:
                 f"rename one of them."
             )
         first[name] = j
+
+
+def _quoted(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(map(shown, names[:most])) + ", ..." * (len(names) > most)

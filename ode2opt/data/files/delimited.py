@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,6 @@ from ode2opt.data.files.cells import (
     NumberParser,
     WeightParser,
     WordParser,
-    are_truths,
     as_labels,
     has_decimal_comma,
     has_thousands,
@@ -28,8 +27,7 @@ from ode2opt.data.files.cells import (
     is_number,
     truth_values,
 )
-from ode2opt.data.files.columns import Columns, ReadRequest
-from ode2opt.data.files.encoded import EncodingRequest
+from ode2opt.data.files.columns import Columns, ReadOptions
 from ode2opt.data.files.layout import TextLayout, layout_of
 from ode2opt.data.files.scanning import decimal_sign, first_fault, scanned
 from ode2opt.data.files.unpacking import is_packed, open_text
@@ -39,7 +37,7 @@ CellParsers = Mapping[int, CellParser]
 """What reads the cells of a column, by its number; other columns are plain numbers."""
 
 
-def read_csv(path: Path, wanted: ReadRequest) -> DataTable:
+def read_csv(path: Path, wanted: ReadOptions) -> DataTable:
     """Read a CSV file.
 
     A first line of names is recognised, and so are scikit-learn's own (`rows,columns,classes...`).
@@ -52,7 +50,7 @@ def read_csv(path: Path, wanted: ReadRequest) -> DataTable:
     return _table(layout, columns, cells, parsers, decimal)
 
 
-def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Columns]:
+def _chosen(layout: TextLayout, wanted: ReadOptions) -> tuple[TextLayout, Columns]:
     """Return which columns are what; empty columns at the end are left out.
 
     To predict, columns without names are matched by position. There an empty one may be a label or
@@ -65,7 +63,7 @@ def _chosen(layout: TextLayout, wanted: ReadRequest) -> tuple[TextLayout, Column
 
 
 def _read(
-    layout: TextLayout, columns: Columns, wanted: ReadRequest
+    layout: TextLayout, columns: Columns, wanted: ReadOptions
 ) -> tuple[np.ndarray, CellParsers, str]:
     """Return all cells as numbers, the parsers that read them, and the decimal sign."""
     for features, decimal in _attempts(layout, columns, wanted):
@@ -77,7 +75,7 @@ def _read(
 
 
 def _attempts(
-    layout: TextLayout, columns: Columns, wanted: ReadRequest
+    layout: TextLayout, columns: Columns, wanted: ReadOptions
 ) -> Iterator[tuple[CellParsers, str]]:
     """Yield parsers of the features and a decimal sign: a guess, then what the cells show.
 
@@ -86,7 +84,7 @@ def _attempts(
     """
     decimal = wanted.decimal
     if columns.encoded:
-        assert isinstance(wanted, EncodingRequest)
+        assert wanted.encoding is not None
         if decimal != ",":
             yield _forced(columns, None), "."
         if decimal is None:
@@ -186,28 +184,30 @@ def _table(
             categories[names[j]] = Category(codes, tuple(known))
     numbers = [j for j in columns.features if names[j] not in categories]
     notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
-    labels = None if columns.label is None else parsers[columns.label]
+    words: Sequence[str] = ()
+    labels = None
+    if columns.label is not None:
+        parser = parsers[columns.label]
+        assert isinstance(parser, LabelParser)
+        words, labels = parser.words, _labels(cells[:, columns.label], parser.words)
     return DataTable(
         cells[:, numbers],
-        None if columns.label is None else _labels(cells[:, columns.label], parsers[columns.label]),
+        labels,
         [names[j] for j in numbers],
         None if columns.weights is None else cells[:, columns.weights].copy(),
         categories,
         about={
             "header": tuple(layout.columns),
             "named": layout.named,
-            "label": None if columns.label is None else names[columns.label],
-            "weights": None if columns.weights is None else names[columns.weights],
-            "truths": isinstance(labels, LabelParser) and are_truths(labels.words),
             "decimal": decimal,
+            **columns.about(names, words),
         },
         place=layout.place,
         notes=(*layout.notes, *layout.about_empty(), *columns.notes, *notes),
     )
 
 
-def _labels(codes: np.ndarray, parser: CellParser) -> np.ndarray:
-    assert isinstance(parser, LabelParser)
-    values = as_labels(np.array(parser.words, dtype=object))
+def _labels(codes: np.ndarray, words: Sequence[str]) -> np.ndarray:
+    values = as_labels(np.array(words, dtype=object))
     hole = np.array([np.nan if values.dtype.kind == "f" else None], dtype=values.dtype)
     return np.append(values, hole)[codes.astype(int)]

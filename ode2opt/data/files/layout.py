@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import has_decimal_comma, is_number
-from ode2opt.data.files.columns import LABEL_NAMES, ReadRequest
+from ode2opt.data.files.columns import LABEL_NAMES, ReadOptions
 from ode2opt.data.files.unpacking import open_text
 
 MOST_COLUMNS = 2**20
@@ -79,7 +79,7 @@ class TextLayout:
         return f"row {row + 1}" if line is None else f"line {line}"
 
 
-def layout_of(path: Path, wanted: ReadRequest) -> TextLayout:
+def layout_of(path: Path, wanted: ReadOptions) -> TextLayout:
     """Return the layout of a text table."""
     layout = _begun(path, wanted)
     return replace(layout, empty=_empty_columns(layout))
@@ -106,7 +106,7 @@ def _blank_at_end(cells: list[str]) -> int:
     return next((i for i, cell in enumerate(reversed(cells)) if cell.strip()), len(cells))
 
 
-def _begun(path: Path, wanted: ReadRequest) -> TextLayout:
+def _begun(path: Path, wanted: ReadOptions) -> TextLayout:
     """Return the layout that the first lines of a file show."""
     try:
         with open_text(path) as lines:

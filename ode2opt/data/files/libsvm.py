@@ -10,23 +10,22 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import is_number, short
-from ode2opt.data.files.columns import ReadOptions, ReadRequest
-from ode2opt.data.files.encoded import EncodingRequest
+from ode2opt.data.files.columns import ReadOptions
 from ode2opt.data.files.unpacking import check_columns, open_bytes, open_text
 from ode2opt.data.table import DataTable
 
 
-def read_libsvm(path: Path, wanted: ReadRequest, n: int | None = None) -> DataTable:
+def read_libsvm(path: Path, wanted: ReadOptions, n: int | None = None) -> DataTable:
     """Read LIBSVM text into a CSR matrix.
 
     Indices count from 1, or from 0 where the file has an index 0 or an encoding says so.
     """
     zero_based = None
-    if isinstance(wanted, EncodingRequest):
-        wanted.check_matrix(path)
-        n, zero_based = wanted.encoding.width, wanted.encoding.zero_based
-    elif isinstance(wanted, ReadOptions):
+    wanted.check_matrix(path)
+    if wanted.encoding is None:
         _check_asked(path, wanted)
+    else:
+        n, zero_based = wanted.encoding.width, wanted.encoding.zero_based
     A, labels = _loaded(path)
     if len(labels) == 0:
         raise InputError(f"{path} holds no rows.")

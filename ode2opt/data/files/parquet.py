@@ -13,14 +13,14 @@ import numpy as np
 
 from ode2opt.base.errors import InputError, MissingDependencyError
 from ode2opt.data.categories import MISSING_WORD, Category
-from ode2opt.data.files.cells import are_truths, as_labels, truth_values
-from ode2opt.data.files.columns import Columns, ReadRequest
+from ode2opt.data.files.cells import as_labels, truth_values
+from ode2opt.data.files.columns import Columns, ReadOptions
 from ode2opt.data.files.unpacking import check_content
 from ode2opt.data.preparing import Place, row_place
 from ode2opt.data.table import DataTable
 
 
-def read_parquet(path: Path, wanted: ReadRequest, group: int | None = None) -> DataTable:
+def read_parquet(path: Path, wanted: ReadOptions, group: int | None = None) -> DataTable:
     """Read a Parquet file of columns of numbers and words with one label column."""
     with _opened(path) as file:
         about = file.metadata
@@ -50,26 +50,14 @@ class _Columns:
         names = self.arrow.column_names
         kinds = [column.kind for column in columns.encoded] or [""] * len(columns.features)
         found = [self._feature(j, kind) for j, kind in zip(columns.features, kinds, strict=True)]
-        values = [column for column in found if isinstance(column, np.ndarray)]
-        A = np.empty((self.arrow.num_rows, len(values)))
-        for at, column in enumerate(values):
-            A[:, at] = column
-        named = [(names[j], column) for j, column in zip(columns.features, found, strict=True)]
         label, weights = columns.label, columns.weights
-        return DataTable(
-            A,
-            None if label is None else self._labels(label),
-            [name for name, column in named if isinstance(column, np.ndarray)],
-            None if weights is None else self._numbers(weights),
-            {name: column for name, column in named if isinstance(column, Category)},
-            about={
-                "header": tuple(names),
-                "named": True,
-                "label": None if label is None else names[label],
-                "weights": None if weights is None else names[weights],
-                "truths": label is not None
-                and are_truths(self.arrow.column(label).unique().to_pylist()),
-            },
+        kept = () if label is None else self.arrow.column(label).unique().to_pylist()
+        return DataTable.of(
+            dict(zip((names[j] for j in columns.features), found, strict=True)),
+            self.arrow.num_rows,
+            labels=None if label is None else self._labels(label),
+            weights=None if weights is None else self._numbers(weights),
+            about={"header": tuple(names), "named": True, **columns.about(names, kept)},
             place=self.place,
             notes=columns.notes,
         )
