@@ -14,8 +14,6 @@ import numpy as np
 
 from ode2opt.base.errors import printable
 
-SHOWN_ENTRIES = 4  # of a vector
-LONGEST = 300  # characters of a cell
 LEFT = 'style="text-align: left; vertical-align: top"'
 
 
@@ -82,13 +80,13 @@ def _cell(text: str) -> str:
     return escape(_cut(text), quote=True)
 
 
-def _cut(text: str) -> str:
-    """Return printable text of at most LONGEST characters."""
-    text = printable(text[: LONGEST + 1])
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+def _cut(text: str, longest: int = 300) -> str:
+    """Return printable text, shortened."""
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
-def vector_words(x: np.ndarray) -> str:
+def vector_words(x: np.ndarray, most: int = 4) -> str:
     """Return an array's shape, its norm and its first entries.
 
     Examples:
@@ -99,8 +97,8 @@ def vector_words(x: np.ndarray) -> str:
     shape = " x ".join(f"{size:,}" for size in np.shape(x)) or "1"
     with np.errstate(over="ignore", invalid="ignore"):
         norm = float(np.linalg.norm(values.astype(np.float64)))
-    first = ", ".join(f"{value:.4g}" for value in values[:SHOWN_ENTRIES])
-    more = ", ..." if len(values) > SHOWN_ENTRIES else ""
+    first = ", ".join(f"{value:.4g}" for value in values[:most])
+    more = ", ..." if len(values) > most else ""
     return f"{shape} number{'s' * (len(values) != 1)}, norm {norm:.4g}: {first}{more}"
 
 

@@ -10,10 +10,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-LONGEST = 300  # characters of a sentence
-_CUT = " ... "
-_BEGINNING = 200  # of a longer sentence; its end has the way out
-
 
 def printable(text: str) -> str:
     """Return text in which control characters are spelled out, so that no terminal obeys them.
@@ -33,12 +29,15 @@ def _spelled(character: str) -> str:
     return " " if character.isspace() else character.encode("unicode_escape").decode()
 
 
-def sentence(text: str) -> str:
-    """Return printable text of at most 300 characters, the middle of a longer one left out."""
-    text = printable(text[: LONGEST * LONGEST] if len(text) > LONGEST * LONGEST else text)
-    if len(text) <= LONGEST:
+def sentence(text: str, longest: int = 300, beginning: int = 200, cut: str = " ... ") -> str:
+    """Return printable text of at most 300 characters, the middle of a longer one left out.
+
+    The end of a sentence has the way out.
+    """
+    text = printable(text[: longest**2])
+    if len(text) <= longest:
         return text
-    return text[:_BEGINNING] + _CUT + text[_BEGINNING + len(_CUT) - LONGEST :]
+    return text[:beginning] + cut + text[beginning + len(cut) - longest :]
 
 
 def shown(value: Any, most: int = 40) -> str:

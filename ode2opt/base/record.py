@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ode2opt.base.errors import InputError, shown
-from ode2opt.base.schema import LONGEST_TEXT, parse
+from ode2opt.base.schema import BOUNDS, parse
 from ode2opt.base.storage import check_folder_of, write_atomically
 
 Made = TypeVar("Made")
-LARGEST_DOCUMENT = 2**28  # bytes of a JSON document that is stored as an array
 
 
 class Arrays(dict[str, np.ndarray]):
@@ -42,7 +41,7 @@ class Arrays(dict[str, np.ndarray]):
         if (values := self.take(name)).ndim != 1:
             raise InputError(f"its {name} has the shape {values.shape}, not of a text.")
         try:
-            return parse(values.tobytes(), LARGEST_DOCUMENT)
+            return parse(values.tobytes(), BOUNDS.document)
         except InputError as error:
             raise InputError(f"its {name} is damaged: {error}") from None
 
@@ -55,7 +54,7 @@ class Arrays(dict[str, np.ndarray]):
 def as_document(document: Mapping[str, Any]) -> np.ndarray:
     """Return a JSON object as an array of bytes, for what is too long for a description."""
     text = json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
-    if len(text) > LARGEST_DOCUMENT:
+    if len(text) > BOUNDS.document:
         raise InputError(f"The names of columns take {len(text):,} bytes: too many for a file.")
     return np.frombuffer(text, dtype=np.uint8)
 
@@ -95,7 +94,7 @@ class Record:
         from safetensors.numpy import save
 
         text = json.dumps(about, allow_nan=False)
-        if len(text) > LONGEST_TEXT:
+        if len(text) > BOUNDS.text:
             raise InputError(
                 f"The description of a {self.what} has {len(text):,} characters: too many."
             )
@@ -174,7 +173,7 @@ class Record:
                 length = int.from_bytes(stream.read(8), "little")
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-        if length > 4 * LONGEST_TEXT:  # bytes: a description with all its characters escaped
+        if length > 4 * BOUNDS.text:  # bytes: a description with all its characters escaped
             raise InputError(
                 f"{path} is damaged or no {self.what} file: it is not a safetensors file."
             )

@@ -11,23 +11,40 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ode2opt.base.errors import InputError, shown
 
 Kind = TypeVar("Kind")
-LONGEST_TEXT = 2**22  # characters of a description: an envelope of 100,000 numbers, and far more
-DEEPEST = 32
-LARGEST = 10**300  # of a whole number: it fits a float
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What JSON in a file has at most.
+
+    Attributes:
+        text: characters of a description: an envelope of 100,000 numbers, and far more.
+        document: bytes of an object that is stored as an array, such as names of columns.
+        depth: of objects and lists in each other.
+        whole_number: one that still fits a float.
+    """
+
+    text: int = 2**22
+    document: int = 2**28
+    depth: int = 32
+    whole_number: int = 10**300
+
+
+BOUNDS = Bounds()
 _WORDS = {
     bool: "true or false", int: "a whole number", float: "a number", str: "a text",
     dict: "an object", list: "a list",
 }  # fmt: skip
 
 
-def parse(text: str | bytes, longest: int = LONGEST_TEXT) -> dict[str, Any]:
+def parse(text: str | bytes, longest: int = BOUNDS.text) -> dict[str, Any]:
     """Return the JSON object that a text is."""
     if len(text) > longest:
         raise InputError(f"it is {len(text):,} characters long, more than can be meant.")
@@ -61,7 +78,7 @@ def _constant(name: str) -> float:
 def _check_plain(value: Any, depth: int = 0) -> None:
     """Refuse what JSON allows and nothing can use: depth, numbers beyond floats, broken text."""
     if isinstance(value, dict | list):
-        if depth > DEEPEST:
+        if depth > BOUNDS.depth:
             raise InputError("it is nested too deeply.")
         for each in value.values() if isinstance(value, dict) else value:
             _check_plain(each, depth + 1)
@@ -73,7 +90,7 @@ def _check_plain(value: Any, depth: int = 0) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InputError("it holds a number that is too large.")
-    elif type(value) is int and abs(value) > LARGEST:
+    elif type(value) is int and abs(value) > BOUNDS.whole_number:
         raise InputError(f"it holds {shown(value)}, a number that is too large.")
 
 

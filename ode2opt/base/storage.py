@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ode2opt.base.errors import InputError, Ode2OptError
-from ode2opt.base.schema import LONGEST_TEXT, parse
+from ode2opt.base.schema import BOUNDS, parse
 
 UNFINISHED = (".ode2opt-", ".tmp")  # how the name of a file begins and ends until it is whole
-ABANDONED_AFTER = 3600.0  # seconds without a change; a writer locks its file at once
 
 
 if sys.platform == "win32":
@@ -99,9 +98,12 @@ def sweep(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def sweep_abandoned(folder: Path) -> None:
-    """Remove the unfinished files of killed writers from a folder that others may write to."""
-    latest = time.time() - ABANDONED_AFTER
+def sweep_abandoned(folder: Path, seconds_unchanged: float = 3600.0) -> None:
+    """Remove the unfinished files of killed writers from a folder that others may write to.
+
+    A writer locks its file at once: one that is free and has not changed for an hour has none.
+    """
+    latest = time.time() - seconds_unchanged
     for file in folder.glob("*".join(UNFINISHED)):
         with suppress(OSError):  # it is in use, somebody else's, or gone
             about = file.lstat()
@@ -125,7 +127,7 @@ def check_folder_of(path: str | Path) -> None:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
     try:
-        if path.stat().st_size > LONGEST_TEXT:
+        if path.stat().st_size > BOUNDS.text:
             raise InputError(f"{path} is too large for what it should be.")
         text = path.read_bytes()
     except OSError as error:
@@ -138,20 +140,20 @@ def read_object(path: Path) -> dict[str, Any]:
 
 NAME = ".lock"
 NO_LOCKS_ERRORS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-RETRY_SECONDS = 0.02  # until a lock that is held is tried again
 
 
 class FileLock:
     """Holds a lock until it is released, or the process ends."""
 
-    def __init__(self, path: Path, busy: str, wait: float = 0.0) -> None:
+    def __init__(self, path: Path, busy: str, wait: float = 0.0, retry: float = 0.02) -> None:
+        """Wait for a lock, in seconds; one that is held is tried again after ``retry``."""
         import filelock  # 10 ms, and most solves lock nothing
 
         self._path = path
         self._lock = filelock.FileLock(
             path,
             timeout=max(wait, 0.0),  # one below 0 would wait for ever
-            poll_interval=RETRY_SECONDS,
+            poll_interval=retry,
             thread_local=False,  # another thread may release it
             fallback_to_soft=False,  # a mark in the file would outlive a killed process
         )
