@@ -25,11 +25,13 @@ MOVED = {
     "dynamics.proofs.theorem": ("proofs.theorem",),
     "dynamics.proximal": ("proofs.table", "solvers"),
     "dynamics.schedule": ("base.schedule",),
-    "dynamics.theorems": ("proofs.theorems",),
-    "dynamics.worst_cases": ("proofs.worst_cases",),
+    "dynamics.theorems": ("proofs.theorem",),
+    "dynamics.worst_cases": ("proofs.chain",),
     "errors": ("base.errors",),
     "problems.encoding": ("data.encoding",),
     "problems.files": ("data.files",),
+    "proofs.theorems": ("proofs.theorem",),
+    "proofs.worst_cases": ("proofs.chain",),
     "solvers.proximal_table": ("proofs.table", "solvers"),
 }
 """Old module to the modules that have its names, below ``ode2opt``."""

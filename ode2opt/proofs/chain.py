@@ -14,11 +14,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ode2opt.base.arrays import as_count, as_positive
 from ode2opt.base.errors import InputError, Ode2OptError, needing
 from ode2opt.base.schedule import Schedule
-from ode2opt.proofs.forms import STEP_BY_ROW, step_matrix, tail_by_row, tail_vector
-from ode2opt.proofs.goals import Goal, goal_of
-from ode2opt.proofs.program import Program, program_of
+from ode2opt.proofs.program import (
+    STEP_BY_ROW,
+    Goal,
+    Program,
+    goal_of,
+    program_of,
+    step_matrix,
+    tail_by_row,
+    tail_vector,
+)
 from ode2opt.proofs.table import two_step_rows
 
 LONGEST = 200
@@ -41,6 +49,7 @@ class WorstCase:
         rows: the rows (m, p, q) it is about.
         solved: whether the solver met its tolerances; if it nearly did, an exact proof decides
             what the multipliers are worth.
+        share: the functions are as smooth as ``share`` L; 1 by default. tau is in units of L.
     """
 
     tau: float
@@ -49,6 +58,7 @@ class WorstCase:
     goal: Goal
     rows: np.ndarray
     solved: bool
+    share: float = 1.0
 
     @property
     def last(self) -> int:
@@ -56,33 +66,65 @@ class WorstCase:
         return self.multipliers.shape[1] - 1
 
     @property
+    def N(self) -> int:
+        """How many iterations of a schedule it is about: the idle first one counts."""
+        return self.last + 1
+
+    @property
+    def value(self) -> float:
+        """(f(y_M) - f*) / (L R^2) is at most this, for the functions it is about."""
+        return self.tau / float(self.goal.weight)
+
+    @property
+    def start(self) -> float:
+        """The same of the start: 0.5, and ``share``/2 for functions of ``share`` L."""
+        return 0.5 * self.share
+
+    @property
+    def driven_away(self) -> bool:
+        """Whether the bound is above every start, so that some function may be driven upwards."""
+        return self.value > self.start
+
+    @property
     def ratio(self) -> float:
         """The bound divided by Nesterov's own at the last point; see :meth:`Goal.ratio`."""
         return self.goal.ratio(self.tau, self.last)
 
+    def says_as_much_as(self, other: WorstCase | None) -> bool:
+        """Whether another bound is the same number for as many iterations and the same start."""
+        mine = (self.N, self.value, self.start)
+        return other is not None and mine == (other.N, other.value, other.start)
+
 
 def worst_case(
     table: Schedule | np.ndarray | Sequence[Sequence[float]],
+    L: float = 1.0,
     N: int | None = None,
     *,
+    share: float = 1.0,
     tail: str | None = None,
     star: str = "smooth",
     theta: Fraction | float | None = None,
     margin: float = 0.0,
 ) -> WorstCase:
-    """Return a bound on what a table does over all L-smooth convex functions, with its derivative.
+    """Bound the worst that a table can do, over all L-smooth convex functions with a minimiser.
 
-    The bound uses inequalities between neighbours only. It equals the exact worst case for gradient
-    descent, Nesterov's method and OGM, and is somewhat larger for tables far from these.
+    A chain of small matrix inequalities between neighbours is solved (docs/mathematics.md, section
+    15). The bound is the exact worst case for gradient descent, Nesterov's method and OGM, and up
+    to about 1.4 times that for others. It is computed in floating point; ``ode2opt prove`` proves
+    it in fractions.
 
     Args:
-        table: rows (m, p, q) of the two-step form for L = 1, shape (R, 3), m and q of the first
-            being 0; or a schedule of R + 1 iterations.
-        N: use the first N rows only, 1 to R; by default all. At most 200.
-        tail: None bounds f at the point y_N after the last row. "ogm" or "nag" bounds all points
-            from y_{N-1} on, the rows being followed by that method.
+        table: a schedule of iterations for curvature ``L``; or rows (m, p, q) of the two-step form
+            for L = 1, shape (R, 3), m and q of the first being 0.
+        L: the smoothness constant that a schedule is made for, 1 by default; 1 for rows.
+        N: use the first N only, by default all: of a schedule 1 to 201 iterations, of which the
+            first does not move; of rows 1 to 200.
+        share: bound functions with curvatures up to ``share`` L; 1 by default, and for rows.
+        tail: None bounds f at the last point. "ogm" or "nag" bounds all points from the one before
+            the last row on, the rows being followed by that method.
         star: "smooth", or "convex" for proofs that a run can check by itself.
-        theta: where the tail stands at y_{N-1}, at least 1; by default (N + 1)/2.
+        theta: where the tail stands, at least 1; by default (R + 1)/2 for R rows.
         margin: how far inside each matrix inequality the multipliers have to be, at least 0; an
             exact proof needs a little.
 
@@ -91,14 +133,25 @@ def worst_case(
         Z_k give d tau = -sum ⟨Z_k, d form_k⟩.
 
     Raises:
-        InputError: the table, N, theta or a name is wrong.
+        InputError: the table, N, L, theta or a name is wrong, or the schedule is too short.
         Ode2OptError: the solver cannot find multipliers (the bound grows by orders of magnitude).
 
-    Example:
-        >>> descent = worst_case([[0, 1, 0]] * 3)
-        >>> round(descent.tau, 6)  # 1/(4 N + 2)
+    Examples:
+        >>> round(worst_case(Schedule.gradient_descent(1.0, 11), 1.0, 11).value, 6)  # 1/42
+        0.02381
+        >>> round(worst_case([[0, 1, 0]] * 3).tau, 6)  # 1/(4 N + 2)
         0.071429
     """
+    if isinstance(table, Schedule):
+        if N is not None:
+            table = table.first(check_worst_case(N, len(table)))
+        share = as_positive(share, "share")
+        table = table.scaled(1 / (as_positive(L, "L") * share))
+        if N == 1:
+            return _of_the_start(share)
+        N = None
+    elif (L, share) != (1, 1):
+        raise InputError("Rows (m, p, q) are for L = 1: give a schedule for another L or share.")
     rows = _checked(table, N)
     goal = goal_of(tail, star, theta, len(rows) - (tail is not None))
     if not 0 <= margin < 1:
@@ -108,13 +161,32 @@ def worst_case(
     x, z = np.array(solution.x), np.array(solution.z)
     gradient = _gradient(program, rows, goal, x, z)
     return WorstCase(
-        tau=float(program.unit * x[0]),
+        tau=float(program.unit * x[0]) * share,
         multipliers=np.maximum(program.multipliers(x), 0.0),
         gradient=gradient,
         goal=goal,
         rows=rows,
         solved=_accurate(solution),
+        share=share,
     )
+
+
+def _of_the_start(share: float) -> WorstCase:
+    """Return the bound on a first iteration, which does not move."""
+    nothing = np.empty((0, 3))
+    return WorstCase(0.5 * share, np.zeros((4, 1)), nothing, Goal(), nothing, True, share)
+
+
+def check_worst_case(N: int, K: int) -> int:
+    """Refuse, before any work, what ``K`` iterations or the installation cannot do."""
+    N = as_count(N, "N")
+    if N > LONGEST + 1:  # the first iteration is idle
+        raise InputError(f"N is {N}: the worst case is computed for 1 to {LONGEST + 1} iterations.")
+    if N > K:
+        raise InputError(f"The schedule has {K} iterations, fewer than N = {N}.")
+    with needing("proofs"):
+        import clarabel  # noqa: F401
+    return N
 
 
 def _checked(table: Schedule | np.ndarray | Sequence[Sequence[float]], N: int | None) -> np.ndarray:

@@ -65,10 +65,7 @@ class Refused(Exception):  # noqa: N818  (it is an answer)
 
 
 class ExactProof:
-    """The numbers of a proof, checked for their form alone.
-
-    Args:
-        document: the fields of a proof's JSON document.
+    """The numbers of a proof's JSON document, checked for their form alone.
 
     Attributes:
         tail: None, "ogm" or "nag".
@@ -78,9 +75,6 @@ class ExactProof:
         w: the multipliers w_k.
         v: the multipliers v_k.
         r: the multipliers r_k.
-
-    Raises:
-        Refused: a field is missing or wrong.
     """
 
     def __init__(self, document: Any) -> None:
@@ -112,36 +106,17 @@ class ExactProof:
 
 
 def read(text: str) -> ExactProof:
-    """Return the proof in a JSON text.
-
-    Args:
-        text: JSON whose numbers are texts such as "3/7".
-
-    Raises:
-        Refused: the text is no such document.
-    """
+    """Return the proof in a JSON text, whose numbers are texts such as "3/7"."""
+    bare: Any = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), _no_bare_number)
     try:
-        document = json.loads(
-            text,
-            object_pairs_hook=_without_twins,
-            parse_int=_no_bare_number,
-            parse_float=_no_bare_number,
-            parse_constant=_no_bare_number,
-        )
+        document = json.loads(text, object_pairs_hook=_without_twins, **bare)
     except (ValueError, RecursionError) as error:
         raise Refused(f"The text is not JSON: {_short(error)}.") from None
     return ExactProof(document)
 
 
 def bound(proof: ExactProof) -> Fraction:
-    """Return tau, exactly.
-
-    Args:
-        proof: its multipliers.
-
-    Raises:
-        Refused: they prove nothing.
-    """
+    """Return tau, exactly; refuse multipliers that prove nothing."""
     s, total = _between(proof)
     if total != proof.weight:
         raise Refused("The values of f do not cancel: the multipliers w and v do not sum to A.")
@@ -253,22 +228,13 @@ def ratio(proof: ExactProof, tau: Fraction) -> Fraction:
     """Return the bound at the last point divided by Nesterov's own, L R^2 / (2 t^2).
 
     t is theta, or (M + 2)/2 without a tail, which is Nesterov's after as many steps.
-
-    Args:
-        proof: the proof.
-        tau: its bound, from :func:`bound`.
     """
     t = Fraction(proof.last + 2, 2) if proof.tail is None else proof.theta
     return 2 * tau * t**2 / proof.weight
 
 
 def statement(proof: ExactProof, tau: Fraction) -> str:
-    """Return the theorem in words; decimals are rounded up.
-
-    Args:
-        proof: the proof.
-        tau: its bound, from :func:`bound`.
-    """
+    """Return the theorem in words; decimals are rounded up."""
     M, smooth = proof.last, proof.star == "smooth"
     value = "f(y_k - g_k/L)" if smooth else "f(y_k) - |g_k|^2/(2L)"
     times = _up(ratio(proof, tau))

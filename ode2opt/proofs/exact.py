@@ -18,7 +18,7 @@ from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.proofs import check_proof
 from ode2opt.proofs.chain import WorstCase, worst_case
-from ode2opt.proofs.goals import TAILS, Goal
+from ode2opt.proofs.program import Goal
 from ode2opt.proofs.table import ExactRow
 from ode2opt.proofs.theorem import (
     classical_rows,
@@ -27,12 +27,8 @@ from ode2opt.proofs.theorem import (
     weights_for_every_point,
 )
 
-GRID = 1 << 48
-"""Multipliers are rounded to multiples of 1/GRID."""
 MARGINS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 """How far inside the matrix inequalities multipliers are looked for, one after another."""
-ENOUGH = 1e-6
-"""By how much, relatively, an exact bound may exceed the one in floating point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +124,7 @@ def exact_proof(
         if best is not None and proved.tau >= best.tau:
             return best
         best = proved
-        if proved.tau <= Fraction(found.tau) * Fraction(1 + ENOUGH):
+        if proved.tau <= Fraction(found.tau) * Fraction(1 + 1e-6):
             return best
     if best is None:
         raise Ode2OptError(f"No exact proof was found: {why}")
@@ -144,7 +140,7 @@ def classical_proof(name: str, count: int) -> ProvedBound:
     """
     rows = classical_rows(name, count)
     t = [Fraction(k + 2, 2) for k in range(count)]
-    multipliers = theorem_multipliers([Fraction(TAILS[name])] * count, t)
+    multipliers = theorem_multipliers([Fraction(check_proof.ETA[name])] * count, t)
     return check(document_of(rows, Goal(name, "smooth", t[-1]), multipliers))
 
 
@@ -163,13 +159,15 @@ def monitored_proof(count: int) -> ProvedBound:
     return check(document_of(monitored_rows(count), goal, (multipliers, nothing, nothing)))
 
 
-def rounded(found: WorstCase) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
-    """Return w, v, r of a worst case as fractions for which the values of f cancel exactly.
+def rounded(
+    found: WorstCase, grid: int = 1 << 48
+) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    """Return w, v, r of a worst case as multiples of 1/grid for which f cancels exactly.
 
     s and the last w follow from the others: s_k = n_k + r_k, w_M = A - n_M + v_M. Where one of them
     would be negative, r_k or v_M is raised.
     """
-    w, v, _, r = ([Fraction(round(x * GRID), GRID) for x in row] for row in found.multipliers)
+    w, v, _, r = ([Fraction(round(x * grid), grid) for x in row] for row in found.multipliers)
     w[-1] = r[0] = n = Fraction(0)
     for k in range(len(w)):
         r[k] = max(r[k], -n)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.arrays import Array, as_count, as_positive
-from ode2opt.base.errors import InputError
+from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.precision import double
 from ode2opt.base.schedule import Schedule
 from ode2opt.paper.coefficients import Coefficients
@@ -31,20 +31,15 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
 from ode2opt.proofs.bounds import FlowBound, flow_bound
-from ode2opt.proofs.certificate import STRICT, Certificate, Condition, Trace
-from ode2opt.proofs.sequence_proof import (
-    covered_proof,
-    curvature_share,
-    deciding_case,
-    first_iterations,
-    sequence_proof,
-)
+from ode2opt.proofs.certificate import STRICT, Certificate, Condition, Proof, Trace
+from ode2opt.proofs.chain import LONGEST, WorstCase, worst_case
+from ode2opt.proofs.theorem import Theorem, theorem_of
 
 ScheduleArrays = tuple[Array, Array, Array]
 """The tables a, c and d of a schedule, or one row of them."""
 
 COLD_STEPS, CERTAIN_STEPS = 200, 50
-FINER = 4  # times the flow is checked at, an iteration
+FIRST = (80, 40, 20, 10, 5)  # iterations that a worst case is computed of, the first that works
 
 
 @double
@@ -148,7 +143,7 @@ def _with_flow(
 ) -> Certificate:
     """Add what Theorem 1 says of the flow."""
     t0, t1 = found.times
-    fine = np.linspace(t0, t1, FINER * K + 1)
+    fine = np.linspace(t0, t1, 4 * K + 1)  # four times an iteration
     flow, smooth = best_convergence(method, fine), method.smooth
     pair = (flow.kappa, flow.lam)
     condition = _flow_condition(flow, smooth, len(followed))
@@ -241,3 +236,113 @@ def _condition(margins: np.ndarray, t: np.ndarray) -> Condition:
     instance, k = np.unravel_index(int(margins.argmin()), margins.shape)
     held = int(np.sum(margins.min(axis=1) > STRICT))
     return Condition(float(margins.min()), float(t[k]), int(instance), held, len(margins))
+
+
+def curvature_share(
+    problems: Sequence[Problem], scales: Sequence[float], rounded: float = 1e-6
+) -> float | None:
+    """Return the largest smoothness constant of the instances, in units of the method's L.
+
+    A proof for every L-smooth function covers them if it is at most 1; eigenvalues by iteration are
+    good to ``rounded``. Matrix inequalities are solved for the share itself: functions that are no
+    more curved than the instances.
+
+    Example:
+        >>> curvature_share([problem], [4 * problem.smoothness()])
+        0.25
+    """
+    shares = []
+    for problem, L in zip(problems, scales, strict=True):
+        try:
+            shares.append(problem.smoothness() / L)
+        except InputError:
+            return None
+    share = max(shares)
+    return 1.0 if abs(share - 1) <= rounded else share
+
+
+def sequence_proof(
+    schedule: Schedule, share: float | None, minimisers: Sequence[MinimiserCheck]
+) -> Proof | None:
+    """Return what is proved of a table, and why it says nothing of the instances if so."""
+    theorem = theorem_of(schedule)
+    if theorem is not None and (share is None or share <= 1):
+        return covered_proof("theorem", theorem.words, share, minimisers, theorem)
+    words = _by_inequalities(schedule, 1.0 if share is None else share)
+    if words is not None:
+        return covered_proof("lmi", words, None if share is None else 1.0, minimisers)
+    if theorem is not None:
+        return covered_proof("theorem", theorem.words, share, minimisers, theorem)
+    return None
+
+
+def covered_proof(
+    kind: str,
+    words: str,
+    share: float | None,
+    minimisers: Sequence[MinimiserCheck],
+    theorem: Theorem | None = None,
+) -> Proof:
+    """Return a proof with the reason why it does not cover the instances, if there is one."""
+    uncovered = ""
+    if share is None:
+        uncovered = "their curvature has no known limit."
+    elif share > 1:
+        uncovered = f"they may have curvatures up to {share:.4g} times the method's L."
+    lacking = next((i for i, one in enumerate(minimisers) if not one.exists), None)
+    if lacking is not None:
+        without = None if theorem is None else theorem.words_without_minimiser
+        words = without or words
+        if without is None and not uncovered:
+            uncovered = f"instance {lacking} has no known minimiser: {minimisers[lacking].reason}."
+    return Proof(kind, words, uncovered)
+
+
+def _by_inequalities(schedule: Schedule, share: float) -> str | None:
+    """Return the bound on the whole table in a sentence; None where it is no promise."""
+    if not 2 <= len(schedule) <= LONGEST + 1:
+        return None
+    try:
+        found = worst_case(schedule, 1.0, len(schedule), share=share)
+    except Ode2OptError:
+        return None
+    if not found.value < found.start:
+        return None
+    functions = "L-smooth convex function"
+    if share != 1:
+        functions = f"convex function with curvatures up to {share:.4g} L"
+    return (
+        f"For every {functions} with a minimiser x*, f(x) - f* after {found.N - 1} steps is at "
+        f"most {found.value:.4g} L |x0 - x*|^2, {found.ratio:.3g} times the bound of Nesterov's "
+        f"method with L (a chain of matrix inequalities, in floating point)."
+    )
+
+
+def first_iterations(schedule: Schedule, N: int | None) -> tuple[WorstCase | None, tuple[str, ...]]:
+    """Return the worst case of a table's first iterations, or notes on why there is none."""
+    counts = (N,) if N is not None else sorted({min(n, len(schedule)) for n in FIRST}, reverse=True)
+    notes: tuple[str, ...] = ()
+    for count in counts:
+        try:
+            return worst_case(schedule, 1.0, count), ()
+        except InputError:
+            raise
+        except Ode2OptError as error:  # what is certified already stays
+            notes = notes or (str(error),)
+    return None, notes
+
+
+def deciding_case(schedule: Schedule, share: float | None) -> WorstCase | None:
+    """Return the bound that decides whether the instances may be driven away.
+
+    It is that of the first 80 iterations, or of all where there are fewer, over convex functions
+    that are no more curved than the instances.
+    """
+    if share is None:
+        return None
+    try:
+        return worst_case(schedule, 1.0, min(FIRST[0], len(schedule)), share=share)
+    except InputError:
+        raise
+    except Ode2OptError:
+        return None

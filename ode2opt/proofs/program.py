@@ -2,32 +2,148 @@
 
     minimise tau   subject to   b - A x  in  {0}^K x R_+^n x (semidefinite matrices)
 
-The unknowns x are tau, the multipliers w, v, s, r and the forms P_1..P_M (docs/mathematics.md,
-section 15). They are scaled to be about 1: with sigma_k = (k + 2)/2 the vectors y_k - y_{k-1},
-g_{k-1} and g_k are measured in units of 1/sigma_k, w_k and v_k in units of sigma_k, s_k and r_k in
-units of sigma_k^2.
+A goal says what is bounded: the last point of a table, or all that follows it. The inequalities are
+quadratic forms, symmetric matrices over the basis at point k: X = y_k - x*, D = y_k - y_{k-1},
+G = g_{k-1}, H = g_k. The unknowns x are tau, the multipliers w, v, s, r and the forms P_1..P_M
+(docs/mathematics.md, section 15). They are scaled to be about 1: with sigma_k = (k + 2)/2 the
+vectors y_k - y_{k-1}, g_{k-1} and g_k are measured in units of 1/sigma_k, w_k and v_k in units of
+sigma_k, s_k and r_k in units of sigma_k^2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
-from ode2opt.proofs.forms import (
-    AT_STAR,
-    BETWEEN,
-    STORAGE,
-    D,
-    G,
-    H,
-    X,
-    form,
-    step_matrix,
-    terminal_form,
-)
-from ode2opt.proofs.goals import Goal
+from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.proofs.check_proof import ETA
+
+STARS = ("smooth", "convex")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is bounded, in units of L |x0 - x*|^2.
+
+    Attributes:
+        tail: None bounds the value at the table's last point. "ogm" or "nag" bounds all points from
+            there on, the table being followed by that method with theta, theta + 1/2, ...
+        star: "smooth" takes the inequalities of an L-smooth function at the minimiser. "convex"
+            takes plain convexity there, so that a run can check all the others by itself.
+        theta: where the tail's method stands at the table's last point, at least 1; None without a
+            tail.
+    """
+
+    tail: str | None = None
+    star: str = "smooth"
+    theta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.tail is not None and self.tail not in ETA:
+            raise unknown_name("tail", self.tail, ETA)
+        if self.star not in STARS:
+            raise unknown_name("star", self.star, STARS)
+        if (self.theta is None) != (self.tail is None):
+            raise InputError("theta belongs to a tail: give both or none.")
+        if self.theta is not None and self.theta < 1:
+            raise InputError(f"theta is {float(self.theta):g}: it must be at least 1.")
+        if self.tail == "ogm" and self.star == "convex":
+            raise InputError("The tail ogm has no proof by plain convexity: use the tail nag.")
+
+    @property
+    def eta(self) -> int:
+        """The tail's eta; 1 without a tail."""
+        return 1 if self.tail is None else ETA[self.tail]
+
+    @property
+    def weight(self) -> Fraction:
+        """A, what the last value is weighed with: eta theta^2, or 1 without a tail."""
+        return Fraction(1) if self.theta is None else self.eta * self.theta**2
+
+    @property
+    def square(self) -> Fraction:
+        """What the terminal form has times |g_M|^2, besides the tail's |z - x*|^2."""
+        if self.tail is None:
+            return Fraction(0) if self.star == "smooth" else Fraction(1, 2)
+        step_on = Fraction(1, 8) if self.star == "convex" else Fraction(0)
+        return self.weight / 2 - step_on
+
+    def ratio(self, tau: float, last: int) -> float:
+        """Return the bound divided by Nesterov's own, L R^2 / (2 t^2), at the last point."""
+        t = Fraction(last + 2, 2) if self.theta is None else self.theta
+        return 2 * tau * float(t * t / self.weight)
+
+
+def goal_of(tail: str | None, star: str, theta: Fraction | float | None, last: int) -> Goal:
+    """Return the goal for a table whose last point has the index ``last``."""
+    if tail is not None and theta is None:
+        theta = Fraction(last + 2, 2)
+    return Goal(tail, star, None if theta is None else Fraction(theta))
+
+
+X, D, G, H = range(4)
+
+
+def form(**entries: float) -> np.ndarray:
+    """Return the matrix of a quadratic form.
+
+    Examples:
+        >>> form(XH=-1, HH=0.5)[3].tolist()
+        [-0.5, 0.0, 0.0, 0.5]
+    """
+    matrix = np.zeros((4, 4))
+    for pair, value in entries.items():
+        i, j = ("XDGH".index(letter) for letter in pair)
+        matrix[i, j] += value / 2
+        matrix[j, i] += value / 2
+    return matrix
+
+
+AT_STAR = {
+    "smooth": np.array([form(XH=-1, HH=0.5), form(HH=0.5)]),
+    "convex": np.array([form(XH=-1), form()]),
+}
+"""What w_k and v_k multiply, the inequalities between point k and the minimiser."""
+BETWEEN = np.array([form(DH=-1, HH=0.5, GG=0.5, GH=-1), form(DG=1, HH=0.5, GG=0.5, GH=-1)])
+"""What s_k and r_k multiply, the inequalities between the points k - 1 and k."""
+STORAGE = np.array([form(**{key: 1.0}) for key in ("XX", "XD", "DD", "XG", "DG", "GG")])
+"""A basis of the forms over X, D, G, which P_k is written in."""
+
+
+def step_matrix(row: np.ndarray) -> np.ndarray:
+    """Return E (4 x 4): X, D, G at point k + 1 from X, D, G, H at point k; its last row is 0."""
+    m, p, q = row
+    return np.array([[1.0, m, q, -p], [0.0, m, q, -p], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+
+
+def tail_vector(row: np.ndarray, goal: Goal) -> np.ndarray:
+    """Return z - x* over the basis of the last point, z being where the tail's momentum aims."""
+    m, p, q = row
+    assert goal.theta is not None
+    after = float(goal.theta) + 0.5
+    return np.array([1.0, after * m, after * q, after - 1 - after * p])
+
+
+def terminal_form(row: np.ndarray, goal: Goal) -> np.ndarray:
+    """Return the form that is added at the last point."""
+    total = form(HH=float(goal.square))
+    if goal.tail is not None:
+        z = tail_vector(row, goal)
+        total -= np.outer(z, z) / 2
+    return total
+
+
+STEP_BY_ROW = np.array([step_matrix(unit) - step_matrix(np.zeros(3)) for unit in np.eye(3)])
+"""dE/dm, dE/dp and dE/dq."""
+
+
+def tail_by_row(goal: Goal) -> np.ndarray:
+    """Return the derivatives of :func:`tail_vector` by m, p and q."""
+    return np.array([tail_vector(e, goal) - tail_vector(np.zeros(3), goal) for e in np.eye(3)])
+
 
 KEPT = {2: np.ix_([X, H], [X, H]), 4: np.ix_([X, D, G, H], [X, D, G, H])}
 """The part of a form that is used at the first point, and at the others."""

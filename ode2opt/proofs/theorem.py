@@ -5,7 +5,8 @@ Let 0 < eta_k <= 2, t_0 = 1, t_k >= 1 and eta_{k+1} (t_{k+1}^2 - t_{k+1}) <= eta
     m_k = q_k = (t_k - 1)/t_{k+1},    p_k = 1 + (eta_k t_k - 1)/t_{k+1}
 
 gives f(y_k - g_k/L) - f* <= L R^2 / (2 eta_k t_k^2) for every L-smooth convex f with a minimiser
-(docs/mathematics.md, section 15). Nesterov's method is eta = 1, OGM is eta = 2.
+(docs/mathematics.md, section 15). Nesterov's method is eta = 1, OGM is eta = 2. Whether a table
+falls under it, or under the theorem on gradient descent, is found out by :func:`theorem_of`.
 """
 
 from __future__ import annotations
@@ -16,20 +17,34 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count as counted
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.proofs.goals import TAILS
-from ode2opt.proofs.table import ExactRow
+from ode2opt.base.schedule import Schedule
+from ode2opt.proofs.check_proof import ETA
+from ode2opt.proofs.table import ExactRow, two_step_rows
 
 Number = TypeVar("Number", Fraction, float, np.ndarray)
 """Rows are made of fractions for proofs and of floats for runs, by the same formulas."""
 
-MISSED_BY_ROUNDING = 1e-12
-"""By how much, relatively, numbers in floating point may miss the theorem's inequalities."""
+
+@dataclass(frozen=True)
+class Rounding:
+    """By how much numbers in floating point may miss the theorem, or each other.
+
+    Attributes:
+        inequality: relatively, in a table that was made by the theorem's formulas.
+        equal: numbers of any table that differ by less are the same number.
+    """
+
+    inequality: float = 1e-12
+    equal: float = 1e-9
+
+
+ROUNDING = Rounding()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +79,17 @@ class Member:
         self._check()
 
     def _check(self) -> None:
-        eta, t, near = self.eta, self.t, 1 + MISSED_BY_ROUNDING
+        eta, t, near = self.eta, self.t, 1 + ROUNDING.inequality
         ceiling = 2 - 1 / t if self.without_minimiser else np.full_like(t, 2.0)
         if np.any(eta <= 0) or np.any(eta > ceiling * near):
             k = int(np.flatnonzero((eta <= 0) | (eta > ceiling * near))[0])
             raise InputError(f"eta_{k} is {eta[k]:g}: it must be in (0, {ceiling[k]:.4g}].")
-        if abs(t[0] - 1) > MISSED_BY_ROUNDING or np.any(t < 1 - MISSED_BY_ROUNDING):
+        if abs(t[0] - 1) > ROUNDING.inequality or np.any(t < 1 - ROUNDING.inequality):
             raise InputError(f"t_0 must be 1 and every t_k at least 1; the least is {t.min():g}.")
         before, after = eta[:-1] * t[:-1] ** 2, eta[1:] * (t[1:] ** 2 - t[1:])
         missed = after > before * near
         if self.without_minimiser:
-            missed |= after < before * (1 - MISSED_BY_ROUNDING)
+            missed |= after < before * (1 - ROUNDING.inequality)
         if np.any(missed):
             k = int(np.flatnonzero(missed)[0])
             sign = "=" if self.without_minimiser else "<="
@@ -145,12 +160,12 @@ def rows_after(tail: str, theta: Number) -> Iterator[tuple[Number, Number, Numbe
         (0.25, 1.25, 0.25)
     """
     _check_tail(tail, theta)
-    return _spaced_by_half(TAILS[tail], theta)
+    return _spaced_by_half(ETA[tail], theta)
 
 
 def _check_tail(tail: str, theta: Fraction | float | np.ndarray) -> None:
-    if tail not in TAILS:
-        raise unknown_name("tail", tail, TAILS)
+    if tail not in ETA:
+        raise unknown_name("tail", tail, ETA)
     if not 1 <= theta < math.inf:
         raise InputError(f"theta is {theta}: it must be at least 1.")
 
@@ -174,9 +189,9 @@ def tail_rows(tail: str, theta: Fraction | float, count: int) -> list[ExactRow]:
 
 def classical_rows(name: str, count: int) -> list[ExactRow]:
     """Return the first rows of "nag" or "ogm" with t_k = (k + 2)/2, as fractions."""
-    if name not in TAILS:
-        raise unknown_name("method", name, TAILS)
-    start = (Fraction(0), 1 + Fraction(2 * (TAILS[name] - 1), 3), Fraction(0))
+    if name not in ETA:
+        raise unknown_name("method", name, ETA)
+    start = (Fraction(0), 1 + Fraction(2 * (ETA[name] - 1), 3), Fraction(0))
     return [start, *(tail_rows(name, Fraction(1), as_count(count, "count"))[: count - 1])]
 
 
@@ -231,3 +246,131 @@ def theorem_multipliers(
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(0.0, -x))
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What a theorem says of a table, for every L-smooth convex function.
+
+    Attributes:
+        name: which theorem.
+        steps: how many steps N the table makes; the idle first iteration is not counted.
+        bound: with a minimiser x*, f - f* after these steps is at most ``bound`` L |x0 - x*|^2.
+        any_point: for every point z, the lowest f of these steps is at most
+            f(z) + ``any_point`` L |x0 - z|^2, minimiser or not; None where that is not known.
+        at_gradient_step: whether both are said of the points y_k - g_k/L; else of y_k itself.
+    """
+
+    name: str
+    steps: int
+    bound: float
+    any_point: float | None
+    at_gradient_step: bool
+
+    @property
+    def words(self) -> str:
+        """The theorem for functions with a minimiser, in a sentence."""
+        return (
+            f"For every L-smooth convex function with a minimiser x*, after {self.steps} steps "
+            f"{self._value} - f* <= {self.bound:.4g} L |x0 - x*|^2 ({self.name})."
+        )
+
+    @property
+    def words_without_minimiser(self) -> str | None:
+        """The theorem for all L-smooth convex functions, in a sentence; None without one."""
+        if self.any_point is None:
+            return None
+        return (
+            f"For every L-smooth convex function and every point z, the lowest {self._value} of "
+            f"{self.steps} steps is at most f(z) + {self.any_point:.4g} L |x0 - z|^2 "
+            f"({self.name}; no minimiser is needed)."
+        )
+
+    @property
+    def _value(self) -> str:
+        return "f(x - g(x)/L)" if self.at_gradient_step else "f(x)"
+
+
+def theorem_of(schedule: Schedule) -> Theorem | None:
+    """Return the theorem that a table falls under, or None.
+
+    Args:
+        schedule: the table for curvature 1.
+
+    Returns:
+        The theorem with its bound after the table's last step. None where neither gradient
+        descent with a constant step of at most 1/L nor the corrected Theorem 2 applies.
+
+    Example:
+        >>> theorem_of(Schedule.gradient_descent(1.0, 11)).bound  # 1/(4 N + 2), N = 10 steps
+        0.023809523809523808
+    """
+    if len(schedule) < 2:
+        return None
+    m, p, q = two_step_rows(schedule).T
+    equal = ROUNDING.equal
+    if np.any(np.abs(m - q) > equal) or np.any(m < -equal):
+        return None
+    if np.all(np.abs(m) <= equal) and np.ptp(p) <= equal and 0 < p[0] <= 1 + equal:
+        name, steps = "Drori and Teboulle's theorem on gradient descent", len(p) * float(p[0])
+        return Theorem(name, len(p), 1 / (4 * steps + 2), 1 / (2 * steps), False)
+    found = _with_momentum(np.maximum(m, 0.0), p)
+    if found is None:
+        return None
+    return Theorem("the corrected Theorem 2", len(p), found.bound, found.any_point, True)
+
+
+class _Choice(NamedTuple):
+    """By how much a choice of t_N misses the theorem's inequalities, and its bounds."""
+
+    missed: float
+    bound: float
+    any_point: float | None
+
+
+def _with_momentum(m: np.ndarray, p: np.ndarray) -> _Choice | None:
+    """Return the least 1/(2 eta_N t_N^2) over all t_N that meet the theorem; None without one.
+
+    t_k = 1 + m_k t_{k+1} leads from t_N back to t_0 = 1, whatever t_N is. By how much a t_N misses
+    the inequalities first falls and then rises with t_N.
+    """
+    from scipy.optimize import minimize_scalar
+
+    N = len(p)
+
+    def missed(log_t: float) -> float:
+        return _chosen(m, p, float(np.exp(log_t))).missed
+
+    grid = np.linspace(0.0, np.log(N + 2.0), 200)
+    k = int(np.argmin([missed(x) for x in grid]))
+    around = (grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)])
+    best = minimize_scalar(missed, bounds=around, method="bounded", options={"xatol": 1e-13}).x
+    best = min((best, grid[k]), key=missed)
+    if missed(best) > ROUNDING.equal:
+        return None
+    low, high = best, grid[-1] + 1.0
+    while high - low > 1e-12:  # the largest t_N that still meets them
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(middle) <= ROUNDING.equal else (low, middle)
+    return _chosen(m, p, float(np.exp(low)))
+
+
+def _chosen(m: np.ndarray, p: np.ndarray, last: float) -> _Choice:
+    """Return what t_N = ``last`` gives."""
+    N = len(p)
+    t = np.empty(N + 1)
+    t[N] = last
+    for k in range(N - 1, -1, -1):
+        t[k] = 1 + m[k] * t[k + 1]
+    eta = (1 + (p - 1) * t[1:]) / t[:-1]
+    reach = eta * t[:-1] ** 2
+    need = t[1:] ** 2 - t[1:]
+    final = 2.0 if need[-1] <= 0 else min(2.0, reach[-1] / need[-1])
+    rise = (eta[1:] * need[:-1] - reach[:-1]) / np.maximum(reach[:-1], 1.0)
+    worst = max(float(np.max(rise, initial=-1.0)), float(eta.max()) - 2, -float(eta.min()))
+    if final <= 0:
+        return _Choice(np.inf, np.inf, None)
+    bound, any_point = float(1 / (2 * final * last**2)), None
+    if np.all(eta <= 2 - 1 / t[:-1] + ROUNDING.equal):
+        any_point = float(1 / (2 * min(final, 2 - 1 / last) * last**2))
+    return _Choice(worst, bound, any_point)

@@ -17,9 +17,9 @@ from ode2opt.learning.sequence.in_metric import in_metric, no_table
 from ode2opt.paper.coefficients import Coefficients, Default
 from ode2opt.problems import Family, Problem
 from ode2opt.proofs.certificate import Certificate
+from ode2opt.proofs.chain import check_worst_case
 from ode2opt.proofs.confidence import Expectation, expectation
 from ode2opt.proofs.following import certificate_of
-from ode2opt.proofs.worst_cases import check_worst_case
 from ode2opt.solvers import Method, solve
 from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
 from ode2opt.solvers.library import method_of

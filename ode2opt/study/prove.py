@@ -13,6 +13,7 @@ import numpy as np
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError, many
 from ode2opt.base.schedule import Schedule
+from ode2opt.proofs.check_proof import ETA
 from ode2opt.proofs.exact import (
     ProvedBound,
     check,
@@ -20,7 +21,6 @@ from ode2opt.proofs.exact import (
     exact_proof,
     monitored_proof,
 )
-from ode2opt.proofs.goals import TAILS
 from ode2opt.proofs.table import ExactRow, exact_rows
 from ode2opt.proofs.theorem import tail_rows
 from ode2opt.solvers import Method
@@ -132,7 +132,7 @@ def _proof(
         check_belongs(found, subject.table())
         _check_monitored(found, subject)
         return found, "lmi"
-    if name in TAILS and isinstance(subject, BuiltIn):
+    if name in ETA and isinstance(subject, BuiltIn):
         return classical_proof(name, steps or STEPS), "theorem"
     if name == "nag-monitored":
         return monitored_proof(steps or STEPS), "theorem"

@@ -96,7 +96,7 @@ def test_the_derivative_is_that_of_finite_differences(goal):
 def test_a_schedule_is_taken_as_its_two_step_form():
     schedule = Schedule.gradient_descent(1.0, 6)  # the first iteration is idle
     assert worst_case(schedule).tau == pytest.approx(1 / 22, rel=1e-6)
-    assert worst_case(schedule, N=2).tau == pytest.approx(1 / 10, rel=1e-6)
+    assert worst_case(schedule, N=3).tau == pytest.approx(1 / 10, rel=1e-6)
 
 
 @pytest.mark.parametrize(

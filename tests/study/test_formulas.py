@@ -11,8 +11,8 @@ from support import module_of
 from ode2opt.coefficients import Feasible
 from ode2opt.learning.step_sizes import FIRST_STEPS
 from ode2opt.paper import largest_stable_C
-from ode2opt.proofs.sequence_proof import FIRST
-from ode2opt.proofs.worst_cases import LONGEST
+from ode2opt.proofs.chain import LONGEST
+from ode2opt.proofs.following import FIRST
 from ode2opt.solvers.relay import Relay
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_numbers_of_the_page_are_those_of_the_code():
     assert f"{largest_stable_C():.3f} is the largest stable one" in page
     assert f"(1 + k/{FIRST_STEPS})" in page
     levels = (ROOT / "docs/certificates.md").read_text(encoding="utf-8").replace("\n", " ")
-    assert f"for up to {LONGEST} iterations" in levels
+    assert f"for up to {LONGEST + 1} iterations" in levels
     assert f"after {FIRST[0]} iterations" in levels
 
 

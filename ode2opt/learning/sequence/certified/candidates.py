@@ -17,7 +17,7 @@ from ode2opt.learning.sequence.held_out import Folded, HeldOut
 from ode2opt.learning.sequence.target import GUARD
 from ode2opt.proofs.chain import worst_case
 from ode2opt.proofs.exact import ProvedBound, check, document_of, exact_proof, rounded
-from ode2opt.proofs.goals import Goal
+from ode2opt.proofs.program import Goal
 from ode2opt.proofs.table import exact_rows
 from ode2opt.proofs.theorem import classical_rows
 from ode2opt.solvers import Method, Result
