@@ -6,9 +6,15 @@
    need (section 8); ``default``: the formula in NumPy. More kinds: ``ode2opt.coefficients``.
 3. ``conditions``: convergence, stability, contraction (sections 3 and 4); ``curvature``: the three
    estimators of Lambda (section 5); ``lyapunov``: the function E of Theorem 1.
-4. ``stopping_time``: T, P with the curvature from X to x_bar, Q (section 6).
-5. ``stopm``: what is differentiated, one step of Algorithm 2 (section 7); ``train``: its loop.
+4. ``stopping_time``: T, P, Q (section 6). T is found in ``crossing``, x_bar enters P in ``_p``,
+   and delta' <= lam t w is a term of ``violation``, as it is of ``conditions.convergence``.
+5. ``stopm``: one step of Algorithm 2 (section 7); ``_value_and_slope`` has all that is
+   differentiated, T + rho (P + Q). ``train``: its loop.
 6. ``check_flow``: the flow by diffrax, the independent check.
+
+Another coefficient network is a subclass of ``Coefficients`` with ``beta`` and ``gamma``, another
+estimator one of ``Estimator``, given as ``Rules(estimator=...)``; another penalty is a term of
+``_p`` or ``violation``, or ``Rules.penalty``. Each goes to ``train`` as it is.
 
 Schedules and default coefficients need NumPy only; the rest needs JAX (the extra ``learn``) and is
 loaded when it is asked for. It works in double precision: code of your own that calls coefficients

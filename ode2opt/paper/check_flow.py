@@ -138,18 +138,17 @@ def _solve(
             optimistix.Newton(rtol=1e-10, atol=1e-12),
             direction=False,  # a fall, not a rise
         )
-    adaptive = diffrax.PIDController(rtol=rtol, atol=atol)
+    sizes = diffrax.PIDController(rtol=rtol, atol=atol) if h is None else diffrax.ConstantStepSize()
     term = diffrax.ODETerm(lambda t, s, args: velocity(coefficients, problem, scale, t, s))
     start = initial_state(coefficients, problem, scale, t0, x0)
     solution = diffrax.diffeqsolve(
         term, SOLVERS[solver](), t0, t1, h, start,
         saveat=diffrax.SaveAt(ts=ts, t1=ts is None, dense=dense),
-        stepsize_controller=adaptive if h is None else diffrax.ConstantStepSize(),
-        event=event, max_steps=max_steps, throw=False,
+        stepsize_controller=sizes, event=event, max_steps=max_steps, throw=False,
     )  # fmt: skip
     x, v, t = solution.ys.x, solution.ys.v, solution.ts
-    result = solution.result
-    succeeded, reached = result == diffrax.RESULTS.successful, jnp.asarray(False)
+    result, reached = solution.result, jnp.asarray(False)
+    succeeded = result == diffrax.RESULTS.successful
     if until is not None:
         reached = solution.event_mask
         succeeded = succeeded | (result == diffrax.RESULTS.event_occurred)

@@ -1,9 +1,7 @@
 """The coefficients (alpha, beta, gamma) for a curvature of 1 (docs/mathematics.md, section 8).
 
-``Default`` is the paper's formula and ``Neural`` the paper's two networks. Other coefficients are
-a subclass of ``Coefficients`` with ``beta`` and ``gamma``, any functions of one time that JAX can
-trace: derivatives, schedules, conditions and training follow from these. ``ode2opt.coefficients``
-has more kinds.
+``Default`` is the paper's formula and ``Neural`` the paper's two networks. Derivatives, schedules,
+conditions and training follow from ``beta`` and ``gamma`` of one time, which JAX has to trace.
 """
 
 from __future__ import annotations
@@ -267,8 +265,8 @@ class Network(eqx.Module):
             hidden = np.asarray(jax.vmap(self.hidden)(jnp.asarray(t)))
         size = 0.0 if plain else float(np.abs(values).mean())
         unit = 2.0 ** round(np.log2(size)) if size else 1.0  # a power of 2: few compilations
-        design, cutoff = np.column_stack([hidden, np.ones(len(t))]), 1e-8 if plain else 1e-10
-        weights = np.linalg.lstsq(design, values / unit, rcond=cutoff)[0]
+        design = np.column_stack([hidden, np.ones(len(t))])
+        weights = np.linalg.lstsq(design, values / unit, rcond=1e-8 if plain else 1e-10)[0]
         return replace(self, W3=weights[:-1], b3=weights[-1], unit=unit)
 
 

@@ -66,12 +66,10 @@ def best_pair(coefficients: Coefficients, t: Array, gap: float = 1e-3) -> Conver
     alpha = float(coefficients.alpha)
     rows = _linear_conditions(_checked(coefficients, t), alpha)
     constant, by_kappa, by_lam = (np.concatenate([row[i] for row in rows]) for i in range(3))
-    found = linprog(
-        [0, 0, -1],  # maximise the margin m subject to m - kappa p - lam q <= constant
-        A_ub=np.column_stack([-by_kappa, -by_lam, np.ones_like(constant)]),
-        b_ub=constant,
+    found = linprog(  # maximise the margin m subject to m - kappa p - lam q <= constant
+        [0, 0, -1], np.column_stack([-by_kappa, -by_lam, np.ones_like(constant)]), constant,
         bounds=[(gap, 1 - gap), (gap * (alpha - 1), (1 - gap) * (alpha - 1)), (None, None)],
-    )
+    )  # fmt: skip
     if not found.success:
         raise InputError(f"The search for (kappa, lam) failed: {found.message}")
     return convergence(coefficients, t, float(found.x[0]), float(found.x[1]))

@@ -1,7 +1,7 @@
 """Curvature estimators Lam(x), each differentiable in x (docs/mathematics.md, section 5).
 
-Another estimator is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``, given to
-``Rules(estimator=...)`` for training or to ``certificate_of`` for a certificate.
+Another estimator is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``; a
+certificate takes it as ``certificate_of(..., estimator=...)``.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@
 sequence x_bar goes along, because p (``_p``) takes the curvature between X and x_bar. T is found
 inside the last step (``crossing``), and nothing is computed after it. q (``violation``) needs no
 problem. Derivatives are those of automatic differentiation through the loop, with that of T by the
-implicit function theorem. A penalty of one's own is a term of p or q; what T, P and Q are worth
-together is said by ``Rules``, and another object with its three methods serves StoPM as well.
+implicit function theorem. Another object with the three methods of ``Rules`` serves StoPM as well.
 """
 
 from __future__ import annotations
@@ -106,11 +105,6 @@ class Rules(eqx.Module):
         """The step of the flow."""
         return self.h / self.substeps
 
-    @property
-    def count(self) -> int:
-        """The largest number of steps of the flow."""
-        return self.K * self.substeps
-
 
 class _Row(NamedTuple):
     """Coefficients for curvature 1 at one time."""
@@ -161,7 +155,7 @@ def stopping_time(
 
 
 def _mesh(rules: Rules) -> Array:
-    return rules.t0 + rules.step * jnp.arange(rules.count + 1)
+    return rules.t0 + rules.step * jnp.arange(rules.K * rules.substeps + 1)
 
 
 # Q: the conditions of Theorem 1 and of stability that need no curvature
@@ -281,7 +275,7 @@ def _finish(
 ) -> StoppingTime:  # fmt: skip
     """Find T inside the step that was not taken, and add the rest of the integrals."""
     problem, scale, rules, enough, _ = constants
-    last = jnp.minimum(i, rules.count - 1)  # where the rows ran out, no step is left
+    last = jnp.minimum(i, len(rows.beta) - 2)  # where the rows ran out, no step is left
     here, there = row_of(rows, last), row_of(rows, last + 1)
     new, _ = _step(here, there, state, constants)
     ends = (state.x, new.x, state.v - here.beta * state.g, new.v - there.beta * new.g)

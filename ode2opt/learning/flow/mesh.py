@@ -52,7 +52,7 @@ def mesh_error(
 
 def flow_time(coefficients: Coefficients, instance: FlowInstance, rules: Rules) -> float:
     """Return T - t0 of the flow alone; K h where it is given up."""
-    numbers = (rules.eps, rules.t0, rules.step, rules.count)
+    numbers = (rules.eps, rules.t0, rules.step, rules.K * rules.substeps)
     T = float(_flow_time(coefficients, instance, *map(jnp.asarray, numbers)))
     return min(T, rules.h * rules.K)
 
