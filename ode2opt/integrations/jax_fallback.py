@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ode2opt.base.arrays import SMALLEST_CURVATURE, Array
+from ode2opt.base.arrays import Array
+from ode2opt.integrations.jax_start import fit
 from ode2opt.problems.base import Problem
 from ode2opt.solvers.objective import ROUNDING, Evaluated
 from ode2opt.solvers.oracle import PROGRESS
@@ -152,7 +153,7 @@ def _probe(problem: Problem, here: Evaluated) -> Array:
     length = BACKTRACKING.probe * jnp.where(size > 0, size, jnp.where(slope > 0, slope, 1.0))
     there = problem.gradient(here.x - length / here.norm * here.g)
     found = norm(there - here.g) / length
-    return jnp.where((found > SMALLEST_CURVATURE) & (found < jnp.inf), found, 1.0)
+    return fit(found)
 
 
 def norm(g: Array) -> Array:

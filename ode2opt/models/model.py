@@ -26,7 +26,6 @@ from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.result import Result
 
 PRECISIONS = ("float64", "float32")
-LARGEST = 5  # coefficients that a notebook shows
 _NO_OPTIONS = {"A", "b", "l2", "weights", "intercept", "offset", "classes"}
 
 
@@ -115,10 +114,10 @@ class Model(Displayed):
             rows.append(("largest coefficients", self._largest()))
         return Listing("Model", rows)
 
-    def _largest(self) -> str:
+    def _largest(self, most: int = 5) -> str:
         """Return the largest coefficients with the names of their columns."""
         names, coef = self.encoding.names, self.coef[0]
-        first = np.argsort(-np.abs(coef), kind="stable")[:LARGEST]
+        first = np.argsort(-np.abs(coef), kind="stable")[:most]
         return ", ".join(f"{names[i]} {coef[i]:.4g}" for i in first)
 
     @classmethod

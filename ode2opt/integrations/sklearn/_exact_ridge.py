@@ -7,14 +7,30 @@ singular values give.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-MOST_ROWS = 3_000  # of a Gram matrix that is factorised
-MOST_SINGULAR = 1_000  # rows or columns, whichever are fewer, of a matrix with singular values
-LARGEST = 20_000_000  # entries of a matrix that is copied
-SMALL = 1e-9  # alpha by the mean of the squared singular values: below this they are needed
+
+@dataclass(frozen=True)
+class FactorisedSizes:
+    """Up to which size a ridge regression is solved by one factorisation.
+
+    Attributes:
+        entries: of a matrix that is copied.
+        gram_rows: of a Gram matrix that is factorised.
+        singular_side: rows or columns, whichever are fewer, of a matrix with singular values.
+        least_alpha: by the mean of the squared singular values: below this they are needed.
+    """
+
+    entries: int = 20_000_000
+    gram_rows: int = 3_000
+    singular_side: int = 1_000
+    least_alpha: float = 1e-9
+
+
+SIZES = FactorisedSizes()
 
 
 class ExactRidge:
@@ -51,10 +67,10 @@ class ExactRidge:
 
     def _coefficients(self, y: np.ndarray, alpha: float) -> np.ndarray | None:
         N, n = self.rows.shape
-        small = alpha <= SMALL * float(np.vdot(self.rows, self.rows)) / min(N, n)
+        small = alpha <= SIZES.least_alpha * float(np.vdot(self.rows, self.rows)) / min(N, n)
         if small:
-            return self._by_singular_values(y, alpha) if min(N, n) <= MOST_SINGULAR else None
-        if n < N or N > MOST_ROWS:
+            return self._by_singular_values(y, alpha) if min(N, n) <= SIZES.singular_side else None
+        if n < N or N > SIZES.gram_rows:
             return None
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -73,6 +89,6 @@ class ExactRidge:
 
 def exact_ridge(X: object, weights: np.ndarray | None, intercept: bool) -> ExactRidge | None:
     """Prepare rows for a solution by factorisation; None where they are sparse or too many."""
-    if not isinstance(X, np.ndarray) or X.size > LARGEST:
+    if not isinstance(X, np.ndarray) or X.size > SIZES.entries:
         return None
     return ExactRidge(X, weights, intercept)

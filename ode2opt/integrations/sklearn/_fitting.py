@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,14 +36,16 @@ THEIRS = (
 MOST = float(np.finfo(np.float32).max) ** 0.75
 """The largest weight of a penalty: single precision holds it, times a coefficient or a row."""
 FLOATS = (np.float64, np.float32)
-MANY = 100_000  # iterations of a fit without a limit
+Solver = str | os.PathLike[str] | Method
+Memories = Memory | str | os.PathLike[str] | None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Fitting(Saving):
-    """Base of all estimators: the parameters ``solver`` and ``memory``, and one way to minimise."""
+    """Base of all estimators: the parameter ``solver``, and one way to minimise."""
 
-    solver: str | os.PathLike[str] | Method
-    memory: Memory | str | os.PathLike[str] | None
+    solver: Solver = "auto"
+    memory: ClassVar[Any] = None  # a parameter of those that are :class:`Remembering`
     _came_to_worker = False  # from another process, with a copy of its memory
     _warned = False  # of that, in this process
     _dask_lacks: ClassVar[str | None] = None  # why Dask's arrays are refused, where they are
@@ -168,10 +170,10 @@ class Fitting(Saving):
             result = replace(result, iterations=spent + result.iterations)
         return self._report_fit(result, tol)
 
-    def _most_iterations(self) -> int:
+    def _most_iterations(self, without_limit: int = 100_000) -> int:
         """Return ``max_iter`` as a number."""
         most: int | None = self.max_iter  # type: ignore[attr-defined]
-        return MANY if most is None else most
+        return without_limit if most is None else most
 
     def _penalised_solver(self) -> str | Method:
         """Return the method of a fit with a penalty that is not smooth, or with limits."""
@@ -226,8 +228,15 @@ class Fitting(Saving):
         return result
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Remembering(Fitting):
+    """Base of the estimators that take a memory as a parameter: all of it is smooth there."""
+
+    memory: Memories = None  # type: ignore[misc]
+
+
 @contextmanager
-def _opened(memory: Memory | str | os.PathLike[str] | None) -> Iterator[Memory | None]:
+def _opened(memory: Memories) -> Iterator[Memory | None]:
     """Give a fit the memory of a file, and add what the fit has learned to the file."""
     if memory is None or isinstance(memory, Memory):
         yield memory
@@ -244,7 +253,7 @@ def reachable(tol: float, problem: Problem) -> float:
     return max(tol, epsilon(problem.xp, problem.dtype))
 
 
-def _chosen(solver: str | os.PathLike[str] | Method) -> str | Method:
+def _chosen(solver: Solver) -> str | Method:
     """Return a method from what ``solver`` may be: a name, a method, its file as a ``Path``.
 
     A string is a name only, so that no file is opened that merely has that name. A name that only

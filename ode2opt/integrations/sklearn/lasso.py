@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Number
@@ -30,7 +29,6 @@ from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     regression_rows,
 )
-from ode2opt.solvers import Method
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +59,6 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
         >>> ElasticNet(alpha=0.1, l1_ratio=0.9).fit(X, y).sparse_coef_
     """
 
-    memory = None
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"check_input": metadata_routing.UNUSED}
     alpha: float = 1.0
     _: KW_ONLY
@@ -75,7 +72,6 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
     positive: bool = False
     random_state: Any = None
     selection: str = "cyclic"
-    solver: str | os.PathLike[str] | Method = "auto"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

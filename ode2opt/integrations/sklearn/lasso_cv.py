@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -22,7 +21,6 @@ from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._centred import CentredRows, along, alpha_grid
 from ode2opt.integrations.sklearn._fitting import Fitting
 from ode2opt.integrations.sklearn.lasso import ElasticNet, Lasso, target_rows
-from ode2opt.solvers import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,9 +45,7 @@ class _PathCV(Fitting):
     positive: bool = False
     random_state: Any = None
     selection: str = "cyclic"
-    solver: str | os.PathLike[str] | Method = "auto"
 
-    memory = None
     _dask_lacks = "its folds are rows of one array"
     _one_fit: ClassVar[type[ElasticNet]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ode2opt.base.arrays import Array, is_dask
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
-    Fitting,
+    Remembering,
     inverse_weight,
     product,
     row_weights,
@@ -33,11 +32,10 @@ from ode2opt.penalties import Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.logistic import Logistic
 from ode2opt.problems.softmax import Softmax
-from ode2opt.solvers import Memory, Method
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegression(Fitting, linear_model.LogisticRegression):
+class LogisticRegression(Remembering, linear_model.LogisticRegression):
     """Logistic regression with l2 or L1 penalties; see the namesake in scikit-learn.
 
     Of more than two classes it is multinomial. Minimises the weighted mean loss plus
@@ -80,12 +78,10 @@ class LogisticRegression(Fitting, linear_model.LogisticRegression):
     intercept_scaling: float = 1
     class_weight: Any = None
     random_state: Any = None
-    solver: str | os.PathLike[str] | Method = "auto"
     max_iter: int = 100
     verbose: int = 0
     warm_start: bool = False
     n_jobs: int | None = None
-    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LogisticRegression:

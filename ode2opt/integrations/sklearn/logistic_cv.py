@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
@@ -23,7 +22,12 @@ from sklearn.utils.validation import _check_method_params
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
-from ode2opt.integrations.sklearn._fitting import Fitting, product, refuse_masked_targets
+from ode2opt.integrations.sklearn._fitting import (
+    Fitting,
+    Remembering,
+    product,
+    refuse_masked_targets,
+)
 from ode2opt.integrations.sklearn._fold_paths import (
     Judge,
     LabelledRows,
@@ -40,15 +44,13 @@ from ode2opt.integrations.sklearn.logistic import (
     elastic,
     refuse_dual,
 )
-from ode2opt.solvers import Memory, Method
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 WARN = StrOptions({"warn"})
-FOLDS = 5  # scikit-learn's number where none is given
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
+class LogisticRegressionCV(Remembering, linear_model.LogisticRegressionCV):
     """:class:`LogisticRegression` with the best C; see the namesake in scikit-learn.
 
     For every fold the values of C are gone through from strong to weak penalties, each fit starting
@@ -95,7 +97,6 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     dual: bool = False
     penalty: str | None = "deprecated"
     scoring: Any = "warn"
-    solver: str | os.PathLike[str] | Method = "auto"
     tol: float = 1e-4
     max_iter: int = 100
     class_weight: Any = None
@@ -105,7 +106,6 @@ class LogisticRegressionCV(Fitting, linear_model.LogisticRegressionCV):
     intercept_scaling: float = 1.0
     random_state: Any = None
     use_legacy_attributes: bool | str = "warn"
-    memory: Memory | str | os.PathLike[str] | None = None
 
     _dask_lacks = "its folds are rows of one array"
 
@@ -298,13 +298,13 @@ def _with_all_classes(scorer: Any, classes: np.ndarray) -> Any:
     return scorer
 
 
-def _default_folds(labels: np.ndarray) -> int:
+def _default_folds(labels: np.ndarray, usual: int = 5) -> int:
     """Return the number of folds where none is given: 5, fewer where no class has 5 rows."""
     most = int(np.bincount(labels).max())
-    if not 1 < most < FOLDS:
-        return FOLDS
+    if not 1 < most < usual:
+        return usual
     warnings.warn(
-        f"No class has {FOLDS} rows, so that C is chosen by {most} folds in place of {FOLDS}.",
+        f"No class has {usual} rows, so that C is chosen by {most} folds in place of {usual}.",
         UserWarning,
         stacklevel=4,
     )

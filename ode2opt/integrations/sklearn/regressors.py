@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._exact_ridge import exact_ridge
 from ode2opt.integrations.sklearn._fitting import (
-    Fitting,
+    Remembering,
     quotient,
     refuse_masked_targets,
     regression_rows,
@@ -29,13 +28,11 @@ from ode2opt.penalties import NonNegative
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares, Lpp, Poisson
 from ode2opt.problems.scaled_huber import ScaledHuber
-from ode2opt.solvers import Memory, Method, Result
-
-ROUGHLY = 1e-2  # of the gradient norm at zero: enough on the way to a solution
+from ode2opt.solvers import Method, Result
 
 
 @dataclass(eq=False, repr=False)
-class Ridge(Fitting, linear_model.Ridge):
+class Ridge(Remembering, linear_model.Ridge):
     """Least squares with an l2 penalty; see :class:`sklearn.linear_model.Ridge`.
 
     Minimises the sum of weighted squares plus alpha |coef|^2, by target where there are several,
@@ -63,10 +60,8 @@ class Ridge(Fitting, linear_model.Ridge):
     copy_X: bool = True
     max_iter: int | None = None
     tol: float = 1e-4
-    solver: str | os.PathLike[str] | Method = "auto"
     positive: bool = False
     random_state: Any = None
-    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> Ridge:
@@ -119,7 +114,7 @@ class Ridge(Fitting, linear_model.Ridge):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
+class PoissonRegressor(Remembering, linear_model.PoissonRegressor):
     """Poisson regression of counts; see :class:`sklearn.linear_model.PoissonRegressor`.
 
     Minimises half the weighted mean deviance plus alpha/2 |coef|^2 until the gradient norm is at
@@ -144,12 +139,10 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
 
     alpha: float = 1.0
     fit_intercept: bool = True
-    solver: str | os.PathLike[str] | Method = "auto"
     max_iter: int = 100
     tol: float = 1e-4
     warm_start: bool = False
     verbose: int = 0
-    memory: Memory | str | os.PathLike[str] | None = None
     positive: bool = False
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -184,7 +177,7 @@ class PoissonRegressor(Fitting, linear_model.PoissonRegressor):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HuberRegressor(Fitting, linear_model.HuberRegressor):
+class HuberRegressor(Remembering, linear_model.HuberRegressor):
     """Regression robust against outliers; see :class:`sklearn.linear_model.HuberRegressor`.
 
     Minimises the namesake's function of coefficients and scale, divided by the sum of the weights,
@@ -208,8 +201,6 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
     warm_start: bool = False
     fit_intercept: bool = True
     tol: float = 1e-5
-    solver: str | os.PathLike[str] | Method = "auto"
-    memory: Memory | str | os.PathLike[str] | None = None
 
     _dask_lacks = "its scale is found from all residuals together"
 
@@ -234,16 +225,19 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
         self.outliers_ = np.abs(residuals) > self.epsilon * self.scale_
         return self
 
-    def _approach(self, problem: ScaledHuber) -> tuple[np.ndarray | None, int]:
+    def _approach(
+        self, problem: ScaledHuber, roughly: float = 1e-2
+    ) -> tuple[np.ndarray | None, int]:
         """Return where to begin, and the iterations that it took to come there.
 
         Rows that are fitted exactly, or an epsilon near 1, have a best scale near 0, around which
         the function is all but a kink. So the scale is bounded from below, first by the size of
-        the residuals and then by a third of that each time, until the bound does not matter.
+        the residuals and then by a third of that each time, until the bound does not matter. On the
+        way a share ``roughly`` of the gradient norm at zero is enough.
         """
         x: Any = None
         spent = 0
-        tol = max(self.tol, absolute_tol(ROUGHLY, problem))
+        tol = max(self.tol, absolute_tol(roughly, problem))
         scale = float(np.sqrt(np.mean(np.square(problem.b))))
         while scale > problem.least_scale and spent < self.max_iter:
             scale = max(problem.least_scale, scale / 3)
@@ -256,7 +250,7 @@ class HuberRegressor(Fitting, linear_model.HuberRegressor):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
+class LpRegression(Remembering, RegressorMixin, TheirLinearModel, BaseEstimator):
     """Regression with an even power of residuals as loss: the larger p, the nearer to the maximum.
 
     Minimises the weighted mean of |residual|^p / p plus alpha/2 |coef|^2 until the gradient norm is
@@ -291,12 +285,10 @@ class LpRegression(Fitting, RegressorMixin, TheirLinearModel, BaseEstimator):
     p: int = 4
     alpha: float = 1e-4
     fit_intercept: bool = True
-    solver: str | os.PathLike[str] | Method = "auto"
     max_iter: int = 1000
     tol: float = 1e-6
     warm_start: bool = False
     verbose: int = 0
-    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LpRegression:

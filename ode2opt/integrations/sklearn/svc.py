@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.base import _fit_context
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.integrations.sklearn._fitting import (
-    Fitting,
+    Remembering,
     inverse_weight,
     product,
     quotient,
@@ -22,14 +21,10 @@ from ode2opt.integrations.sklearn._fitting import (
 )
 from ode2opt.integrations.sklearn.logistic import class_weights, classification_rows
 from ode2opt.problems.losses import SquaredHinge
-from ode2opt.solvers import Memory, Method
-
-PINNED = 1e12
-"""An intercept with a penalty of more than this changes no score, and is found after the rest."""
 
 
 @dataclass(eq=False, repr=False)
-class LinearSVC(Fitting, svm.LinearSVC):
+class LinearSVC(Remembering, svm.LinearSVC):
     """Support vector classification with the squared hinge; see :class:`sklearn.svm.LinearSVC`.
 
     As in the namesake the intercept is the coefficient of a column of ``intercept_scaling`` (which
@@ -71,8 +66,6 @@ class LinearSVC(Fitting, svm.LinearSVC):
     verbose: int = 0
     random_state: Any = None
     max_iter: int = 1000
-    solver: str | os.PathLike[str] | Method = "auto"
-    memory: Memory | str | os.PathLike[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
@@ -99,13 +92,16 @@ class LinearSVC(Fitting, svm.LinearSVC):
         return self._for_rows("decision_function", super().decision_function, X)
 
     def _one(
-        self, X: Array, positive: np.ndarray, weights: np.ndarray | None
+        self, X: Array, positive: np.ndarray, weights: np.ndarray | None, largest_l2: float = 1e12
     ) -> tuple[np.ndarray, int]:
-        """Tell one class from the others; return the variables and the iterations."""
+        """Tell one class from the others; return the variables and the iterations.
+
+        An intercept with a larger penalty changes no score, and is found after the rest.
+        """
         l2 = inverse_weight(self.C, total_weight(weights, X))
         scaling = self.intercept_scaling
         intercept_l2 = quotient(quotient(l2, scaling), scaling) if self.fit_intercept else 0.0
-        pinned = intercept_l2 > PINNED
+        pinned = intercept_l2 > largest_l2
         problem = SquaredHinge(
             X,
             positive,
