@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.metrics import accuracy_score
 
 from ode2opt.base.arrays import Array
+from ode2opt.data.preparing import DataRows
 from ode2opt.integrations.sklearn._centred import warn_of_path
 from ode2opt.integrations.sklearn._fitting import inverse_weight, reachable, total_weight
 from ode2opt.integrations.sklearn.logistic import (
@@ -25,27 +26,6 @@ from ode2opt.solvers import Result, path
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 
-class LabelledRows(NamedTuple):
-    """What a model is fitted to and scored on.
-
-    Attributes:
-        X: the rows.
-        y: their labels as given.
-        labels: the same, counted from 0.
-        weights: of the rows, None for ones.
-    """
-
-    X: Array
-    y: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray | None
-
-    def of(self, index: np.ndarray) -> LabelledRows:
-        """Return some of the rows."""
-        weights = None if self.weights is None else self.weights[index]
-        return LabelledRows(self.X[index], self.y[index], self.labels[index], weights)
-
-
 class Judge(NamedTuple):
     """A scorer with what it is given beside the rows of one fold.
 
@@ -57,15 +37,16 @@ class Judge(NamedTuple):
     scorer: Any
     params: dict[str, Any]
 
-    def __call__(self, model: LogisticRegression, rows: LabelledRows, first: bool) -> float:
+    def __call__(self, model: LogisticRegression, rows: DataRows, first: bool) -> float:
         """Return the score of a model; scikit-learn checks the rows at the first C only."""
+        y = model.classes_[rows.b]
         if first:
-            return float(self.scorer(model, rows.X, rows.y, **self.params))
+            return float(self.scorer(model, rows.A, y, **self.params))
         if self._is_accuracy():
-            right = _predicted(model, rows.X) == rows.labels
+            right = _predicted(model, rows.A) == rows.b
             return float(np.average(right, weights=self.params.get("sample_weight")))
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return float(self.scorer(model, rows.X, rows.y, **self.params))
+            return float(self.scorer(model, rows.A, y, **self.params))
 
     def _is_accuracy(self) -> bool:
         """Whether this is scikit-learn's accuracy, whose checks take longer than small fits."""
@@ -96,19 +77,19 @@ class FoldPaths(NamedTuple):
     shared: SharedPreconditioners | None
 
 
-def weight_of(rows: LabelledRows, C: float) -> float:
+def weight_of(rows: DataRows, C: float) -> float:
     """Return the weight of the penalty beside the mean loss."""
-    return inverse_weight(C, total_weight(rows.weights, rows.X))
+    return inverse_weight(C, total_weight(rows.weights, rows.A))
 
 
-def problem_of(model: LogisticRegression, rows: LabelledRows) -> LinearModel:
+def problem_of(model: LogisticRegression, rows: DataRows) -> LinearModel:
     """Return the problem of some rows, without a penalty."""
-    return log_loss(model, rows.X, rows.labels, rows.weights, 0.0)
+    return log_loss(model, rows.A, rows.b, rows.weights, 0.0)
 
 
 def fold_paths(
     model: LogisticRegression,
-    rows: LabelledRows,
+    rows: DataRows,
     folds: list[tuple[np.ndarray, np.ndarray]],
     Cs: np.ndarray,
     ratios: np.ndarray,
@@ -129,7 +110,7 @@ def fold_paths(
 
 def _path(
     model: LogisticRegression,
-    rows: LabelledRows,
+    rows: DataRows,
     fold: tuple[np.ndarray, np.ndarray],
     Cs: np.ndarray,
     ratio: float,
@@ -138,7 +119,7 @@ def _path(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, score and iterations of one fold for every C, the smallest first."""
     train, test = fold
-    part, unseen = rows.of(train), rows.of(test)
+    part, unseen = rows.take(train), rows.take(test)
     problem, order = problem_of(model, part), np.argsort(Cs)
     penalties = np.array([weight_of(part, C) for C in Cs[order]])
     fits = (
@@ -147,7 +128,7 @@ def _path(
         else _l1_fits(model, problem, penalties, ratio)
     )
     judged = copy.copy(model)
-    found = np.zeros((len(Cs), problem.n), dtype=rows.X.dtype)
+    found = np.zeros((len(Cs), problem.n), dtype=rows.A.dtype)
     scores, n_iter = np.zeros(len(Cs)), np.zeros(len(Cs), dtype=np.int32)
     for k, (i, (x, iterations)) in enumerate(zip(order, fits, strict=True)):
         n_iter[i] = iterations

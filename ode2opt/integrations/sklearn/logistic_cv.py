@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_method_params
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
+from ode2opt.data.preparing import DataRows
 from ode2opt.integrations.sklearn._fitting import (
     Fitting,
     Remembering,
@@ -30,7 +31,6 @@ from ode2opt.integrations.sklearn._fitting import (
 )
 from ode2opt.integrations.sklearn._fold_paths import (
     Judge,
-    LabelledRows,
     fold_paths,
     problem_of,
     smooth_fit,
@@ -132,9 +132,9 @@ class LogisticRegressionCV(Remembering, linear_model.LogisticRegressionCV):
         X, labels, weights = classification_rows(self, X, y, sample_weight)
         routed = self._routed(weights, params)
         weights = product(weights, class_weights(self, labels, weights))
-        rows = LabelledRows(X, self.classes_[labels], labels, weights)
+        rows, y = DataRows(X, labels, weights), self.classes_[labels]
         cv = _default_folds(labels) if self.cv is None else self.cv
-        folds = list(check_cv(cv, rows.y, classifier=True).split(X, rows.y, **routed[0]))
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, **routed[0]))
         _check_folds(labels, folds)
         many = isinstance(self.Cs, Integral)
         Cs = np.logspace(-4, 4, self.Cs) if many else np.asarray(self.Cs, dtype=np.float64)
@@ -199,7 +199,7 @@ class LogisticRegressionCV(Remembering, linear_model.LogisticRegressionCV):
     def _refit(
         self,
         model: LogisticRegression,
-        rows: LabelledRows,
+        rows: DataRows,
         Cs: np.ndarray,
         best: tuple[int, float],
         mean: np.ndarray,
