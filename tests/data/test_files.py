@@ -55,21 +55,37 @@ def test_other_delimiters(table, tmp_path, delimiter):
     check(read_table(path), *table)
 
 
-def test_the_label_column_can_be_named_or_numbered(table, tmp_path):
-    A, b = table
-    path = tmp_path / "data.csv"
-    path.write_text(csv_text(np.column_stack([b, A[:, :3]]), A[:, 3], "label,p,q,r,s"))
-    check(read_table(path), A, b)
-    check(read_table(path, label="0"), A, b)
-    check(read_table(path, label="label"), A, b)
-    check(read_table(path, label="-1"), np.column_stack([b, A[:, :3]]), A[:, 3])
+FIRST = ("label,p,q\n0,5,6\n1,7,8\n", [[5, 6], [7, 8]], [0, 1])
+COLUMNS = {
+    "a label's name": (*FIRST, {}),
+    "a label by number": (*FIRST, {"label": "0"}),
+    "a label by name": (*FIRST, {"label": "label"}),
+    "a label from the end": (FIRST[0], [[0, 5], [1, 7]], [6, 8], {"label": "-1"}),
+    "an index of pandas": (",a,y\n0,5,0\n1,6,1\n", [[5], [6]], [0, 1], {}),
+    "counting numbers that are data": ("0,1\n1,0\n2,0\n", [[0], [1], [2]], [1, 0, 0], {}),
+    "an unnamed column in the middle": ("a,,label\n1,2,0\n3,4,1\n", [[1, 2], [3, 4]], [0, 1], {}),
+    "a header by a label's name": ("1,2,label\n5,6,no\n7,8,yes\n", [[5, 6], [7, 8]],
+                                   ["no", "yes"], {}),
+    "labels in quotes": ('age,species\n1,"cat"\n2,dog\n', [[1], [2]], ["cat", "dog"], {}),
+    **{
+        f"weights {w}": ("p,w,q,kind\n1,0.5,2,a\n3,4,5,b\n", [[1, 2], [3, 5]], ["a", "b"],
+                         {"weights": w})
+        for w in ("w", "1", "-3")
+    },
+    "weights in the last column": ("p,q,kind,w\n1,2,0,0.5\n3,5,1,4\n", [[1, 2], [3, 5]], [0, 1],
+                                   {"weights": "w"}),
+}  # fmt: skip
 
 
-def test_the_index_that_pandas_writes_is_left_out(table, tmp_path):
-    A, b = table
-    path = tmp_path / "data.csv"
-    path.write_text(csv_text(np.column_stack([np.arange(20), A]), b, ",a,b,c,d,target"))
-    check(read_table(path), A, b)
+@pytest.mark.parametrize("case", COLUMNS)
+def test_columns_of_csv_are_features_labels_and_weights(case, tmp_path):
+    text, A, labels, options = COLUMNS[case]
+    (tmp_path / "data.csv").write_text(text)
+    found = read_table(tmp_path / "data.csv", **options)
+    check(found, A, labels)
+    if "weights" in options:
+        np.testing.assert_array_equal(found.weights, [0.5, 4])
+        assert found.columns == ["p", "q"]
 
 
 def test_the_csv_files_that_come_with_scikit_learn(tmp_path):
@@ -79,24 +95,6 @@ def test_the_csv_files_that_come_with_scikit_learn(tmp_path):
     path = tmp_path / "breast_cancer.csv"
     path.write_bytes((folder / "breast_cancer.csv").read_bytes())
     check(read_table(path), *sklearn.datasets.load_breast_cancer(return_X_y=True))
-
-
-def test_a_first_row_of_counting_numbers_may_be_data(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("0,1\n1,0\n2,0\n")
-    check(read_table(path), [[0], [1], [2]], [1, 0, 0])
-
-
-def test_an_unnamed_column_in_the_middle_is_a_feature(table, tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text(csv_text(*table, "a,,c,d,label"))
-    check(read_table(path), *table)
-
-
-def test_a_labels_name_makes_a_header(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("1,2,label\n5,6,no\n7,8,yes\n")
-    check(read_table(path), [[5, 6], [7, 8]], ["no", "yes"])
 
 
 def test_a_transposed_sparse_matrix_is_not_mistaken(tmp_path):
@@ -111,13 +109,6 @@ def test_the_labels_of_an_archive_can_be_named(table, tmp_path):
     A, b = table
     np.savez(tmp_path / "data.npz", A=A, b=np.zeros(20), z=b)
     check(read_table(tmp_path / "data.npz", label="z"), A, b)
-
-
-def test_labels_may_be_words(tmp_path):
-    path = tmp_path / "pets.csv"
-    path.write_text('age,species\n1,"cat"\n2,dog\n')
-    found = read_table(path)
-    assert list(found.labels) == ["cat", "dog"]
 
 
 def test_npz_dense_and_sparse(table, tmp_path):
@@ -184,88 +175,53 @@ def test_broken_files_are_named(name, tmp_path):
 
 
 def test_other_bad_input_is_named(table, tmp_path):
-    with pytest.raises(InputError, match="There is no file"):
-        read_table(tmp_path / "missing.csv")
-    with pytest.raises(InputError, match="is a folder"):
-        read_table(tmp_path)
-    path = tmp_path / "data.csv"
-    path.write_text(csv_text(*table, "a,b,c,d,target"))
-    with pytest.raises(InputError, match="has no column 'outcome': its columns are a, b, c, d"):
-        read_table(path, label="outcome")
-    np.savez(tmp_path / "other.npz", weights=np.ones(3))
-    with pytest.raises(InputError, match="it has weights"):
-        read_table(tmp_path / "other.npz")
-    np.savez(tmp_path / "short.npz", A=np.ones((3, 2)), b=np.ones(2))
-    with pytest.raises(InputError, match=r"short.npz: A has shape \(3, 2\) and b \(2,\)"):
-        read_table(tmp_path / "short.npz")
-    np.savez(tmp_path / "words.npz", A=np.array([["a"], ["b"]]), b=np.ones(2))
-    with pytest.raises(InputError, match="not real numbers"):
-        read_table(tmp_path / "words.npz")
-    with pytest.raises(InputError, match="has no array 'q'"):
-        read_table(tmp_path / "other.npz", label="q")
+    A, b = table
+    S = scipy.sparse.csr_array(A)
+    damaged = {"data": S.data, "indices": S.indices + 100, "indptr": S.indptr, "shape": S.shape}
+    archives = {
+        "other": {"weights": np.ones(3)},
+        "short": {"A": np.ones((3, 2)), "b": np.ones(2)},
+        "words": {"A": np.array([["a"], ["b"]]), "b": np.ones(2)},
+        "pickle": {"A": np.array([{}], dtype=object), "b": np.ones(1)},
+        "bad": damaged | {"y": b},
+        "weighed": {"A": A, "b": b, "w": b[:-1]},
+    }
+    for name, arrays in archives.items():
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    (tmp_path / "data.csv").write_text(csv_text(A, b, "a,b,c,d,target"))
+    (tmp_path / "weighed.csv").write_text("p,w,y\n1,2,0\n3,x,1\n")
     (tmp_path / "plain.svm").write_text("1 1:1\n0 1:2\n")
-    with pytest.raises(InputError, match="the label comes first"):
-        read_table(tmp_path / "plain.svm", label="y")
     times = pyarrow.table({"when": np.array(["2020-01-01"], dtype="datetime64[s]"), "y": [1.0]})
     pyarrow.parquet.write_table(times, tmp_path / "times.parquet")
-    with pytest.raises(InputError, match="column 'when' is timestamp"):
-        read_table(tmp_path / "times.parquet")
-    np.savez(tmp_path / "pickle.npz", A=np.array([{}], dtype=object), b=np.ones(1))
-    with pytest.raises(InputError, match="plain arrays"):
-        read_table(tmp_path / "pickle.npz")
-    S = scipy.sparse.csr_array(table[0])
-    bad = {"data": S.data, "indices": S.indices + 100, "indptr": S.indptr, "shape": S.shape}
-    np.savez(tmp_path / "bad.npz", **bad, y=table[1])
-    with pytest.raises(InputError, match="sparse matrix is damaged"):
-        read_table(tmp_path / "bad.npz")
-
-
-@pytest.mark.parametrize("weights", ["w", "1", "-3"])
-def test_weights_are_a_column_and_no_feature(weights, tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("p,w,q,kind\n1,0.5,2,a\n3,4,5,b\n")
-    found = read_table(path, weights=weights)
-    np.testing.assert_array_equal(found.A, [[1, 2], [3, 5]])
-    np.testing.assert_array_equal(found.weights, [0.5, 4])
-    assert list(found.labels) == ["a", "b"]
-    assert found.columns == ["p", "q"]
-
-
-def test_the_last_column_holds_labels_unless_it_holds_weights(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("p,q,kind,w\n1,2,0,9\n3,5,1,8\n")
-    found = read_table(path, weights="w")
-    np.testing.assert_array_equal(found.labels, [0, 1])
-    np.testing.assert_array_equal(found.A, [[1, 2], [3, 5]])
+    for name, options, said in (
+        ("missing.csv", {}, "There is no file"),
+        (".", {}, "is a folder"),
+        ("data.csv", {"label": "outcome"}, "has no column 'outcome': its columns are a, b, c, d"),
+        ("other.npz", {}, "it has weights"),
+        ("short.npz", {}, r"short.npz: A has shape \(3, 2\) and b \(2,\)"),
+        ("words.npz", {}, "not real numbers"),
+        ("other.npz", {"label": "q"}, "has no array 'q'"),
+        ("plain.svm", {"label": "y"}, "the label comes first"),
+        ("times.parquet", {}, "column 'when' is timestamp"),
+        ("pickle.npz", {}, "plain arrays"),
+        ("bad.npz", {}, "sparse matrix is damaged"),
+        ("weighed.npz", {"weights": "w"}, "the weights 'w' are not"),
+        ("weighed.npz", {"weights": "v"}, "has no array 'v'"),
+        ("weighed.csv", {"weights": "w"}, "line 3, column 'w' is 'x'"),
+        ("weighed.csv", {"label": "y", "weights": "y"}, "'y' cannot hold labels and weights"),
+        ("plain.svm", {"weights": "1"}, "for weights use CSV"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_table(tmp_path / name, **options)
 
 
 def test_an_archive_and_a_parquet_file_have_weights_too(table, tmp_path):
     A, b = table
     w = np.arange(len(b)) + 1.0
     np.savez(tmp_path / "data.npz", A=A, b=b, w=w)
-    found = read_table(tmp_path / "data.npz", weights="w")
-    np.testing.assert_array_equal(found.weights, w)
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    assert pyarrow
-    frame = pandas.DataFrame(A, columns=list("pqrs")).assign(w=w, y=b)
-    frame.to_parquet(tmp_path / "data.parquet")
-    found = read_table(tmp_path / "data.parquet", weights="w")
-    check(found, A, b)
-    np.testing.assert_array_equal(found.weights, w)
-
-
-def test_weights_that_are_none_are_named(table, tmp_path):
-    A, b = table
-    np.savez(tmp_path / "data.npz", A=A, b=b, w=b[:-1])
-    with pytest.raises(InputError, match="the weights 'w' are not"):
-        read_table(tmp_path / "data.npz", weights="w")
-    with pytest.raises(InputError, match="has no array 'v'"):
-        read_table(tmp_path / "data.npz", weights="v")
-    (tmp_path / "data.csv").write_text("p,w,y\n1,2,0\n3,x,1\n")
-    with pytest.raises(InputError, match="line 3, column 'w' is 'x'"):
-        read_table(tmp_path / "data.csv", weights="w")
-    with pytest.raises(InputError, match="'y' cannot hold labels and weights"):
-        read_table(tmp_path / "data.csv", label="y", weights="y")
-    (tmp_path / "data.svm").write_text("1 1:2\n0 1:3\n")
-    with pytest.raises(InputError, match="for weights use CSV"):
-        read_table(tmp_path / "data.svm", weights="1")
+    columns = dict(zip("pqrswy", [*A.T, w, b], strict=True))
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "data.parquet")
+    for name in ("data.npz", "data.parquet"):
+        found = read_table(tmp_path / name, weights="w")
+        check(found, A, b)
+        np.testing.assert_array_equal(found.weights, w)
