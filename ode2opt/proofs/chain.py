@@ -90,10 +90,10 @@ class WorstCase:
         """The bound divided by Nesterov's own at the last point; see :meth:`Goal.ratio`."""
         return self.goal.ratio(self.tau, self.last)
 
-    def says_as_much_as(self, other: WorstCase | None) -> bool:
-        """Whether another bound is the same number for as many iterations and the same start."""
-        mine = (self.N, self.value, self.start)
-        return other is not None and mine == (other.N, other.value, other.start)
+    @property
+    def said(self) -> tuple[int, float, float]:
+        """N, the value and that of the start: what a certificate says of it."""
+        return self.N, self.value, self.start
 
 
 def worst_case(

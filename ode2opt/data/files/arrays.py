@@ -14,7 +14,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import are_truths, as_labels
-from ode2opt.data.files.columns import ReadOptions
+from ode2opt.data.files.columns import ReadOptions, check_matrix
 from ode2opt.data.files.unpacking import MOST_TIMES, check_columns, check_content, largest_content
 from ode2opt.data.table import DataTable
 
@@ -33,7 +33,7 @@ def read_npz(path: Path, wanted: ReadOptions) -> DataTable:
     A sparse A is stored by its parts, as ``scipy.sparse.save_npz`` names them (CSR or CSC). Other
     arrays are not read.
     """
-    wanted.check_matrix(path)
+    check_matrix(wanted, path)
     own = [name for name in (wanted.label, wanted.weights) if name is not None]
     names, arrays = read_arrays(path, (*MATRIX, *LABELS, *SPARSE_PARTS, *own))
     found = ", ".join(names[:8]) + ", ..." * (len(names) > 8) or "nothing"

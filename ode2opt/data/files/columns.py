@@ -188,15 +188,6 @@ class ReadOptions:
             raise InputError(f"{path} has a label column but no features.")
         return Columns(label, features, weights, notes=_about_index(names, index))
 
-    def check_matrix(self, path: Path) -> None:
-        """Refuse a file whose columns have no names where the model has words."""
-        if self.encoding is not None and self.encoding.worded:
-            names = _quoted([column.name for column in self.encoding.worded])
-            raise InputError(
-                f"{path} holds numbers only, but the model has words in {names}: give it CSV or "
-                f"Parquet."
-            )
-
     def _label(self, names: Sequence[str], path: Path, taken: set[int | None]) -> int:
         if self.label is not None:
             label = place_of(names, self.label, path)
@@ -354,6 +345,16 @@ def check_names(names: Sequence[str], where: str) -> None:
                 f"rename one of them."
             )
         first[name] = j
+
+
+def check_matrix(wanted: ReadOptions, path: Path) -> None:
+    """Refuse a file whose columns have no names where the model has words."""
+    if wanted.encoding is not None and wanted.encoding.worded:
+        names = _quoted([column.name for column in wanted.encoding.worded])
+        raise InputError(
+            f"{path} holds numbers only, but the model has words in {names}: give it CSV or "
+            f"Parquet."
+        )
 
 
 def _quoted(names: Sequence[str], most: int = 8) -> str:

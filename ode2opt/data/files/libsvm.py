@@ -10,7 +10,7 @@ import numpy as np
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError
 from ode2opt.data.files.cells import is_number, short
-from ode2opt.data.files.columns import ReadOptions
+from ode2opt.data.files.columns import ReadOptions, check_matrix
 from ode2opt.data.files.unpacking import check_columns, open_bytes, open_text
 from ode2opt.data.table import DataTable
 
@@ -21,7 +21,7 @@ def read_libsvm(path: Path, wanted: ReadOptions, n: int | None = None) -> DataTa
     Indices count from 1, or from 0 where the file has an index 0 or an encoding says so.
     """
     zero_based = None
-    wanted.check_matrix(path)
+    check_matrix(wanted, path)
     if wanted.encoding is None:
         _check_asked(path, wanted)
     else:
