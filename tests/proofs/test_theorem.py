@@ -1,4 +1,4 @@
-"""The corrected Theorem 2: members against the chain, its potential along runs."""
+"""The corrected Theorem 2: members against the chain, its potential along runs, its tables."""
 
 from fractions import Fraction
 from itertools import islice
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ode2opt import InputError, Schedule
-from ode2opt.proofs.chain import worst_case
-from ode2opt.proofs.table import two_step_rows
+from ode2opt.paper import DefaultCoefficients
+from ode2opt.proofs import theorem_of, worst_case
+from ode2opt.proofs.table import schedule_of, two_step_rows
 from ode2opt.proofs.theorem import (
     Member,
     classical_rows,
@@ -159,3 +160,68 @@ def test_bad_tails_are_named():
         tail_rows("nag", 0.5, 1)
     with pytest.raises(InputError, match="count"):
         tail_rows("nag", 2, 0)
+
+
+# Which tables a theorem speaks of ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1.0, 0.3])
+def test_gradient_descent_has_the_known_bound(step):
+    """L R^2/(4 N h + 2) for steps h/L (Drori and Teboulle 2014), L R^2/(2 N h) for any point."""
+    found = theorem_of(Schedule.gradient_descent(step, 11))
+    assert found.steps == 10
+    assert found.bound == pytest.approx(1 / (40 * step + 2))
+    assert found.any_point == pytest.approx(1 / (20 * step))
+
+
+@pytest.mark.parametrize("K", [3, 20, 500])
+def test_nesterovs_method_has_at_least_the_bound_of_its_own_numbers(K):
+    """t_k = (k + 2)/2: 2/(k + 2)^2 after k steps; other t_k may fit the table a little better."""
+    found = theorem_of(Schedule.nesterov(1.0, nesterov_momenta(K)))
+    known = 2 / (K + 1) ** 2
+    assert 0.9 * known <= found.bound <= known
+    assert found.any_point == found.bound
+
+
+def test_random_members_of_the_theorem_are_recognised():
+    """With a bound between the worst case and their own, at f(y_N - g_N/L): one more row."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        member = member_of(rng.normal(0, 1, 13), rng.normal(1, 1, 12))
+        found = theorem_of(schedule_of(member.rows()))
+        assert found is not None
+        assert found.bound <= member.bounds()[-1] * (1 + 1e-6)
+        step = np.vstack([member.rows(), [0.0, 1.0, 0.0]])
+        assert worst_case(step).tau <= found.bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        DefaultCoefficients(1.0).schedule(20),
+        DefaultCoefficients(2.0).schedule(20),
+        Schedule.heavy_ball(0.1, 0.5, 20),
+        Schedule.gradient_descent(2.1, 20),
+        Schedule.nesterov(1.3, nesterov_momenta(20)),
+        Schedule.nesterov(1.0, np.full(21, 0.9)),
+        Schedule.gradient_descent(1.0, 1),
+    ],
+    ids=["C=1", "C=2", "heavy ball", "long steps", "longer steps", "more momentum", "idle"],
+)
+def test_other_tables_are_not(schedule):
+    assert theorem_of(schedule) is None
+
+
+def test_the_words_without_a_minimiser_hold_along_a_run():
+    """f = exp(-x) + x^+ curvature at most 1 on x >= 0; it has no minimiser."""
+    found = theorem_of(Schedule.nesterov(1.0, nesterov_momenta(30)))
+    assert "every point z" in found.words_without_minimiser
+    rows = two_step_rows(Schedule.nesterov(1.0, nesterov_momenta(30)))
+    y = before = 0.0
+    g_before, lowest = 0.0, np.inf
+    for m, p, q in [*rows, (0.0, 0.0, 0.0)]:
+        g = -np.exp(-y)
+        lowest = min(lowest, np.exp(-(y - g)))
+        y, before, g_before = y + m * (y - before) - p * g + q * g_before, y, g
+    for z in np.linspace(0, 40, 200):
+        assert lowest <= np.exp(-z) + found.any_point * z**2
