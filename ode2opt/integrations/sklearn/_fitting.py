@@ -42,8 +42,11 @@ Memories = Memory | str | os.PathLike[str] | None
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Fitting(Saving):
-    """Base of all estimators: the parameter ``solver``, and one way to minimise."""
+    """Base of all estimators: the parameters that all have, and one way to minimise."""
 
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: Any = 100  # None is no limit, where the namesake takes it
     solver: Solver = "auto"
     memory: ClassVar[Any] = None  # a parameter of those that are :class:`Remembering`
     _came_to_worker = False  # from another process, with a copy of its memory
@@ -154,7 +157,7 @@ class Fitting(Saving):
         start.
         """
         self._warn_of_copies()
-        tol = float(self.tol) if tol is None else tol  # type: ignore[attr-defined]
+        tol = float(self.tol) if tol is None else tol
         with _opened(self.memory) as memory:
             result = solve(
                 problem,
@@ -172,8 +175,7 @@ class Fitting(Saving):
 
     def _most_iterations(self, without_limit: int = 100_000) -> int:
         """Return ``max_iter`` as a number."""
-        most: int | None = self.max_iter  # type: ignore[attr-defined]
-        return without_limit if most is None else most
+        return without_limit if self.max_iter is None else self.max_iter
 
     def _penalised_solver(self) -> str | Method:
         """Return the method of a fit with a penalty that is not smooth, or with limits."""
@@ -196,11 +198,11 @@ class Fitting(Saving):
 
         ``targets`` is the number of dimensions that the targets have.
         """
-        fitted: bool = self.fit_intercept  # type: ignore[attr-defined]
-        coef, intercept = without_intercept(np.stack(fits).astype(dtype, copy=False), fitted)
+        whole = np.stack(fits).astype(dtype, copy=False)
+        coef, intercept = without_intercept(whole, self.fit_intercept)
         self.coef_: Any = coef[0] if len(fits) == 1 else coef
         self.intercept_: Any = 0.0
-        if fitted:
+        if self.fit_intercept:
             self.intercept_ = intercept[0] if targets == 1 else intercept
 
     def _report_fit(self, result: Result, tol: float) -> Result:
@@ -211,7 +213,7 @@ class Fitting(Saving):
                 f"[{name}] {result.method}: {result.iterations} iterations, {measure} "
                 f"{size:.2e}, {result.seconds:.2g} s"
             )
-        if self.max_iter == 0:  # type: ignore[attr-defined]
+        if self.max_iter == 0:
             warnings.warn(
                 f"{name} was given max_iter=0: the coefficients are those it started with.",
                 ConvergenceWarning,

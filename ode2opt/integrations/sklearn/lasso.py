@@ -63,11 +63,9 @@ class ElasticNet(Fitting, linear_model.ElasticNet):
     alpha: float = 1.0
     _: KW_ONLY
     l1_ratio: float = 0.5
-    fit_intercept: bool = True
     precompute: Any = False
     max_iter: int | None = 1000
     copy_X: bool = True
-    tol: float = 1e-4
     warm_start: bool = False
     positive: bool = False
     random_state: Any = None

@@ -34,10 +34,8 @@ class _PathCV(Fitting):
 
     eps: float = 1e-3
     alphas: Any = 100
-    fit_intercept: bool = True
     precompute: Any = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-4
+    max_iter: int | None = 1000
     copy_X: bool = True
     cv: Any = None
     verbose: Any = False

@@ -73,12 +73,9 @@ class LogisticRegression(Remembering, linear_model.LogisticRegression):
     C: float = 1.0
     l1_ratio: float | None = 0.0
     dual: bool = False
-    tol: float = 1e-4
-    fit_intercept: bool = True
     intercept_scaling: float = 1
     class_weight: Any = None
     random_state: Any = None
-    max_iter: int = 100
     verbose: int = 0
     warm_start: bool = False
     n_jobs: int | None = None

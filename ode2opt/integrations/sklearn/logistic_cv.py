@@ -92,13 +92,10 @@ class LogisticRegressionCV(Remembering, linear_model.LogisticRegressionCV):
 
     Cs: Any = 10
     l1_ratios: Any = "warn"
-    fit_intercept: bool = True
     cv: Any = None
     dual: bool = False
     penalty: str | None = "deprecated"
     scoring: Any = "warn"
-    tol: float = 1e-4
-    max_iter: int = 100
     class_weight: Any = None
     n_jobs: int | None = None
     verbose: int = 0

@@ -56,10 +56,8 @@ class Ridge(Remembering, linear_model.Ridge):
 
     alpha: Any = 1.0
     _: KW_ONLY
-    fit_intercept: bool = True
     copy_X: bool = True
     max_iter: int | None = None
-    tol: float = 1e-4
     positive: bool = False
     random_state: Any = None
 
@@ -138,9 +136,6 @@ class PoissonRegressor(Remembering, linear_model.PoissonRegressor):
     }
 
     alpha: float = 1.0
-    fit_intercept: bool = True
-    max_iter: int = 100
-    tol: float = 1e-4
     warm_start: bool = False
     verbose: int = 0
     positive: bool = False
@@ -196,10 +191,8 @@ class HuberRegressor(Remembering, linear_model.HuberRegressor):
     """
 
     epsilon: float = 1.35
-    max_iter: int = 100
     alpha: float = 0.0001
     warm_start: bool = False
-    fit_intercept: bool = True
     tol: float = 1e-5
 
     _dask_lacks = "its scale is found from all residuals together"
@@ -284,8 +277,7 @@ class LpRegression(Remembering, RegressorMixin, TheirLinearModel, BaseEstimator)
 
     p: int = 4
     alpha: float = 1e-4
-    fit_intercept: bool = True
-    max_iter: int = 1000
+    max_iter: int | None = 1000
     tol: float = 1e-6
     warm_start: bool = False
     verbose: int = 0

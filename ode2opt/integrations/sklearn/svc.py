@@ -57,15 +57,13 @@ class LinearSVC(Remembering, svm.LinearSVC):
     loss: str = "squared_hinge"
     _: KW_ONLY
     dual: bool | str = "auto"
-    tol: float = 1e-4
     C: float = 1.0
     multi_class: str = "ovr"
-    fit_intercept: bool = True
     intercept_scaling: float = 1
     class_weight: Any = None
     verbose: int = 0
     random_state: Any = None
-    max_iter: int = 1000
+    max_iter: int | None = 1000
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Array, y: Array, sample_weight: Array = None) -> LinearSVC:
