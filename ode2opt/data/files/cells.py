@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -93,21 +93,23 @@ def _word(label: Any, once: dict[str, str]) -> str | None:
     return once.setdefault(text, text)
 
 
-class CellParser(Protocol):
-    """Reads the cells of a column."""
+class CellParser:
+    """Reads the cells of a column; this one those of a column that is not used: any cell is 0."""
 
     def number(self, cell: str) -> float:
         """Return the number that a cell stands for."""
+        return 0.0
 
     def fault(self, cell: str) -> str:
         """Return what is wrong with a cell, as the end of "column x is ..."."""
+        return f"{short(cell)}, not a number"
 
 
-class NumberParser:
-    """Reads a column of numbers; missing cells are NaN."""
+class NumberParser(CellParser):
+    """Reads a column of numbers, or of weights; missing cells are NaN."""
 
-    def __init__(self, decimal: str = ".", truths: bool = False) -> None:
-        self._comma, self._truths = decimal == ",", truths
+    def __init__(self, decimal: str = ".", truths: bool = False, weights: bool = False) -> None:
+        self._comma, self._truths, self._weights = decimal == ",", truths, weights
 
     def number(self, cell: str) -> float:
         """Return the number of a cell."""
@@ -126,21 +128,15 @@ class NumberParser:
 
     def fault(self, cell: str) -> str:
         """Return what is wrong with a cell."""
+        told = super().fault(cell)
         if self._comma and is_number(cell):
-            return f"{short(cell)}, but numbers here have decimal commas"
-        if not self._comma and has_decimal_comma(cell):
-            return f"{short(cell)}, but numbers here have decimal points"
-        return f"{short(cell)}, not a number"
+            told = f"{short(cell)}, but numbers here have decimal commas"
+        elif not self._comma and has_decimal_comma(cell):
+            told = f"{short(cell)}, but numbers here have decimal points"
+        return told + ": weights are numbers" * self._weights
 
 
-class WeightParser(NumberParser):
-    """Reads the rows' weights."""
-
-    def fault(self, cell: str) -> str:
-        return f"{super().fault(cell)}: weights are numbers"
-
-
-class WordParser:
+class WordParser(CellParser):
     """Reads a column of words, numbered as they come; a number among them is refused."""
 
     def __init__(self, known: Sequence[str] = ()) -> None:
@@ -181,18 +177,6 @@ class LabelParser(WordParser):
 
     def _check(self, word: str) -> None:
         pass
-
-
-class IgnoredParser:
-    """Reads a column that is not used: any cell is 0."""
-
-    def number(self, cell: str) -> float:
-        """Return 0."""
-        return 0.0
-
-    def fault(self, cell: str) -> str:
-        """Never called: no cell is wrong."""
-        raise AssertionError("any cell is right")
 
 
 def short(text: str) -> str:

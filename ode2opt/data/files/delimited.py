@@ -15,10 +15,8 @@ from ode2opt.base.errors import InputError
 from ode2opt.data.categories import Category
 from ode2opt.data.files.cells import (
     CellParser,
-    IgnoredParser,
     LabelParser,
     NumberParser,
-    WeightParser,
     WordParser,
     as_labels,
     has_decimal_comma,
@@ -99,7 +97,7 @@ def _attempts(
     found: dict[int, CellParser] = {j: NumberParser(kinds.decimal) for j in kinds.odd}
     found |= {j: WordParser() for j in kinds.words}
     if columns.weights is not None:
-        found[columns.weights] = WeightParser(kinds.decimal)
+        found[columns.weights] = NumberParser(kinds.decimal, weights=True)
     yield found, kinds.decimal
 
 
@@ -112,7 +110,7 @@ def _others(layout: TextLayout, columns: Columns) -> dict[int, CellParser]:
     """Return the parsers of labels and of columns that are not used."""
     used = {*_numeric(columns), columns.label}
     found: dict[int, CellParser] = {
-        j: IgnoredParser() for j in range(len(layout.names)) if j not in used
+        j: CellParser() for j in range(len(layout.names)) if j not in used
     }
     return found if columns.label is None else found | {columns.label: LabelParser()}
 
