@@ -1,4 +1,7 @@
-"""One cluster of processes for all tests that want one."""
+"""What tests of integrations share: a cluster of processes, a C compiler."""
+
+import os
+import shutil
 
 import pytest
 
@@ -20,3 +23,14 @@ def client(cluster):
 
     with Client(cluster) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def cc():
+    """The C compiler; in CI it must be there."""
+    found = shutil.which("cc")
+    if found is None and os.environ.get("CI"):
+        pytest.fail("the tests of the C header need a compiler: there is no cc")
+    if found is None:
+        pytest.skip("needs a C compiler: there is no cc")
+    return found

@@ -2,10 +2,19 @@
 
 import numpy as np
 
-from ode2opt import Logistic, Method, Schedule
+from ode2opt import Guard, Logistic, Method, Schedule
+from ode2opt.proofs.table import Table
 from ode2opt.solvers.metric import Metric
 
 ROWS, COLUMNS, HORIZON = 60, 7, 25
+NOT_LEARNED = {
+    "logistic-a5b": "did you mean 'logistic-a5a'",
+    "auto": "auto is run by ode2opt.solve only",
+    "mine.safetensors": "pathlib.Path",
+    3: "not int",
+    Method(None, "lpp", 1e-6, "family", 1.0): "no table: it is L-BFGS",
+}
+"""What no adapter runs, and what each says."""
 
 
 def logistic(seed=0, l2=0.05):
@@ -39,3 +48,17 @@ def method(metric=None, scale="family", **more):
     """A method whose scale is right for the problems above."""
     fixed = {"family_scale": 9.0} if scale == "family" else {}
     return Method(table(), "logistic tests", 1e-6, scale, metric=metric, **fixed, **more)
+
+
+def with_prox(table, scale, family="made up", **guard):
+    """A method whose table has a prox."""
+    return Method(
+        schedule=None, family=family, tol=1e-6, scale="family", family_scale=scale,
+        guard=Guard(fallback="fista", **guard), proximal=table,
+    )  # fmt: skip
+
+
+def on_iterates(K, step=1.0):
+    """FISTA's momenta in a table that takes its gradients at the iterates."""
+    m = Table.fista(K).m
+    return Table(m, step * (1 + m), step * m, 0 * m)

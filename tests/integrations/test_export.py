@@ -3,8 +3,6 @@
 import csv
 import ctypes
 import json
-import os
-import shutil
 import subprocess
 
 import numpy as np
@@ -41,17 +39,6 @@ class CResult(ctypes.Structure):
         ("grad_norm", ctypes.c_double),
         ("scale", ctypes.c_double),
     )
-
-
-@pytest.fixture(scope="module")
-def cc():
-    """The C compiler; in CI it must be there."""
-    found = shutil.which("cc")
-    if found is None and os.environ.get("CI"):
-        pytest.fail("the tests of the C header need a compiler: there is no cc")
-    if found is None:
-        pytest.skip("needs a C compiler: there is no cc")
-    return found
 
 
 def compiled(cc, folder, chosen):

@@ -3,14 +3,13 @@
 import csv
 import ctypes
 import json
-import os
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from integrations.learned import on_iterates, with_prox
 
-from ode2opt import Guard, InputError, Method, Quadratic, solve
+from ode2opt import InputError, Method, Quadratic, solve
 from ode2opt.integrations.export import to_c, to_csv, to_json
 from ode2opt.penalties import L1, Box, Simplex
 from ode2opt.proofs.table import Table
@@ -64,16 +63,6 @@ int run(const double *Q, const double *b, int kind, const double *lower, const d
 
 
 @pytest.fixture(scope="module")
-def cc():
-    found = shutil.which("cc")
-    if found is None and os.environ.get("CI"):
-        pytest.fail("the tests of the C header need a compiler: there is no cc")
-    if found is None:
-        pytest.skip("needs a C compiler: there is no cc")
-    return found
-
-
-@pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(4)
     A = rng.standard_normal((30, N))
@@ -81,16 +70,7 @@ def problem():
 
 
 def learned(problem, table, **guard):
-    scale = float(np.linalg.eigvalsh(problem.Q)[-1])
-    return Method(
-        schedule=None, family="a */ family", tol=1e-6, scale="family", family_scale=scale,
-        guard=Guard(fallback="fista", **guard), proximal=table,
-    )  # fmt: skip
-
-
-def on_iterates(K):
-    m = Table.fista(K).m
-    return Table(m, 1.2 * (1 + m), 1.2 * m, 0 * m)
+    return with_prox(table, float(np.linalg.eigvalsh(problem.Q)[-1]), "a */ family", **guard)
 
 
 def compiled(cc, folder, method):
@@ -118,7 +98,7 @@ def ran(run, problem, kind, *, scale=0.0, tol=1e-8, stop=-1):
     return status, int(out[0]), out[1], int(out[2]), x
 
 
-@pytest.mark.parametrize("make", [on_iterates, Table.fista])
+@pytest.mark.parametrize("make", [lambda K: on_iterates(K, 1.2), Table.fista])
 def test_c_does_what_python_does(cc, tmp_path, problem, make):
     method = learned(problem, make(60))
     run = compiled(cc, tmp_path, method)
@@ -141,7 +121,7 @@ def test_c_stops_where_the_guard_does(cc, tmp_path, problem):
     assert ran(run, problem, "l1", scale=-1.0)[0] == -2
     other = tmp_path / "envelope"
     other.mkdir()
-    run = compiled(cc, other, learned(problem, on_iterates(20), envelope=(1.0, 1.0, 1e-9)))
+    run = compiled(cc, other, learned(problem, on_iterates(20, 1.2), envelope=(1.0, 1.0, 1e-9)))
     status, iterations, *_ = ran(run, problem, "l1")
     assert (status, iterations) == (BLEW_UP, 2)
     bad = Quadratic(problem.Q, problem.b)
@@ -150,7 +130,7 @@ def test_c_stops_where_the_guard_does(cc, tmp_path, problem):
 
 
 def test_the_example_solves_its_problem(cc, tmp_path, problem):
-    for name, text in to_c(learned(problem, on_iterates(30)), "t").items():
+    for name, text in to_c(learned(problem, on_iterates(30, 1.2)), "t").items():
         (tmp_path / name).write_text(text)
     command = [cc, *STRICT, "-O1", "ode2opt_t_example.c", "-o", "example", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
@@ -160,7 +140,7 @@ def test_the_example_solves_its_problem(cc, tmp_path, problem):
 
 
 def test_other_forms_hold_the_table(problem):
-    method = learned(problem, on_iterates(3))
+    method = learned(problem, on_iterates(3, 1.2))
     rows = list(csv.reader(to_csv(method).splitlines()))
     assert rows[0] == ["k", "m", "p", "q", "w"]
     assert [float(row[2]) for row in rows[1:]] == method.proximal.p.tolist()

@@ -8,7 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from integrations.learned import COLUMNS, HORIZON, ROWS, logistic, method, metrics, table
+from integrations.learned import (
+    COLUMNS,
+    HORIZON,
+    NOT_LEARNED,
+    ROWS,
+    logistic,
+    method,
+    metrics,
+    table,
+)
 from support import said_without, visited
 
 import ode2opt
@@ -298,15 +307,14 @@ def test_a_gradient_too_large_to_be_squared_is_no_infinity():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: solve("auto", logistic()), "auto is run by ode2opt.solve only"),
-        (lambda: solve("logistic-a5b", logistic()), "did you mean 'logistic-a5a'"),
+        *(
+            (lambda given=given: solve(given, logistic()), said)
+            for given, said in NOT_LEARNED.items()
+        ),
         (lambda: solve("logistic-phishing", logistic()), "no table"),
-        (lambda: solve("mine.safetensors", logistic()), "pathlib.Path"),
         (lambda: solve(Path("nowhere.safetensors"), logistic()), "nowhere.safetensors"),
-        (lambda: solve(3, logistic()), "not int"),
         (lambda: with_arrays(logistic(), l2=-1.0), "l2 is -1"),
         (lambda: with_arrays(Problem.from_function(jnp.sum, n=2), l2=1.0), "has no l2"),
-        (lambda: solve(Method(None, "lpp", 1e-6, "family", 1.0), logistic()), "it is L-BFGS"),
         (lambda: solve(method(), logistic(), np.zeros(3)), "x0 has shape"),
         (lambda: solve(table(), logistic(), tol=-1), "tol is -1"),
         (lambda: solve(table(), logistic(), fallback=-1), "fallback is -1"),

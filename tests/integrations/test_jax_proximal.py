@@ -2,25 +2,14 @@
 
 import numpy as np
 import pytest
+from integrations.learned import on_iterates, with_prox
 
-from ode2opt import Guard, InputError, Logistic, Method, Quadratic, Schedule, solve
+from ode2opt import InputError, Logistic, Method, Quadratic, Schedule, solve
 from ode2opt.integrations import jax as jaxed
 from ode2opt.penalties import L1, Box, Simplex
 from ode2opt.proofs.table import Table
 
 N = 12
-
-
-def learned(table, scale, **guard):
-    return Method(
-        schedule=None, family="made up", tol=1e-4, scale="family", family_scale=scale,
-        guard=Guard(fallback="fista", **guard), proximal=table,
-    )  # fmt: skip
-
-
-def on_iterates(K):
-    m = Table.fista(K).m
-    return Table(m, 1 + m, m, 0 * m)
 
 
 def quadratics(rng, count):
@@ -37,7 +26,7 @@ def quadratics(rng, count):
 )
 def test_a_batch_is_many_solves(rng, penalty, make):
     problems, L = quadratics(rng, 4)
-    method = learned(make(40), L)
+    method = with_prox(make(40), L)
     found = jaxed.solve_all(method, problems, penalty=penalty, tol=1e-3)
     for i, problem in enumerate(problems):
         one = solve(problem, penalty=penalty, method=method, tol=1e-3, handover="none")
@@ -51,7 +40,7 @@ def test_rows_are_solved_and_the_guard_stops_one_problem_alone(rng):
     A = rng.standard_normal((40, N))
     problems = [Logistic(A, rng.integers(0, 2, 40).astype(float)) for _ in range(3)]
     problems[1] = Logistic(30 * A, problems[1].b)
-    method = learned(on_iterates(200), float(problems[0].smoothness()))
+    method = with_prox(on_iterates(200), float(problems[0].smoothness()))
     found = jaxed.solve_all(method, problems, penalty=L1(0.02), tol=1e-4)
     assert np.asarray(found.success).tolist() == [True, False, True]
     assert "guard" in found.message[1]
@@ -61,7 +50,7 @@ def test_rows_are_solved_and_the_guard_stops_one_problem_alone(rng):
 
 def test_limits_and_refusals(rng):
     problems, L = quadratics(rng, 2)
-    method = learned(on_iterates(40), L)
+    method = with_prox(on_iterates(40), L)
     weight = L1(0.1)
     few = jaxed.solve_all(method, problems, penalty=weight, tol=1e-9, max_iter=3)
     assert np.asarray(few.iterations).tolist() == [3, 3]

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics, table
+from integrations.learned import COLUMNS, HORIZON, NOT_LEARNED, logistic, method, metrics, table
 from support import said_without, visited
 
-from ode2opt import InputError, Method, Schedule
+from ode2opt import InputError, Schedule
 from ode2opt.integrations.optax import eigac
 from ode2opt.solvers.library import by_name
 
@@ -104,10 +104,7 @@ def test_single_precision_stays_single_where_double_is_on():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: eigac("logistic-a5b"), "did you mean 'logistic-a5a'"),
-        (lambda: eigac("auto"), "auto is run by ode2opt.solve only"),
-        (lambda: eigac("mine.safetensors"), "pathlib.Path"),
-        (lambda: eigac(Method(None, "lpp", 1e-6, "family", 1.0)), "no table: it is L-BFGS"),
+        *((lambda given=given: eigac(given), said) for given, said in NOT_LEARNED.items()),
         (lambda: eigac(method(scale="product")), r"give scale=method.scale_of\(problem, x0\)"),
         (lambda: eigac(table(), scale=0), "scale is 0"),
         (lambda: eigac(method(metrics()["lowrank"])).init(jnp.ones(3)), "7 variables"),

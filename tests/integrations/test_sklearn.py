@@ -21,7 +21,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from ode2opt import InputError, Memory, load_dataset, solve
 from ode2opt.base.errors import MissingDependencyError
 from ode2opt.integrations.sklearn import (
+    ElasticNet,
+    ElasticNetCV,
     HuberRegressor,
+    Lasso,
+    LassoCV,
     LinearSVC,
     LogisticRegression,
     LogisticRegressionCV,
@@ -43,12 +47,18 @@ ESTIMATORS = [
     LpRegression(),
     HuberRegressor(),
     LinearSVC(),
+    Lasso(),
+    ElasticNet(),
+    LassoCV(alphas=5, cv=3, tol=1e-10, max_iter=100_000),
+    ElasticNetCV(alphas=5, cv=3, tol=1e-10, max_iter=100_000),
+    LogisticRegression(l1_ratio=0.5, max_iter=1000),
+    Ridge(positive=True, tol=1e-10),
 ]
-"""As they come; C is chosen by 3 folds since the checks have classes of 3 rows, and tightly."""
+"""As they come; by 3 folds since the checks have classes of 3 rows, tightly for seven digits."""
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_scikit_learns_checks_pass_and_none_is_skipped(estimator, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     for found in check_estimator(estimator, on_skip=None, on_fail="raise"):

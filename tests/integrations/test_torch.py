@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from integrations.learned import COLUMNS, HORIZON, logistic, method, metrics, table
+from integrations.learned import COLUMNS, HORIZON, NOT_LEARNED, logistic, method, metrics, table
 from support import said_without, visited
 
-from ode2opt import InputError, Method, Schedule
+from ode2opt import InputError, Schedule
 from ode2opt.base.errors import DivergedError
 from ode2opt.integrations.torch import Eigac
 from ode2opt.solvers.library import by_name
@@ -233,12 +233,11 @@ def step_without_all_gradients():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: Eigac(pieces(), method="lgistic-a5a"), "did you mean 'logistic-a5a'"),
-        (lambda: Eigac(pieces(), method="lbfgs"), "lbfgs is run by ode2opt.solve only"),
+        *(
+            (lambda given=given: Eigac(pieces(), given), said)
+            for given, said in NOT_LEARNED.items()
+        ),
         (lambda: Eigac(pieces(), "logistic-a5a"), "for 123 variables; the parameters have 7"),
-        (lambda: Eigac(pieces(), "mine.safetensors"), "pathlib.Path"),
-        (lambda: Eigac(pieces(), method=None), "not NoneType"),
-        (lambda: Eigac(pieces(), Method(None, "lpp", 1e-6, "family", 1.0)), "it is L-BFGS"),
         (
             lambda: Eigac(pieces(), method=method(scale="instance")),
             r"give scale=method.scale_of\(problem, x0\)",
