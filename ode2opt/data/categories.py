@@ -14,8 +14,16 @@ from ode2opt.data.preparing import DENSE_ABOVE
 
 MISSING_WORD = -1  # the code of a word that is missing
 
+TRUTHS = {"false": 0.0, "true": 1.0}
+
 Words = Mapping[str, tuple[str, ...]]
 """The words of each column, in order."""
+
+
+def truth_values(words: Iterable[str]) -> np.ndarray | None:
+    """Return 1 for each word that says true and 0 for false; None where there are other words."""
+    values = [TRUTHS.get(word.lower()) for word in words]
+    return None if None in values else np.array(values, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,11 @@ class Category:
         """Return the column without words that none of its rows has."""
         used = np.unique(self.codes[self.codes >= 0])
         return self.coded(tuple(self.words[k] for k in used.tolist()))
+
+    def truths(self) -> np.ndarray | None:
+        """Return 1 for true, 0 for false and NaN where it is missing; None with other words."""
+        values = truth_values(self.words) if self.words else None
+        return None if values is None else np.append(values, np.nan)[self.codes]
 
     def coded(self, words: Sequence[str]) -> Category:
         """Return the column with the codes of other words; what is not among them is missing."""

@@ -11,7 +11,6 @@ from ode2opt.base.arrays import Array, refuse_masked
 from ode2opt.base.errors import InputError, shown
 from ode2opt.data.categories import Category, one_hot
 from ode2opt.data.encoding import ColumnEncoding, TableEncoding
-from ode2opt.data.files.cells import truth_values
 from ode2opt.data.files.columns import check_names
 from ode2opt.data.preparing import binary_labels, class_labels
 from ode2opt.data.table import DataTable
@@ -99,8 +98,9 @@ def _column(column: Any, name: str) -> np.ndarray | Category:
         return _numbers(column, name)
     if not all(isinstance(word, str) for word in words):
         raise InputError(f"Column '{name}' has numbers among its words, or other things.")
-    truths = truth_values(words)
-    return Category(codes.astype(np.int32), tuple(words)) if truths is None else truths[codes]
+    found = Category(codes.astype(np.int32), tuple(words))
+    truths = found.truths()
+    return found if truths is None else truths
 
 
 def _numbers(column: Any, name: str) -> np.ndarray:

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ode2opt.base.errors import InputError
-from ode2opt.data.categories import MISSING_WORD
+from ode2opt.data.categories import MISSING_WORD, TRUTHS, truth_values
 
 MISSING_CELLS = frozenset(
     {"", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "null", "<NA>", "#N/A"}
 )
-TRUTHS = {"false": 0.0, "true": 1.0}
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d*|(,\d{3})+\.\d*)", re.ASCII)
 
@@ -47,12 +46,6 @@ def has_decimal_comma(text: str) -> bool:
 def has_thousands(text: str) -> bool:
     """Whether a cell is a number with a sign for thousands, such as 1.234,5 or 1,234.5."""
     return _GROUPED.fullmatch(text.strip()) is not None
-
-
-def truth_values(words: Iterable[str]) -> np.ndarray | None:
-    """Return 1 for each word that says true and 0 for false; None where there are other words."""
-    values = [TRUTHS.get(word.lower()) for word in words]
-    return None if None in values else np.array(values, dtype=np.float64)
 
 
 def as_labels(labels: np.ndarray) -> np.ndarray:

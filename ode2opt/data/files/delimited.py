@@ -23,7 +23,6 @@ from ode2opt.data.files.cells import (
     has_thousands,
     is_missing,
     is_number,
-    truth_values,
 )
 from ode2opt.data.files.columns import Columns, ReadOptions
 from ode2opt.data.files.layout import TextLayout, layout_of
@@ -174,12 +173,12 @@ def _table(
         parser = parsers.get(j)
         if not isinstance(parser, WordParser):
             continue
-        known = parser.words
-        codes, truths = cells[:, j].astype(np.int32), truth_values(known)
-        if truths is not None and known and not columns.encoded:
-            cells[:, j] = np.append(truths, np.nan)[codes]  # the code of a missing word is -1
+        found = Category(cells[:, j].astype(np.int32), tuple(parser.words))
+        truths = None if columns.encoded else found.truths()
+        if truths is None:
+            categories[names[j]] = found
         else:
-            categories[names[j]] = Category(codes, tuple(known))
+            cells[:, j] = truths
     numbers = [j for j in columns.features if names[j] not in categories]
     notes = ("Its numbers have decimal commas.",) if decimal == "," else ()
     words: Sequence[str] = ()

@@ -13,7 +13,7 @@ import numpy as np
 
 from ode2opt.base.errors import InputError, MissingDependencyError
 from ode2opt.data.categories import MISSING_WORD, Category
-from ode2opt.data.files.cells import as_labels, truth_values
+from ode2opt.data.files.cells import as_labels
 from ode2opt.data.files.columns import Columns, ReadOptions
 from ode2opt.data.files.unpacking import check_content
 from ode2opt.data.preparing import Place, row_place
@@ -71,9 +71,8 @@ class _Columns:
         category = _category(self.arrow.column(j))
         if kind == "words":
             return category
-        truths = truth_values(category.words) if category.words else None
-        if truths is not None:
-            return np.append(truths, np.nan)[category.codes]  # the code of a missing one is -1
+        if (truths := category.truths()) is not None:
+            return truths
         if kind == "number":
             raise self._other_kind(j, "numbers")
         return category
