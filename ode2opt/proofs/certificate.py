@@ -385,7 +385,7 @@ def _decided(certificate: Certificate) -> Iterator[str]:
         return
     if own is None:
         yield "The bound that decides, of the first 80 iterations or all, cannot be computed."
-    elif certificate.worst_case is None or own.said != certificate.worst_case.said:
+    elif own != certificate.worst_case:
         yield (
             f"Over convex functions that are no more curved than the instances f(x_N) - f* is at "
             f"most {own.value:.4g} L |x0 - x*|^2 after N = {own.N} iterations (at the start: "

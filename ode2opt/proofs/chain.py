@@ -7,7 +7,7 @@ under a second.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +35,7 @@ TOLERANCE, ACCURACY = 1e-10, 1e-7
 """What the solver aims at, and what a solution needs to count as solved."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WorstCase:
     """What a chain of matrix inequalities proves of a table, in floating point.
 
@@ -43,6 +43,7 @@ class WorstCase:
         tau: without a tail f(y_M) - f* <= tau L R^2, where R = |x0 - x*| and M is the last point.
             With one f(y_k - g_k/L) - f* <= tau L R^2 / (eta theta_k^2) for every k >= M. (With
             ``goal.star`` "convex" the left side is f(y_k) - |g_k|^2/(2L) - f*.)
+        last: the index M of the last point.
         multipliers: four rows w, v, s, r of M + 1 numbers each; s_0 = r_0 = 0.
         gradient: the derivatives of tau by the rows (m, p, q); shape as the rows'.
         goal: what is bounded.
@@ -53,17 +54,13 @@ class WorstCase:
     """
 
     tau: float
-    multipliers: np.ndarray
-    gradient: np.ndarray
+    last: int
+    multipliers: np.ndarray = field(compare=False)
+    gradient: np.ndarray = field(compare=False)
     goal: Goal
-    rows: np.ndarray
+    rows: np.ndarray = field(compare=False)
     solved: bool
     share: float = 1.0
-
-    @property
-    def last(self) -> int:
-        """The index M of the last point."""
-        return self.multipliers.shape[1] - 1
 
     @property
     def N(self) -> int:
@@ -89,11 +86,6 @@ class WorstCase:
     def ratio(self) -> float:
         """The bound divided by Nesterov's own at the last point; see :meth:`Goal.ratio`."""
         return self.goal.ratio(self.tau, self.last)
-
-    @property
-    def said(self) -> tuple[int, float, float]:
-        """N, the value and that of the start: what a certificate says of it."""
-        return self.N, self.value, self.start
 
 
 def worst_case(
@@ -162,6 +154,7 @@ def worst_case(
     gradient = _gradient(program, rows, goal, x, z)
     return WorstCase(
         tau=float(program.unit * x[0]) * share,
+        last=program.layout.points - 1,
         multipliers=np.maximum(program.multipliers(x), 0.0),
         gradient=gradient,
         goal=goal,
@@ -174,7 +167,7 @@ def worst_case(
 def _of_the_start(share: float) -> WorstCase:
     """Return the bound on a first iteration, which does not move."""
     nothing = np.empty((0, 3))
-    return WorstCase(0.5 * share, np.zeros((4, 1)), nothing, Goal(), nothing, True, share)
+    return WorstCase(0.5 * share, 0, np.zeros((4, 1)), nothing, Goal(), nothing, True, share)
 
 
 def check_worst_case(N: int, K: int) -> int:
