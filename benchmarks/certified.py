@@ -31,7 +31,7 @@ from ode2opt import Family, Method, solve
 from ode2opt.base.errors import Ode2OptError
 from ode2opt.learning.begin import options_for, start_run
 from ode2opt.learning.sequence.certified.objective import BarrierObjective
-from ode2opt.learning.sequence.certified.run import CertifiedRun
+from ode2opt.learning.sequence.certified.run import CertifiedStage
 from ode2opt.learning.sequence.certified.training import train_rows
 from ode2opt.problems.base import Problem
 from ode2opt.proofs.chain import worst_case
@@ -133,15 +133,15 @@ def learned(family: Family, metric: str, steps: int) -> tuple[list[Method], list
     for cap in CAPS:
         given = {"target": "sequence", "certified": cap, "metric": metric, "steps": steps}
         run = start_run(family, options_for(given | {"horizon": HORIZON}), None, False)
-        assert isinstance(run, CertifiedRun)
         found.append(run.run())
         times.append(time.process_time())
-    found.append(uncapped(run, found[-1]))
+    assert isinstance(run.stage, CertifiedStage)
+    found.append(uncapped(run.stage, found[-1]))
     times.append(time.process_time())
     return found, np.diff(times).tolist()
 
 
-def uncapped(run: CertifiedRun, method: Method) -> Method:
+def uncapped(run: CertifiedStage, method: Method) -> Method:
     """Learn a table as a run does, without its cap."""
     maker = run.maker
     L = run.learned_at

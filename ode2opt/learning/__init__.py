@@ -16,15 +16,13 @@ from ode2opt.learning.sequence.options import SequenceOptions
 
 if TYPE_CHECKING:
     from ode2opt.learning.begin import learn
-    from ode2opt.learning.run import TrainingStep
-    from ode2opt.learning.training import Training
+    from ode2opt.learning.run import Training, TrainingStep
     from ode2opt.paper.stopping_time import Rules, StoppingTime, stopping_time
 
 _LAZY = {
     "learning.begin": ("learn",),
     "paper.stopping_time": ("Rules", "StoppingTime", "stopping_time"),
-    "learning.run": ("TrainingStep",),
-    "learning.training": ("Training",),
+    "learning.run": ("Training", "TrainingStep"),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

@@ -8,24 +8,21 @@ from typing import Any
 
 from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
+from ode2opt.learning.config import read_config
 from ode2opt.learning.flow.given import with_named_coefficients
 from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.options import Options
+from ode2opt.learning.protocol import Planner
 from ode2opt.learning.registry import make_options
-from ode2opt.learning.run import LearningRun, Log, TrainingCallback
-from ode2opt.learning.run_directory import read_config
-from ode2opt.learning.sequence.certified.run import CertifiedRun
-from ode2opt.learning.sequence.composite.run import CompositeRun
-from ode2opt.learning.sequence.instant_run import InstantRun
+from ode2opt.learning.run import Log, Training, TrainingCallback
+from ode2opt.learning.sequence.certified.run import CERTIFIED
+from ode2opt.learning.sequence.composite.run import PROXIMAL
+from ode2opt.learning.sequence.instant_run import INSTANT
 from ode2opt.learning.sequence.options import STARTS, SequenceOptions
 from ode2opt.learning.sequence.remembered import snapshot
 from ode2opt.learning.sequence.restarts import sequence_plan
-from ode2opt.learning.training import Planner, Training
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory, Method
-
-PLANS: dict[str, Planner[Any, Any]] = {"flow": flow_plan, "sequence": sequence_plan}
-"""How each target begins."""
 
 
 def learn(
@@ -110,29 +107,32 @@ def start_run(
     log: Log = lambda text: None,
     memory: Memory | None = None,
     executor: Executor = THIS_PROCESS,
-) -> LearningRun[Any]:
+) -> Training:
     """Return a run that is set up and ready: call its ``run``.
 
     With ``options.certified`` it learns a table inside its proof, with ``options.steps`` = 0 it
-    makes an instant method, otherwise it trains.
+    makes an instant method, with a penalty a table with a prox.
     """
     if memory is not None:
         if not isinstance(options, SequenceOptions):
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
-    if family.penalty is not None:
-        return CompositeRun(family, _composite(options), out, resume, log, memory, executor)
-    if isinstance(options, SequenceOptions) and options.certified is not None:
-        return CertifiedRun(family, options, out, resume, log, memory, executor)
-    if isinstance(options, SequenceOptions) and not options.steps:
-        return InstantRun(family, options, out, resume, log, memory, executor)
-    return Training(family, options, out, resume, log, memory, executor, PLANS[options.target])
+    planner = _planner(family, options)
+    return Training(family, options, out, resume, log, memory, executor, planner=planner)
 
 
-def _composite(options: Options) -> SequenceOptions:
-    """Return the options of a run on problems with a penalty; refuse what knows no prox."""
+def _planner(family: Family, options: Options) -> Planner:
+    """Return what begins a run of the problems with the options."""
     if not isinstance(options, SequenceOptions):
-        raise InputError("Problems with a penalty are for target='sequence': a flow has no prox.")
+        if family.penalty is not None:
+            raise InputError(
+                "Problems with a penalty are for target='sequence': a flow has no prox."
+            )
+        return Planner(flow_plan)
+    if family.penalty is None:
+        if options.certified is not None:
+            return CERTIFIED
+        return Planner(sequence_plan) if options.steps else INSTANT
     if not options.steps:
         raise InputError("With a penalty there is no instant method: give at least one step.")
     if options.certified is not None:
@@ -140,4 +140,4 @@ def _composite(options: Options) -> SequenceOptions:
             "certified is for smooth problems: with a penalty coefficients='proved' learns a table "
             "inside what is proved of FISTA."
         )
-    return options
+    return PROXIMAL

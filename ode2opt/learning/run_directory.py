@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,14 +23,12 @@ from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.record import CHECKPOINT
 from ode2opt.base.schema import read
-from ode2opt.base.storage import FolderLock, read_object, sweep, write_atomically
-from ode2opt.learning.registry import read_options
+from ode2opt.base.storage import FolderLock, sweep, write_atomically
+from ode2opt.learning.config import CONFIG, read_config
 from ode2opt.solvers import Method
 
 Tree = TypeVar("Tree")
 CHECKPOINTS_KEPT = 3
-SECTIONS = ("options", "family", "versions")  # by which a configuration is known
-LAYOUT = 2  # of run directories: a target's own options, restarts among the steps
 
 
 @dataclass(frozen=True)
@@ -57,60 +54,6 @@ class StoredValidation:
     def __post_init__(self) -> None:
         for name in ("worst", "reached", "handovers", "total"):
             as_count(getattr(self, name), name, least=0)
-
-
-@dataclass(frozen=True)
-class FamilyInfo:
-    """What a configuration says of the problems.
-
-    Attributes:
-        name: the family's name.
-        split: how train and test rows are told apart.
-        size: rows of a problem.
-        hash: of the data; None for problems of a sampler of the user's own.
-    """
-
-    name: str
-    split: str | None
-    size: int | None
-    hash: str | None
-
-
-@dataclass(frozen=True)
-class MemoryInfo:
-    """What a configuration says of the memory that a run began with.
-
-    Attributes:
-        solves: how many solves it had seen.
-        looks: how many of them it had learned curvature from.
-        hash: of its preconditioner and mean solution.
-    """
-
-    solves: int
-    looks: int
-    hash: str
-
-
-@dataclass(frozen=True)
-class Config:
-    """The content of config.json, checked.
-
-    Attributes:
-        layout: the version of the folder's layout.
-        options: of the run, the target's name among them.
-        family: the problems.
-        versions: of the packages that decide what is learned.
-        memory: what the run began with, None for none.
-    """
-
-    layout: int
-    options: dict[str, Any]
-    family: FamilyInfo
-    versions: dict[str, str]
-    memory: MemoryInfo | None = None
-
-    def __post_init__(self) -> None:
-        read_options(self.options)
 
 
 @dataclass(frozen=True)
@@ -167,7 +110,7 @@ class RunDirectory:
     @property
     def config(self) -> Path:
         """The file that says what the run is made with."""
-        return self.path / "config.json"
+        return self.path / CONFIG
 
     @property
     def choice(self) -> Path:
@@ -370,27 +313,3 @@ class _Writing:
         raise Ode2OptError(
             f"{self.run.path} cannot be written ({error.strerror or error}): {kept}."
         ) from None
-
-
-def read_config(path: str | Path) -> dict[str, Any]:
-    """Return the configuration of the run in a folder, with every field checked."""
-    file = RunDirectory(path).config
-    if not file.is_file():
-        raise InputError(
-            f"There is nothing to resume in {path}: it has no config.json; start without --resume."
-        )
-    document = read_object(file)
-    if not all(isinstance(document.get(name), dict) for name in SECTIONS):
-        raise InputError(f"{file} is not of a run of ode2opt: name another folder.")
-    if document.get("layout") != LAYOUT:
-        raise InputError(
-            f"{path} is a run of an older layout, which cannot be gone on with: start anew, with "
-            f"another --out."
-        )
-    try:
-        return asdict(read(Config, document))
-    except InputError as error:
-        was = document["versions"].get("ode2opt")
-        if was != version("ode2opt"):
-            raise InputError(f"{file} is of ode2opt {was!r:.20}: go on with that.") from None
-        raise InputError(f"{file} is damaged: {error}") from None

@@ -11,7 +11,8 @@ from ode2opt.base.errors import InputError, shown
 from ode2opt.base.schema import parse, read
 from ode2opt.learning import Options, make_options
 from ode2opt.learning.comparison import CURVES
-from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.learning.config import read_config
+from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.solvers.method_file import Method
 
 Metrics = list[dict[str, Any]]

@@ -120,7 +120,7 @@ def _models(rng: Rng) -> Iterator[tuple[int, Any]]:
 
 def _config() -> dict[str, Any]:
     from ode2opt.learning import FlowOptions
-    from ode2opt.learning.run_directory import LAYOUT
+    from ode2opt.learning.config import LAYOUT
 
     return {
         "layout": LAYOUT,
@@ -567,8 +567,8 @@ def _use_model(path: Path) -> None:
 
 
 def _use_config(path: Path) -> None:
+    from ode2opt.learning.config import read_config
     from ode2opt.learning.registry import make_options
-    from ode2opt.learning.run_directory import read_config
 
     make_options(read_config(path.parent)["options"])
 

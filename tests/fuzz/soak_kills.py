@@ -302,7 +302,7 @@ def import_all() -> None:
     import tensorboardX  # noqa: F401
 
     import ode2opt.cli
-    import ode2opt.learning.training  # noqa: F401
+    import ode2opt.learning.run  # noqa: F401
 
 
 def soak(count: int, seed: int, work: Path) -> Counter[str]:

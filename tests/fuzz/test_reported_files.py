@@ -20,7 +20,8 @@ from ode2opt import Memory, Method, Ode2OptError
 from ode2opt.base import terminal
 from ode2opt.base.terminal import facts_table
 from ode2opt.data import sources
-from ode2opt.learning.run_directory import Position, RunDirectory, read_config
+from ode2opt.learning.config import read_config
+from ode2opt.learning.run_directory import Position, RunDirectory
 from ode2opt.paper import DefaultCoefficients
 from ode2opt.problems import load_dataset, read_table
 

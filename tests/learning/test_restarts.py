@@ -8,10 +8,10 @@ import pytest
 from ode2opt import Family, InputError, Method, learn
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import options_for, start_run
-from ode2opt.learning.run_directory import read_config
+from ode2opt.learning.config import read_config
+from ode2opt.learning.run import Training
 from ode2opt.learning.sequence.background import MetricRecipe
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
-from ode2opt.learning.training import Training
 from ode2opt.study.run_report import run_report
 
 SHORT = {

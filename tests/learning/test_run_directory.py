@@ -15,7 +15,7 @@ from ode2opt import Family, InputError, Ode2OptError
 from ode2opt.base.storage import FolderLock
 from ode2opt.learning import FlowOptions
 from ode2opt.learning.begin import start_run
-from ode2opt.learning.run import configuration
+from ode2opt.learning.config import configuration
 from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.learning.validation import Validation
 
@@ -120,7 +120,7 @@ def test_a_full_disk_in_the_set_up_is_named_and_no_dead_end(family, tmp_path, mo
     folder = tmp_path / "run"
     training = start_run(family, OPTIONS, folder, False)
     found = Validation(9.0, 9, 1, 0, 1, 0.0, 0.0, 1)
-    training.validator = lambda state: found
+    training.stage.validated = lambda state: found
     with monkeypatch.context() as patched:
         patched.setattr("ode2opt.base.storage.tempfile.mkstemp", full)
         with pytest.raises(Ode2OptError, match=rf"{folder}.*No space left on device"):

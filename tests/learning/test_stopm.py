@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 from ode2opt.learning import StoppingTime
-from ode2opt.learning.step_sizes import FINAL_SHARE, optimizer_of, step_sizes
+from ode2opt.learning.stage import FINAL_SHARE, optimizer_of, step_sizes
 from ode2opt.paper.stopm import StoPM
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -135,7 +135,7 @@ def test_ctrl_c_keeps_what_was_earned(unbroken, tmp_path):
 
 def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp_path):
     training = start_run(small(), make_options(SHORT), tmp_path / "run", False)
-    real, calls = training.validator, []
+    real, calls = training.stage.validated, []
 
     def interrupted(state):
         calls.append(state)
@@ -143,7 +143,7 @@ def test_an_interruption_inside_a_step_goes_back_to_the_one_before(unbroken, tmp
             raise KeyboardInterrupt  # the step's update is made, its validation is not
         return real(state)
 
-    training.validator = interrupted
+    training.stage.validated = interrupted
     with pytest.raises(KeyboardInterrupt):
         training.run()
     learn(small(), out=tmp_path / "run", resume=True, **SHORT)
@@ -300,9 +300,9 @@ def test_wrong_options_are_named(options, said):
 )  # fmt: skip
 def test_every_way_of_training_makes_a_method(options):
     training = start_run(small(), make_options(SHORT | {"steps": 2} | options), None, False)
-    before = training.stopm.learned(training.state).parameters()
+    before = training.stage.stopm.learned(training.state).parameters()
     method = training.run()
-    after = training.stopm.learned(training.state).parameters()
+    after = training.stage.stopm.learned(training.state).parameters()
     moved = {name for name in before if np.any(before[name] != after[name])}
     assert ("alpha" in moved) == options.get("learn_alpha", False)
     assert len(moved) >= 2

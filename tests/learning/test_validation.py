@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ode2opt.learning.protocol import Stage
+from ode2opt.learning.run import LARGEST_PENALTY, Training
 from ode2opt.learning.run_directory import Position
-from ode2opt.learning.tasks import ProblemTasks
-from ode2opt.learning.training import LARGEST_PENALTY, REJECT_RATIO, Training
+from ode2opt.learning.stage import REJECT_RATIO
 from ode2opt.learning.validation import (
     FEASIBILITY_TOL,
+    ProblemTasks,
     Validation,
     Validator,
     counts_of,
@@ -118,6 +120,13 @@ def test_a_violation_that_is_no_number_is_no_feasible_one(bad):
 # What training makes of it ----------------------------------------------------------------------
 
 
+class Judged(Stage):
+    """A stage that is only judged."""
+
+    def finished(self, state, found):
+        raise AssertionError("training is not over")
+
+
 def training(strict=True, **options):
     """A training that has been set up, with a penalty of 1 and parameters that are words."""
     run = object.__new__(Training)
@@ -126,7 +135,8 @@ def training(strict=True, **options):
     )
     run.position = Position(penalty=1.0)
     run.state, run.best = TrainingState("start", None, 1.0), "start"
-    run.target, run.directory = SimpleNamespace(strict=strict), None
+    run.stage, run.directory = Judged(), None
+    run.stage.worse = math.inf if strict else REJECT_RATIO
     return run
 
 

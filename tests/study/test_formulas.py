@@ -9,7 +9,7 @@ import pytest
 from support import module_of
 
 from ode2opt.coefficients import Feasible
-from ode2opt.learning.step_sizes import FIRST_STEPS
+from ode2opt.learning.stage import FIRST_STEPS
 from ode2opt.paper import largest_stable_C
 from ode2opt.proofs.chain import LONGEST
 from ode2opt.proofs.following import FIRST

@@ -265,7 +265,7 @@ def test_only_does_just_that_and_keeps_what_was_made(whole, calls, tmp_path):
 def test_an_interrupted_study_goes_on_to_the_same_numbers(
     whole, calls, monkeypatch, tmp_path, ctrl_c
 ):
-    from ode2opt.learning.training import Training
+    from ode2opt.learning.run import Training
 
     step = Training._step
 

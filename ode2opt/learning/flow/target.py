@@ -14,11 +14,13 @@ import numpy as np
 
 from ode2opt.base.errors import InputError
 from ode2opt.coefficients import Coefficients, kind_of
+from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
 from ode2opt.learning.flow.instances import InstanceSampler
 from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
+from ode2opt.learning.stage import TargetStage
 from ode2opt.paper.stopping_time import FlowInstance, Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
@@ -124,7 +126,9 @@ def flow_plan(
     options: FlowOptions,
     memory: object,
     log: Callable[[str], None],
-    executor: object,
-) -> TrainingPlan[Coefficients, FlowInstance]:
+    executor: Executor,
+) -> TrainingPlan:
     """Return how training of a flow begins: at once, without restarts."""
-    return TrainingPlan(lambda number: FlowTarget(family, options))
+    return TrainingPlan(
+        lambda _, steps: TargetStage(FlowTarget(family, options), options, steps, executor)
+    )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ode2opt.executor import THIS_PROCESS, Executor
-from ode2opt.learning.protocol import TEST
+from ode2opt.learning.protocol import TEST, TEST_PROBLEMS
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.spectrum import CurvaturePoints, Spectrum
 from ode2opt.problems.base import Problem
@@ -129,6 +129,11 @@ class Background(ABC):
             return self.family.sample(seed, part="test")
         fold = self.fold(stream, i)
         return self.family.sample(seed, fold=None if fold == self.folds else Fold(fold, self.folds))
+
+    def test_problems(self) -> tuple[list[Problem], list[np.ndarray]]:
+        """Return fresh problems of the test rows, and where their solves start."""
+        problems = [self.problem(TEST, i) for i in range(TEST_PROBLEMS)]
+        return problems, [self.start(problem, self.folds) for problem in problems]
 
     def rule(self, fold: int) -> np.ndarray | str:
         """Return the start of methods for problems of a fold: a learned point, or "paper"."""

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
-from ode2opt.learning.protocol import TEST
-from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback
-from ode2opt.learning.run_directory import Position
-from ode2opt.learning.sequence.background import READ
+from ode2opt.learning.protocol import Finished, Planner, Stage, TrainingPlan
+from ode2opt.learning.sequence.background import READ, Background
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import no_table
 from ode2opt.learning.sequence.instant import instant
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.restarts import background_of
 from ode2opt.learning.validation import statistics
-from ode2opt.solvers import Memory, Method
+from ode2opt.paper.stopm import TrainingState
+from ode2opt.problems.family import Family
+from ode2opt.solvers import Memory
 
 
-class InstantRun(LearningRun[SequenceOptions]):
-    """Makes the instant method of a family, and measures it as training measures a table."""
+class InstantStage(Stage):
+    """Takes no step: all is chosen at the end, and measured as training measures a table."""
 
-    kind = "an instant method (steps=0), which trains nothing"
-    reads = READ | {"steps"}
+    start = TrainingState(None, None, 0.0)
 
-    def _set_up(self, memory: Memory | None) -> None:
-        self.position = Position()
-        self.background = background_of(self.family, self.options, memory, self.log, self.executor)
+    def __init__(self, background: Background) -> None:
+        self.background = background
 
-    def _run(self, callback: TrainingCallback | None) -> Method:
-        """Make the method; there are no steps, so the callback is not called."""
+    def finished(self, state: TrainingState, found: Mapping[str, Any] | None) -> Finished:
         background, held_out = self.background, HeldOut(self.background)
-        found = instant(background, held_out)
+        made = instant(background, held_out)
         seen = {
-            "validation": statistics(found.results),
-            "held_out": held_out.compared({"method": found.results}),
+            "validation": statistics(made.results),
+            "held_out": held_out.compared({"method": made.results}),
         }
-        problems = [background.problem(TEST, i) for i in range(TEST_PROBLEMS)]
-        starts = [background.start(problem, background.folds) for problem in problems]
-        method = self._with_test_results(
-            found.method.replace(statistics=seen), BASELINES, problems, starts
-        )
+        method = made.method.replace(statistics=seen)
         certificate = no_table(method)
-        return self._finished(method, certificate.summary() | {"verdict": certificate.words()})
+        promise = certificate.summary() | {"verdict": certificate.words()}
+        return Finished(method, BASELINES, *background.test_problems(), promise)
+
+
+def _plan(
+    family: Family,
+    options: SequenceOptions,
+    memory: Memory | None,
+    log: Callable[[str], None],
+    executor: Executor,
+) -> TrainingPlan:
+    background = background_of(family, options, memory, log, executor)
+    return TrainingPlan(lambda *_: InstantStage(background))
+
+
+INSTANT = Planner(_plan, "an instant method (steps=0), which trains nothing", READ | {"steps"})

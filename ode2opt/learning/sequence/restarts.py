@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.protocol import VALIDATION, Restart, TrainingPlan
@@ -14,8 +14,10 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.remembered import Remembered
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.target import SequenceTarget
+from ode2opt.learning.stage import TargetStage
+from ode2opt.paper.stopm import TrainingState
 from ode2opt.problems.family import Family
-from ode2opt.solvers import Memory, Result
+from ode2opt.solvers import Memory
 
 WARM_UP = 1 / 2  # the share of the steps after which restarts are compared
 
@@ -40,7 +42,7 @@ def sequence_plan(
     memory: Memory | None,
     log: Callable[[str], None],
     executor: Executor = THIS_PROCESS,
-) -> TrainingPlan[Learned, SequenceInstance]:
+) -> TrainingPlan:
     """Return how training of a sequence begins: a restart for each recipe of a preconditioner."""
     background = background_of(family, options, memory, log, executor)
     recipes = background.recipes()
@@ -49,17 +51,16 @@ def sequence_plan(
     def target(number: int) -> SequenceTarget:
         return SequenceTarget(family, options, recipes[number], background)
 
-    def price(number: int, learned: Learned, results: Sequence[Result]) -> float:
+    def price(stage: TargetStage[Learned, SequenceInstance], state: TrainingState) -> float:
         """Return the calls of a held-out solve, an iteration in a metric being dearer."""
-        metric = target(number).method(learned, 1).metric
+        learned = stage.stopm.learned(state)
+        metric = stage.target.method(learned, 1).metric
         flops = OVERHEAD + background.problem(VALIDATION, 0).gradient_flops()
-        return mean_calls(results) * (1 + (0 if metric is None else metric.flops / flops))
+        dearer = 1 + (0 if metric is None else metric.flops / flops)
+        return mean_calls(stage.validator.solved(learned)) * dearer
 
     return TrainingPlan(
-        lambda number: target(number),
-        [
-            Restart(recipe._asdict(), partial(price, number))
-            for number, recipe in enumerate(recipes)
-        ],
+        lambda number, steps: TargetStage(target(number), options, steps, executor),
+        [Restart(recipe._asdict(), price) for recipe in recipes],
         max(1, round(WARM_UP * options.steps)),
     )

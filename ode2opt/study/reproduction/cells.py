@@ -19,8 +19,9 @@ from ode2opt.base.schedule import Schedule
 from ode2opt.coefficients import restored
 from ode2opt.data.datasets import describe
 from ode2opt.learning import learn
+from ode2opt.learning.config import read_config
 from ode2opt.learning.flow.smoothness import scatter
-from ode2opt.learning.run_directory import RunDirectory, read_config
+from ode2opt.learning.run_directory import RunDirectory
 from ode2opt.problems import Family, Logistic, Problem, Start, load_dataset
 from ode2opt.problems.minimiser import has_minimiser, separable
 from ode2opt.solvers import Method, Progress, Relay, Result, solve

@@ -1,21 +1,20 @@
-"""A run that learns a table inside its proof: ``ode2opt train --target sequence --certified 2``."""
+"""A table that is learned inside its proof: ``ode2opt train --target sequence --certified 2``."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.precision import double
+from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
-from ode2opt.learning.protocol import TEST, TRAINING
-from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
-from ode2opt.learning.run_directory import Position
+from ode2opt.learning.protocol import TRAINING, Finished, Planner, Stage, TrainingPlan
 from ode2opt.learning.sequence.background import READ
 from ode2opt.learning.sequence.certified.candidates import (
     NESTEROV_ROWS,
@@ -34,14 +33,16 @@ from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import in_metric
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.restarts import background_of
-from ode2opt.learning.training import CERTIFIED_PROBLEMS
+from ode2opt.learning.stage import CERTIFIED_PROBLEMS
 from ode2opt.learning.validation import Validation, counts_of, statistics
+from ode2opt.paper.stopm import Batch, TrainingState
 from ode2opt.problems.base import Problem
+from ode2opt.problems.family import Family
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.proofs.certificate import Certificate, uncertified
 from ode2opt.proofs.exact import ProvedBound
 from ode2opt.proofs.following import certificate_of
-from ode2opt.solvers import Memory, Method, Result
+from ode2opt.solvers import Memory, Method
 
 FEWEST_ROWS, MOST_ROWS = 10, 80  # that are learned
 TRAINING_FACTOR = 2  # times the batch: the problems that rows are learned on
@@ -49,28 +50,42 @@ LARGER = 1.1  # so many times the smoothness constants seen is the family's
 ROOM = 1.5  # times the iterations of the slowest problem: how far a table is followed
 
 
-class CertifiedRun(LearningRun[SequenceOptions]):
-    """Learns rows whose worst case stays below a cap, proves them and measures them.
+class CertifiedStage(Stage):
+    """Learns rows whose worst case stays below a cap, and proves them.
 
-    A checkpoint is written after each weight of the barrier, where the descent begins anew: a run
-    that is resumed goes on there and comes to the same table.
+    The memory of its state is how many weights of the barrier are over. With each the descent
+    begins anew: there a run is resumed, and comes to the same table.
     """
 
-    kind = "a certified table, which is learned in its own way"
-    reads = READ | {"steps", "batch", "horizon", "knots", "certified", "tail"}
-
-    def _set_up(self, memory: Memory | None) -> None:
-        options = self.options
+    def __init__(
+        self,
+        family: Family,
+        options: SequenceOptions,
+        memory: Memory | None,
+        log: Callable[[str], None],
+        executor: Executor,
+    ) -> None:
         assert options.certified is not None
-        self.cap, self.position, self.steps = options.certified, Position(), options.steps
-        self.background = background_of(self.family, options, memory, self.log, self.executor)
+        self.family, self.options, self.log, self.cap = family, options, log, options.certified
+        self.background = background_of(family, options, memory, log, executor)
         self.metrics = self.background.metrics()
         numbers = range(TRAINING_FACTOR * options.batch)
         self.folds = [self.background.fold(TRAINING, i) for i in numbers]
         self.problems = [self.background.problem(TRAINING, i) for i in numbers]
         self.validation = HeldOut(self.background, range(options.validation))
-        self.log("bounding the curvature")
+        log("bounding the curvature")
         self.L = self._smoothness()
+        rows, self.rho, followed = self._planned()
+        self.maker = self._maker(rows)
+        self.objective: BarrierObjective | None = self._objective(rows, followed)
+        if not has_room(self.objective):
+            log(f"the cap {self.cap:g} leaves no room: the table is the tail's own")
+            self.maker = self._maker(replace(rows, count=NESTEROV_ROWS))
+            self.objective = None
+        self.start = TrainingState(self.maker.rows.first(), np.zeros(1), 0.0)
+        self._points: Iterator[CertifiedStep] | None = None
+        self._calls = self._best_calls = math.inf
+        self._proofs: dict[bytes, ProvedBound] = {}
 
     def _smoothness(self) -> float:
         """Return L: a tenth above the largest of the problems that training sees."""
@@ -82,23 +97,6 @@ class CertifiedRun(LearningRun[SequenceOptions]):
             return LARGER * max(one.smoothness(self.metrics[fold]) for one, fold in pairs)
         except InputError as error:
             raise InputError(f"A certified table needs a bound of the curvature: {error}") from None
-
-    def _run(self, callback: TrainingCallback | None) -> Method:
-        """Learn, prove, choose the length of the steps, and measure."""
-        rows, rho, followed = self._planned()
-        self.maker = self._maker(rows)
-        self.best = rows.first()
-        self.best_calls, self.rho = math.inf, rho
-        self._judge(self.best)
-        objective = self._objective(rows, followed)
-        if has_room(objective):
-            if self._train(objective, callback):
-                return self._unfinished()
-        else:
-            self.log(f"the cap {self.cap:g} leaves no room: the table is the tail's own")
-            self.maker = self._maker(replace(rows, count=NESTEROV_ROWS))
-            self.best = self.maker.rows.first()
-        return self._finish()
 
     def _objective(self, rows: LearnedRows, followed: int) -> BarrierObjective:
         """Return what is minimised, at rho L, or above where the table alone leaves all numbers.
@@ -145,101 +143,87 @@ class CertifiedRun(LearningRun[SequenceOptions]):
             for problem, fold in zip(self.problems, self.folds, strict=True)
         ]
 
-    def _train(self, objective: BarrierObjective, callback: TrainingCallback | None) -> bool:
-        """Take the steps; keep the best by validation. Returns whether the callback ended it."""
-        options, (learned, stage) = self.options, self._reached()
-        for step in train_rows(objective, options.knots, options.steps, self.log, learned, stage):
-            results = self._judge(step.rows) if step.last else None
-            told = self._told(step, results)
-            if step.last and self.directory is not None:
-                done = np.array([step.stage + 1.0])
-                self.directory.save(self.position, (step.rows, self.best, done))
-            if callback is not None and callback(told):
-                return True
-        return False
+    def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch] | None:
+        """Take the next accepted point of the descent."""
+        if self.objective is None:
+            return None
+        if self._points is None:
+            options, reached = self.options, int(state.memory[0])
+            self._points = train_rows(
+                self.objective, options.knots, options.steps, self.log,
+                np.asarray(state.parameters), reached,
+            )  # fmt: skip
+        point = next(self._points, None)
+        if point is None:
+            return None
+        self._point = point
+        over = np.array([point.stage + 1.0]) if point.last else state.memory
+        batch = Batch(point.value, 0.0, 0.0, point.value, len(self.problems), 0, ())
+        return TrainingState(point.rows, over, 0.0), batch
 
-    def _reached(self) -> tuple[np.ndarray, int]:
-        """Return the rows to go on from and how many weights are over; after a checkpoint, its."""
-        first = self.maker.rows.first()
-        if not self.resuming:
-            return first, 0
-        assert self.directory is not None
-        self.position, tree = self.directory.load(lambda _: (first, first, np.zeros(1)))
-        learned, best, stage = (np.asarray(one) for one in tree)
-        self._began -= self.position.seconds
-        self._judge(best)
-        return learned, int(stage[0])
+    def due(self, k: int) -> bool:
+        return self._point.last
 
-    def _unfinished(self) -> Method:
-        """Return the best table so far with its proof, for a run that can be gone on with."""
-        proof = self.maker.proved(self.best, self.cap)
-        method = self.maker.with_proof(self.best, proof, self.rho)[-1].replace(
-            provenance=self.config | {"finished": False}
-        )
-        if self.directory is not None:
-            self.directory.save_method(method)
-        return method
+    def whole(self, k: int) -> bool:
+        return self._point.last
 
-    def _judge(self, rows: np.ndarray) -> list[Result]:
-        """Solve the validation problems; keep proved rows that need the fewest calls so far."""
-        results = self.validation.solved(self.maker.unchecked(rows, self.rho))
-        calls = mean_calls(results)
-        better = calls < self.best_calls and all(one.success for one in results)
-        if better and self._is_proved(rows):
-            self.best, self.best_calls = rows, calls
-        return results
+    def told(self, k: int, before: TrainingState, after: TrainingState) -> dict[str, Any]:
+        return {"penalty": self._point.mu, "ratio": self._point.ratio}
 
-    def _is_proved(self, rows: np.ndarray) -> bool:
-        """Whether rows have an exact proof below the cap; the tail's own need none here."""
-        if np.array_equal(rows, self.maker.rows.first()):
-            return True
+    def validated(self, state: TrainingState) -> Validation:
+        """Solve the validation problems with multipliers that nobody has checked."""
+        self._rows = np.asarray(state.parameters)
+        results = self.validation.solved(self.maker.unchecked(self._rows, self.rho))
+        self._calls = mean_calls(results) if all(one.success for one in results) else math.inf
+        return Validation(**counts_of(results), flows=len(results), P=0.0, Q=0.0, strict=False)
+
+    def better(self, new: Validation, best: Mapping[str, Any] | None) -> bool:
+        """Whether the rows need the fewest calls so far and are proved; the first ones count."""
+        if best is not None and not (self._calls < self._best_calls and self._is_proved()):
+            return False
+        self._best_calls = self._calls
+        return True
+
+    def resumed(self, best: TrainingState) -> None:
+        self.validated(best)
+        self._best_calls = self._calls
+
+    def _is_proved(self) -> bool:
+        """Whether the rows have an exact proof below the cap."""
         try:
-            self.maker.proved(rows, self.cap)
+            self._proof(self._rows)
         except Ode2OptError as error:
             self.log(str(error))
             return False
         return True
 
-    def _told(self, step: CertifiedStep, results: list[Result] | None) -> TrainingStep:
-        """Write a step's line of metrics, and return what a callback sees."""
-        done = self.position.done + 1
-        seconds = time.perf_counter() - self._began
-        found = None
-        if results is not None:
-            found = Validation(**counts_of(results), flows=len(results), P=0.0, Q=0.0, strict=False)
-        line = {
-            "step": done - 1, "stopping_time": step.value, "P": 0.0, "Q": 0.0,
-            "loss": step.value, "validation": found and found.complexity,
-            "feasible": found and found.feasible, "reached": len(self.problems), "failed": 0,
-            "penalty": step.mu, "seconds": round(seconds, 3), "ratio": step.ratio,
-        }  # fmt: skip
-        length = 0 if self.directory is None else self.directory.add_metrics(line)
-        self.position = replace(
-            self.position, step=done, done=done, seconds=seconds, metrics_bytes=length
-        )
-        best = None if math.isinf(self.best_calls) else self.best_calls
-        return TrainingStep(line, found, best, done, self.steps)
+    def _proof(self, rows: np.ndarray) -> ProvedBound:
+        key = rows.tobytes()
+        if key not in self._proofs:
+            self._proofs = {key: self.maker.proved(rows, self.cap)}
+        return self._proofs[key]
 
-    def _finish(self) -> Method:
-        """Prove the best rows, choose rho on fresh held-out problems, and measure the method."""
+    def method(self, state: TrainingState, found: Mapping[str, Any]) -> Method:
+        """Return the table with its proof."""
+        rows = np.asarray(state.parameters)
+        return self.maker.with_proof(rows, self._proof(rows), self.rho)[-1]
+
+    def finished(self, state: TrainingState, found: Mapping[str, Any] | None) -> Finished:
+        """Prove the best rows, and choose rho on fresh held-out problems."""
         self.log("proving the table in exact arithmetic")
-        proof = self.maker.proved(self.best, self.cap)
+        rows = np.asarray(state.parameters)
+        proof = self._proof(rows)
         fresh = HeldOut(self.background)
-        methods = self.maker.with_proof(self.best, proof, self.rho)
-        rho, results = best_rho(methods, fresh)
-        method = self.maker.with_proof(self.best, proof, rho)[-1].replace(
-            statistics={
-                "validation": statistics(results),
-                "held_out": fresh.compared({"method": results}),
-            }
-        )
-        background = self.background
-        problems = [background.problem(TEST, i) for i in range(TEST_PROBLEMS)]
-        starts = [background.start(problem, background.folds) for problem in problems]
-        method = self._with_test_results(method, BASELINES, problems, starts)
-        seen = slice(CERTIFIED_PROBLEMS)
-        certificate = _certificate(method, proof, fresh.problems[seen], fresh.starts[seen])
-        return self._finished(method, certificate.summary() | {"verdict": certificate.words()})
+        rho, results = best_rho(self.maker.with_proof(rows, proof, self.rho), fresh)
+        seen = {
+            "validation": statistics(results),
+            "held_out": fresh.compared({"method": results}),
+        }
+        method = self.maker.with_proof(rows, proof, rho)[-1].replace(statistics=seen)
+        few = slice(CERTIFIED_PROBLEMS)
+        certificate = _certificate(method, proof, fresh.problems[few], fresh.starts[few])
+        promise = certificate.summary() | {"verdict": certificate.words()}
+        return Finished(method, BASELINES, *self.background.test_problems(), promise)
 
 
 def _certificate(
@@ -254,3 +238,10 @@ def _certificate(
         method.table(), subjects.problems, name="learned", K=method.horizon,
         scales=subjects.scales, starts=subjects.starts, proved=proof.words,
     )  # fmt: skip
+
+
+CERTIFIED = Planner(
+    lambda *given: TrainingPlan(lambda *_: CertifiedStage(*given)),
+    "a certified table, which is learned in its own way",
+    READ | {"steps", "batch", "horizon", "knots", "certified", "tail"},
+)

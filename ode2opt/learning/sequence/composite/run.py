@@ -1,30 +1,46 @@
-"""A run that learns a table with a prox for a family with a penalty."""
+"""A table with a prox, learned for a family with a penalty.
+
+Adam moves the rows, and goes back to the best point where a step led off a cliff: beyond an edge
+of stability, which differs from problem to problem, iterates run away.
+"""
 
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
 from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.precision import double
-from ode2opt.learning.protocol import TEST, TRAINING, VALIDATION
-from ode2opt.learning.run import TEST_PROBLEMS, LearningRun, TrainingCallback, TrainingStep
-from ode2opt.learning.run_directory import Position
+from ode2opt.executor import Executor
+from ode2opt.learning.protocol import (
+    TEST,
+    TEST_PROBLEMS,
+    TRAINING,
+    VALIDATION,
+    Finished,
+    Planner,
+    Stage,
+    TrainingPlan,
+)
 from ode2opt.learning.sequence.certified.run import LARGER
 from ode2opt.learning.sequence.composite.certifying import proximal_certificate
-from ode2opt.learning.sequence.composite.descent import DescentState, RowDescent
 from ode2opt.learning.sequence.composite.guarding import BLOWUP, best_guard, guards, shortened
 from ode2opt.learning.sequence.composite.objective import ProblemBatch, ResidualObjective
 from ode2opt.learning.sequence.composite.rows import ROW_KINDS, ProvedRows, TableRows, table_of
 from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.validation import Validation, solve_one, statistics
+from ode2opt.paper.stopm import Batch, TrainingState
 from ode2opt.penalties import as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.curvature import largest_curvature
+from ode2opt.problems.family import Family
 from ode2opt.solvers import Guard, Memory, Method, Result
 
 LOOSER = (1.0, 100.0)  # times the tolerance: a table is learned for both, so that it serves both
@@ -32,34 +48,37 @@ TOGETHER = 4  # times the options' batch and validation: what is followed togeth
 BATCHES = 8  # of different training problems
 MEASURED = 8  # training problems on which curvature and the fallback's iterations are measured
 HELD_OUT = 2  # times the problems of a validation: fresh ones, for the guard
-BASELINE = {"fista": "fista"}
+RATE = 0.02  # tuned on training draws of the three families of ode2opt.penalties.families
+WORSE = 1.02  # times the best count on held-out problems: beyond it the descent goes back
 
 
-class CompositeRun(LearningRun[SequenceOptions]):
-    """Learns a table (m, p, q, w) by the soft count of iterations, and measures it.
+class ProximalStage(Stage):
+    """Learns a table (m, p, q, w) by the soft count of iterations.
 
-    A point that is clearly worse on held-out problems is left for the best one, with half the step
-    size. A checkpoint is written after each validation.
+    The memory of its state is that of Adam and the step size.
     """
 
-    kind = "a table for problems with a penalty, which has no metric and is learned in its own way"
-    reads = frozenset(
-        ("tol", "steps", "seed", "blocks", "coefficients", "horizon", "batch", "validation",
-         "validate_every", "patience", "lr", "clip")
-    )  # fmt: skip
+    worse = WORSE
 
-    def _set_up(self, memory: Memory | None) -> None:
+    @double
+    def __init__(
+        self,
+        family: Family,
+        options: SequenceOptions,
+        memory: Memory | None,
+        log: Callable[[str], None],
+        executor: Executor,
+    ) -> None:
         if memory is not None:
             raise InputError("A memory knows nothing of penalties: learn without it.")
-        options = self.options
-        self.position, self.steps = Position(), options.steps
+        self.family, self.options, self.log = family, options, log
         self.tols = [factor * options.tol for factor in LOOSER]
         first = self.problem(TRAINING, 0)
-        assert self.family.penalty is not None
-        self.penalty = as_penalty(self.family.penalty, first)
+        assert family.penalty is not None
+        self.penalty = as_penalty(family.penalty, first)
         self.x0 = np.asarray(self.penalty.project(np.zeros(first.n)), dtype=np.float64)
         measured = [self.problem(TRAINING, i) for i in range(MEASURED)]
-        self.log("measuring curvature, and FISTA on training problems")
+        log("measuring curvature, and FISTA on training problems")
         found = {
             tol: [solve_one("fista", one, self.x0, tol, self.penalty) for one in measured]
             for tol in self.tols
@@ -68,6 +87,11 @@ class CompositeRun(LearningRun[SequenceOptions]):
         self.scale = self._curvature(measured, [one.x for one in found[options.tol]])
         self.objective = ResidualObjective(self.penalty, self.x0, self.scale, self.tols, prices)
         self.held_out = self._batch(VALIDATION, 0, TOGETHER * options.validation)
+        clip = math.inf if options.clip is None else options.clip
+        self._adam = optax.chain(optax.clip_by_global_norm(clip), optax.scale_by_adam())
+        rate = jnp.asarray(RATE if options.lr is None else options.lr, dtype=float)
+        rows = ROW_KINDS[options.coefficients](options.horizon)
+        self.start = TrainingState(rows, (self._adam.init(rows), rate), 0.0)
 
     def problem(self, stream: int, i: int) -> Problem:
         """Return a problem of a stream; only the test stream sees test data.
@@ -105,63 +129,37 @@ class CompositeRun(LearningRun[SequenceOptions]):
         differ = max(found) > (1 + 1e-6) * min(found)
         return max(found) * (LARGER if differ else 1.0)
 
-    @double
-    def _run(self, callback: TrainingCallback | None) -> Method:
-        """Take the steps, choose the guard, and measure."""
-        descent = RowDescent(self.objective, self.options)
-        first = ROW_KINDS[self.options.coefficients](self.options.horizon)
-        state = descent.begin(first, self._judged(first))
-        if self.resuming:
-            assert self.directory is not None
-            self.position, state = self.directory.load(lambda _: state)
-            self._began -= self.position.seconds
-        while self.position.step < self.steps and state.stale < self.options.patience:
-            k = self.position.step
-            state, count = descent.step(state, self.batches[k % BATCHES])
-            due = (k + 1) % self.options.validate_every == 0 or k + 1 == self.steps
-            if due:
-                state = descent.judged(state, self._judged(state.rows))
-            told = self._told(state, count, due)
-            if due and self.directory is not None:
-                self.directory.save(self.position, state)
-            if callback is not None and callback(told):
-                return self._unfinished(state)
-        return self._finish(state)
+    def step(self, state: TrainingState, k: int) -> tuple[TrainingState, Batch]:
+        """Take one step; a gradient that is not finite moves nothing."""
+        rows, (moments, rate), _ = state
+        count, slope = self.objective.count(rows, self.batches[k % BATCHES])
+        told = count if math.isfinite(count) else None
+        batch = Batch(told, 0.0, 0.0, told, TOGETHER * self.options.batch, 0, ())
+        if not all(bool(jnp.all(jnp.isfinite(part))) for part in jax.tree.leaves(slope)):
+            return state, batch
+        change, moments = self._adam.update(slope, moments)
+        rows = jax.tree.map(lambda x, d: x - rate * d, rows, change)
+        return TrainingState(rows, (moments, rate), 0.0), batch
 
-    def _judged(self, rows: TableRows) -> float:
+    def due(self, k: int) -> bool:
+        return (k + 1) % self.options.validate_every == 0 or k + 1 == self.options.steps
+
+    def told(self, k: int, before: TrainingState, after: TrainingState) -> dict[str, Any]:
+        return {"lr": float(after.memory[1])}
+
+    def validated(self, state: TrainingState) -> Validation:
         """Return the mean iterations on held-out problems, the fallback's included."""
-        return self.objective.guarded_count(
-            self.objective.log_residuals(rows, self.held_out), BLOWUP
-        )
+        residuals = self.objective.log_residuals(state.parameters, self.held_out)
+        count, total = self.objective.guarded_count(residuals, BLOWUP), len(residuals)
+        return Validation(count, math.ceil(count), total, 0, total, 0.0, 0.0, total, False)
 
-    def _told(self, state: DescentState, count: float, validated: bool) -> TrainingStep:
-        """Write a step's line of metrics, and return what a callback sees."""
-        done, seconds = self.position.done + 1, time.perf_counter() - self._began
-        last, best = float(state.last), float(state.best_count)
-        line = {
-            "step": done - 1, "stopping_time": count if math.isfinite(count) else None, "P": 0.0,
-            "Q": 0.0, "loss": count if math.isfinite(count) else None,
-            "validation": last if validated else None, "feasible": True if validated else None,
-            "reached": TOGETHER * self.options.batch, "failed": 0, "penalty": 0.0,
-            "seconds": round(seconds, 3), "lr": float(state.rate),
-        }  # fmt: skip
-        length = 0 if self.directory is None else self.directory.add_metrics(line)
-        self.position = replace(
-            self.position, step=done, done=done, seconds=seconds, metrics_bytes=length
-        )
-        total = TOGETHER * self.options.validation
-        found = None
-        if validated:
-            found = Validation(last, math.ceil(last), total, 0, total, 0.0, 0.0, total, False)
-        return TrainingStep(line, found, best, done, self.steps)
+    def back(self, state: TrainingState, best: TableRows) -> TrainingState:
+        """Return to the best rows, with half the step size."""
+        rate = state.memory[1] / 2
+        return state._replace(parameters=best, memory=(self._adam.init(best), rate))
 
-    def _unfinished(self, state: DescentState) -> Method:
-        """Return the best table so far, for a run that can be gone on with."""
-        method = self._method(state.best, Guard(blowup=BLOWUP, fallback="fista"))
-        method = method.replace(provenance=self.config | {"finished": False})
-        if self.directory is not None:
-            self.directory.save_method(method)
-        return method
+    def method(self, state: TrainingState, found: Mapping[str, Any]) -> Method:
+        return self._method(state.parameters, Guard(blowup=BLOWUP, fallback="fista"))
 
     def _method(self, rows: TableRows, guard: Guard) -> Method:
         table, proof = table_of(rows), None
@@ -179,16 +177,17 @@ class CompositeRun(LearningRun[SequenceOptions]):
             proximal=table,
         )
 
-    def _finish(self, state: DescentState) -> Method:
-        """Choose the guard on fresh held-out problems, and measure the method on test problems."""
+    @double
+    def finished(self, state: TrainingState, found: Mapping[str, Any] | None) -> Finished:
+        """Choose the guard on fresh held-out problems."""
         self.log("choosing the guard on held-out problems")
-        count = TOGETHER * self.options.validation
+        count, rows = TOGETHER * self.options.validation, state.parameters
         problems = [self.problem(VALIDATION, count + i) for i in range(HELD_OUT * count)]
         seen, judging = problems[:count], problems[count:]
-        residuals = self.objective.log_residuals(state.best, ProblemBatch.of(seen))
+        residuals = self.objective.log_residuals(rows, ProblemBatch.of(seen))
 
         def solved(guard: Guard) -> list[Result]:
-            method = self._method(state.best, guard)
+            method = self._method(rows, guard)
             return [
                 solve_one(method, one, self.x0, tol, self.penalty)
                 for one in judging
@@ -203,10 +202,19 @@ class CompositeRun(LearningRun[SequenceOptions]):
                 f"resume)."
             )
         method = shortened(
-            self._method(state.best, guard), [r.iterations for r in results if not r.handovers]
-        )
-        method = method.replace(statistics={"validation": statistics(results[:: len(self.tols)])})
+            self._method(rows, guard), [r.iterations for r in results if not r.handovers]
+        ).replace(statistics={"validation": statistics(results[:: len(self.tols)])})
         fresh = [self.problem(TEST, i) for i in range(TEST_PROBLEMS)]
-        method = self._with_test_results(method, BASELINE, fresh, [self.x0] * len(fresh))
         certificate = proximal_certificate(method)
-        return self._finished(method, certificate.summary() | {"verdict": certificate.words()})
+        promise = certificate.summary() | {"verdict": certificate.words()}
+        return Finished(method, {"fista": "fista"}, fresh, [self.x0] * len(fresh), promise)
+
+
+PROXIMAL = Planner(
+    lambda *given: TrainingPlan(lambda *_: ProximalStage(*given)),
+    "a table for problems with a penalty, which has no metric and is learned in its own way",
+    frozenset(
+        ("tol", "steps", "seed", "blocks", "coefficients", "horizon", "batch", "validation",
+         "validate_every", "patience", "lr", "clip")
+    ),
+)  # fmt: skip
