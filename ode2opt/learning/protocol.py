@@ -119,7 +119,7 @@ class Finished(NamedTuple):
     violations: Mapping[str, Any] = {"P": None, "Q": None}
 
 
-class Stage(ABC):
+class TrainingStage(ABC):
     """What a run trains: a start, steps, validations, and the method that a point makes.
 
     Attributes:
@@ -211,7 +211,7 @@ class TrainingPlan:
         warm_up: how many steps each of them gets; 0 by default.
     """
 
-    stage: Callable[[int, int], Stage]
+    stage: Callable[[int, int], TrainingStage]
     restarts: Sequence[Restart] = ()
     warm_up: int = 0
 

@@ -1,6 +1,6 @@
 """The one run: restarts where there are some, then steps with validation; what it keeps and writes.
 
-What it trains is a :class:`ode2opt.learning.protocol.Stage`: a flow or a sequence by StoPM, a
+What it trains is a :class:`ode2opt.learning.protocol.TrainingStage`: a flow or a sequence by StoPM, a
 certified table, a table with a prox, or, with no steps at all, an instant method.
 """
 
@@ -24,7 +24,7 @@ from ode2opt.learning import comparison
 from ode2opt.learning.config import configuration
 from ode2opt.learning.options import Options, check_read
 from ode2opt.learning.prefetch import Prefetch
-from ode2opt.learning.protocol import Finished, Planner, Stage
+from ode2opt.learning.protocol import Finished, Planner, TrainingStage
 from ode2opt.learning.run_directory import Position, RunDirectory
 from ode2opt.learning.tensorboard import TensorBoard
 from ode2opt.learning.validation import Validation, statistics
@@ -152,7 +152,7 @@ class Training:
         if number < len(restarts):
             self.log(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
             prefetched = self._prefetched.get(number)
-            self.stage: Stage = (
+            self.stage: TrainingStage = (
                 prefetched.next() if prefetched else self.plan.stage(number, self.plan.warm_up)
             )
         else:

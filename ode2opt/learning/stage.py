@@ -20,8 +20,8 @@ from ode2opt.learning.protocol import (
     VALIDATION,
     Finished,
     InstanceT,
-    Stage,
     Target,
+    TrainingStage,
     Tree,
 )
 from ode2opt.learning.validation import ProblemTasks, Validation, Validator
@@ -70,7 +70,7 @@ def stopm_of(target: Target[Tree, InstanceT], options: Options) -> StoPM[Tree, I
     )  # fmt: skip
 
 
-class TargetStage(Stage, Generic[Tree, InstanceT]):
+class StopmStage(TrainingStage, Generic[Tree, InstanceT]):
     """Makes steps of StoPM on the problems of a target."""
 
     @double
@@ -80,7 +80,7 @@ class TargetStage(Stage, Generic[Tree, InstanceT]):
         self.target, self.options, self.executor = target, replace(options, steps=steps), executor
         self.stopm = stopm_of(target, self.options)
         self.start = self.stopm.start
-        self.worse = Stage.worse if target.strict else REJECT_RATIO
+        self.worse = TrainingStage.worse if target.strict else REJECT_RATIO
         self.tasks = ProblemTasks(target, self.stopm)
         self.validator = Validator(self.tasks, VALIDATION, options.validation, CAUTION, executor)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ode2opt.learning.protocol import Stage
+from ode2opt.learning.protocol import TrainingStage
 from ode2opt.learning.run import LARGEST_PENALTY, Training
 from ode2opt.learning.run_directory import Position
 from ode2opt.learning.stage import REJECT_RATIO
@@ -120,7 +120,7 @@ def test_a_violation_that_is_no_number_is_no_feasible_one(bad):
 # What training makes of it ----------------------------------------------------------------------
 
 
-class Judged(Stage):
+class Judged(TrainingStage):
     """A stage that is only judged."""
 
     def finished(self, state, found):

@@ -20,7 +20,7 @@ from ode2opt.learning.flow.instances import InstanceSampler
 from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
 from ode2opt.learning.flow.options import FlowOptions
 from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
-from ode2opt.learning.stage import TargetStage
+from ode2opt.learning.stage import StopmStage
 from ode2opt.paper.stopping_time import FlowInstance, Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
@@ -130,5 +130,5 @@ def flow_plan(
 ) -> TrainingPlan:
     """Return how training of a flow begins: at once, without restarts."""
     return TrainingPlan(
-        lambda _, steps: TargetStage(FlowTarget(family, options), options, steps, executor)
+        lambda _, steps: StopmStage(FlowTarget(family, options), options, steps, executor)
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
-from ode2opt.learning.protocol import Finished, Planner, Stage, TrainingPlan
+from ode2opt.learning.protocol import Finished, Planner, TrainingPlan, TrainingStage
 from ode2opt.learning.sequence.background import READ, Background
 from ode2opt.learning.sequence.held_out import HeldOut
 from ode2opt.learning.sequence.in_metric import no_table
@@ -20,7 +20,7 @@ from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory
 
 
-class InstantStage(Stage):
+class InstantStage(TrainingStage):
     """Takes no step: all is chosen at the end, and measured as training measures a table."""
 
     start = TrainingState(None, None, 0.0)

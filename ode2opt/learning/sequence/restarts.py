@@ -14,7 +14,7 @@ from ode2opt.learning.sequence.options import SequenceOptions
 from ode2opt.learning.sequence.remembered import Remembered
 from ode2opt.learning.sequence.solved_beforehand import SolvedBeforehand
 from ode2opt.learning.sequence.target import SequenceTarget
-from ode2opt.learning.stage import TargetStage
+from ode2opt.learning.stage import StopmStage
 from ode2opt.paper.stopm import TrainingState
 from ode2opt.problems.family import Family
 from ode2opt.solvers import Memory
@@ -51,7 +51,7 @@ def sequence_plan(
     def target(number: int) -> SequenceTarget:
         return SequenceTarget(family, options, recipes[number], background)
 
-    def price(stage: TargetStage[Learned, SequenceInstance], state: TrainingState) -> float:
+    def price(stage: StopmStage[Learned, SequenceInstance], state: TrainingState) -> float:
         """Return the calls of a held-out solve, an iteration in a metric being dearer."""
         learned = stage.stopm.learned(state)
         metric = stage.target.method(learned, 1).metric
@@ -60,7 +60,7 @@ def sequence_plan(
         return mean_calls(stage.validator.solved(learned)) * dearer
 
     return TrainingPlan(
-        lambda number, steps: TargetStage(target(number), options, steps, executor),
+        lambda number, steps: StopmStage(target(number), options, steps, executor),
         [Restart(recipe._asdict(), price) for recipe in recipes],
         max(1, round(WARM_UP * options.steps)),
     )

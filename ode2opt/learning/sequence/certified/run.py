@@ -14,7 +14,7 @@ from ode2opt.base.errors import InputError, Ode2OptError
 from ode2opt.base.precision import double
 from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
-from ode2opt.learning.protocol import TRAINING, Finished, Planner, Stage, TrainingPlan
+from ode2opt.learning.protocol import TRAINING, Finished, Planner, TrainingPlan, TrainingStage
 from ode2opt.learning.sequence.background import READ
 from ode2opt.learning.sequence.certified.candidates import (
     NESTEROV_ROWS,
@@ -50,7 +50,7 @@ LARGER = 1.1  # so many times the smoothness constants seen is the family's
 ROOM = 1.5  # times the iterations of the slowest problem: how far a table is followed
 
 
-class CertifiedStage(Stage):
+class CertifiedStage(TrainingStage):
     """Learns rows whose worst case stays below a cap, and proves them.
 
     The memory of its state is how many weights of the barrier are over. With each the descent

@@ -26,8 +26,8 @@ from ode2opt.learning.protocol import (
     VALIDATION,
     Finished,
     Planner,
-    Stage,
     TrainingPlan,
+    TrainingStage,
 )
 from ode2opt.learning.sequence.certified.run import LARGER
 from ode2opt.learning.sequence.composite.certifying import proximal_certificate
@@ -52,7 +52,7 @@ RATE = 0.02  # tuned on training draws of the three families of ode2opt.penaltie
 WORSE = 1.02  # times the best count on held-out problems: beyond it the descent goes back
 
 
-class ProximalStage(Stage):
+class ProximalStage(TrainingStage):
     """Learns a table (m, p, q, w) by the soft count of iterations.
 
     The memory of its state is that of Adam and the step size.
