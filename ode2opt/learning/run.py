@@ -1,6 +1,6 @@
 """The one run: restarts where there are some, then steps with validation; what it keeps and writes.
 
-What it trains is a :class:`ode2opt.learning.protocol.TrainingStage`: a flow or a sequence by StoPM, a
+What it trains is a ``TrainingStage`` (``learning/protocol.py``): a flow or a sequence by StoPM, a
 certified table, a table with a prox, or, with no steps at all, an instant method.
 """
 
