@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from ode2opt.base.terminal import bar, fail, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import options_of, with_options
+from ode2opt.cli.from_options import opt, options_of, with_options
 from ode2opt.cli.options import (
     RESULT_PANEL,
     DatasetArgument,
@@ -17,9 +15,7 @@ from ode2opt.cli.options import (
     JsonResult,
     ProblemArgument,
     WeightedReading,
-    WorkClusterOption,
-    WorkProcessesOption,
-    executor_of,
+    WorkOptions,
     listed_method_names,
     load_method,
     method_files,
@@ -42,7 +38,7 @@ RESULT = json_with("problem", "dataset", "instances", "methods")
     {
         RUNS_PANEL: ("methods", "method"),
         PROBLEMS_PANEL: ("family", "reading"),
-        WORK_PANEL: ("cluster", "workers"),
+        WORK_PANEL: ("work",),
         RESULT_PANEL: ("result",),
     },
 )
@@ -52,8 +48,8 @@ def bench(
     dataset: DatasetArgument,
     methods: Annotated[
         str,
-        typer.Option(
-            help="Built-in methods, separated by commas; memory solves the problems in order, "
+        opt(
+            "Built-in methods, separated by commas; memory solves the problems in order, "
             "each with what the ones before have taught; eigac-tuned and nag-tuned choose their "
             "constants on two training problems.",
             autocompletion=listed_method_names,
@@ -61,10 +57,9 @@ def bench(
     ] = "gd,nag,nag-restart,igahd,eigac-c1,eigac-c2,eigac-c4,lbfgs,auto,memory",
     method: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME=]FILE", help="A learned method; may be given several times."),
+        opt("A learned method; may be given several times.", metavar="[NAME=]FILE"),
     ] = None,
-    cluster: WorkClusterOption = None,
-    workers: WorkProcessesOption = None,
+    work: WorkOptions,
     family: FamilyOptions,
     reading: WeightedReading,
     result: JsonResult,
@@ -79,7 +74,7 @@ def bench(
     names = tuple(name.strip() for name in methods.split(",") if name.strip())
     settings = Settings(names, learned, **runs)
     problems, asked = family.family(problem, dataset, reading), settings.instances
-    with executor_of(cluster, workers) as executor, bar(f"{problem} {dataset}", asked) as advance:
+    with work.executor() as executor, bar(f"{problem} {dataset}", asked) as advance:
         benchmark = run_benchmark(problems, settings, advance, executor)
     document = {
         "problem": problem,

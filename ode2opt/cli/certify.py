@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +12,9 @@ from ode2opt.base.errors import InputError, needing
 from ode2opt.base.storage import write_atomically
 from ode2opt.base.terminal import bar, fail, out, say, write_json
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import with_options
+from ode2opt.cli.from_options import choice_opt, file_opt, opt, with_options
 from ode2opt.cli.options import (
     DatasetArgument,
-    EstimatorChoice,
     FamilyOptions,
     JsonResult,
     ProblemArgument,
@@ -23,11 +22,11 @@ from ode2opt.cli.options import (
     SeedOption,
     load_method,
     method_names,
-    named,
 )
 from ode2opt.cli.outputs import Output, dataset_files, json_with, method_file, unknown
 from ode2opt.cli.penalising import L1Penalty
 
+EstimatorOption: Any = choice_opt(("power", "l0l1"), "How the curvature along the way is found.")
 CERTIFICATE = json_with("method", "problem", "dataset", "levels")
 RESULT = json_with("method", "K", "tail", "tau", "ratio_to_nesterov", "seconds")
 PROOF = json_with("objective", "tail", "star", "theta", "rows", "w", "v", "r")
@@ -46,23 +45,17 @@ def certify(
     ],
     problem: ProblemArgument,
     dataset: DatasetArgument,
-    instances: Annotated[int, typer.Option(help="Test problems to follow.")] = 10,
-    max_iter: Annotated[int, typer.Option(help="Iterations to follow.")] = 500,
+    instances: Annotated[int, opt("Test problems to follow.")] = 10,
+    max_iter: Annotated[int, opt("Iterations to follow.")] = 500,
     seed: SeedOption = 0,
-    estimator: Annotated[
-        EstimatorChoice, typer.Option(help="How the curvature along the way is found.")
-    ] = EstimatorChoice.power,
+    estimator: EstimatorOption = "power",
     worst_case: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Print a bound on N <= 201 iterations over all L-smooth convex functions.",
+        opt(
+            "Print a bound on N <= 201 iterations over all L-smooth convex functions.", metavar="N"
         ),
     ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw contraction factor, C and |1-B|.", parser=named),
-    ] = None,
+    figure: Annotated[Path | None, file_opt("Draw contraction factor, C and |1-B|.")] = None,
     family: FamilyOptions,
     penalty: L1Penalty,
     reading: Reading,
@@ -86,7 +79,7 @@ def certify(
     with bar(f"{method} on {problem} {dataset}", instances) as advance:
         certificate = certify_family(
             load_method(method), problems, instances=instances, seed=seed, K=max_iter,
-            estimator=estimator.value, worst_case=worst_case, advance=advance,
+            estimator=str(estimator), worst_case=worst_case, advance=advance,
         )  # fmt: skip
     if figure is not None:
         if not certificate.traces:
@@ -119,14 +112,13 @@ def prove(
         ),
     ],
     out_file: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="PROOF.json", help="Write the proof.", parser=named),
+        Path | None, file_opt("Write the proof.", "--out", metavar="PROOF.json")
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(
+        opt(
+            "Steps of the table to look at, at most 160; by default 40, or those of a file.",
             metavar="N",
-            help="Steps of the table to look at, at most 160; by default 40, or those of a file.",
         ),
     ] = None,
     result: JsonResult,

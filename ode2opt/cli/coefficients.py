@@ -7,15 +7,15 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.table import Table
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import out, plain, say, write_json
+from ode2opt.base.terminal import out, plain, say
 from ode2opt.cli.app import app
-from ode2opt.cli.options import JsonOption, named
-from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.cli.from_options import file_opt, with_options
+from ode2opt.cli.options import JsonResult, ModelArgument
+from ode2opt.cli.outputs import Output, json_with
 from ode2opt.cli.spreadsheet import RawOption, csv_of
 
 if TYPE_CHECKING:
@@ -29,29 +29,20 @@ MOST_SHOWN = 50  # coefficients on a terminal
 @app.command(
     epilog="Example: [bold]ode2opt coefficients model.safetensors --out coefficients.csv[/bold]"
 )
+@with_options()
 def coefficients(
-    model_file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL", help="a file of 'ode2opt solve --out MODEL.safetensors'", parser=named
-        ),
-    ],
+    *,
+    model_file: ModelArgument,
     out_file: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE.csv", help="Write all of them as CSV.", parser=named),
+        Path | None, file_opt("Write all of them as CSV.", "--out", metavar="FILE.csv")
     ] = None,
     raw: RawOption = False,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    result: JsonResult,
 ) -> None:
     """Show the coefficients of a model by the names of columns, the largest first."""
     from ode2opt import Model
 
-    outputs = [
-        Output("--out", out_file, _is_coefficients),
-        Output("--json", json_file, DOCUMENT),
-    ]
-    check_outputs(outputs, [model_file], overwrite)
+    result.check(DOCUMENT, [model_file], Output("--out", out_file, _is_coefficients))
     if out_file is not None and out_file.suffix.lower() != ".csv":
         raise InputError(f"--out {out_file} does not end in .csv: coefficients are written as CSV.")
     model = Model.load(model_file)
@@ -59,9 +50,9 @@ def coefficients(
     if out_file is not None:
         content = csv_of([header, *rows], raw)
         write_atomically(out_file, lambda stream: stream.write(content))
-    if json_file != "-":
+    if result.for_people:
         _show(model, header, rows)
-    write_json(model.coefficients(), json_file)
+    result.write(model.coefficients())
 
 
 def _is_coefficients(path: Path) -> bool:

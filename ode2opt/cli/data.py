@@ -10,7 +10,12 @@ from ode2opt.base.errors import unknown_name
 from ode2opt.base.terminal import downloads, facts_table, out, rows_table, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
-from ode2opt.cli.options import JsonResult, Reading, Split, SplitOption, dataset_names
+from ode2opt.cli.options import (
+    JsonResult,
+    Reading,
+    SplitOption,
+    dataset_names,
+)
 from ode2opt.cli.outputs import dataset_files, json_with
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
@@ -87,13 +92,13 @@ def data_info(
     result.write(facts)
 
 
-def _load(name: str, split: Split | None = None, reading: Reading | None = None) -> Any:
+def _load(name: str, split: Any = None, reading: Reading | None = None) -> Any:
     from ode2opt.problems import load_dataset
 
     with downloads() as progress:
         return load_dataset(
             name,
-            split=split and split.value,
+            split=split and str(split),
             binary=None,
             progress=progress,
             reading=(reading or Reading()).options(),

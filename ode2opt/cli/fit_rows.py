@@ -6,17 +6,57 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ode2opt.base.errors import InputError, shown
 from ode2opt.base.terminal import mention
 from ode2opt.cli.fitted import HeldOutRows
+from ode2opt.cli.from_options import file_opt, opt
+from ode2opt.cli.options import as_bytes, cluster_opt, workers_opt
+from ode2opt.data.files import ReadOptions
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ode2opt.data.encoding import TableEncoding
-    from ode2opt.data.files import DataTable, ReadOptions
+    from ode2opt.data.files import DataTable
+
+
+@dataclass(frozen=True)
+class RowsOptions:
+    """Where the rows of a fit are held, and how well others are to be predicted."""
+
+    scale_columns: Annotated[
+        bool,
+        opt(
+            "Divide each column by its largest entry, as train does with files, and give x for the "
+            "columns as they are."
+        ),
+    ] = False
+    cluster: Annotated[str | None, cluster_opt("hold the rows")] = None
+    workers: Annotated[int | None, workers_opt(", or threads without a cluster")] = None
+    memory_limit: Annotated[
+        str | None, opt("What rows in parts may take; the rest stays on disk.", metavar="2GB")
+    ] = None
+    test: Annotated[
+        Path | None, file_opt("Tell how well the rows of this file are predicted, too.")
+    ] = None
+    holdout: Annotated[
+        float | None,
+        opt(
+            "Hold back this share of the rows (of each class), such as 0.2: they are not fitted "
+            "to, and it is told how well they are predicted.",
+            metavar="SHARE",
+        ),
+    ] = None
+    seed: Annotated[int, opt("Drives which rows --holdout takes.", min=0)] = 0
+
+    @property
+    def held_back(self) -> tuple[float, int] | None:
+        """The share of rows to hold back, and the seed that chooses them."""
+        from ode2opt.data.preparing import check_share
+
+        return None if self.holdout is None else (check_share(self.holdout), self.seed)
 
 
 @dataclass
@@ -26,11 +66,7 @@ class FitRows:
     Attributes:
         where: a file, a folder or a pattern.
         reading: how files are read.
-        scale: whether columns are divided by their largest entries; False by default.
-        cluster: Dask workers that hold the rows: "local" or an address; None by default.
-        workers: processes of a local cluster, or threads; None (the default) is one a processor.
-        memory: bytes that rows in parts may take; None by default.
-        held_back: the share of rows to hold back, and the seed that chooses them; None by default.
+        asked: where rows are held.
         watcher: called when parts are read; None by default.
         sizes: found: what columns were divided by.
         classes: found: the labels in order, where the problem has classes.
@@ -43,11 +79,7 @@ class FitRows:
 
     where: Path
     reading: ReadOptions
-    scale: bool = False
-    cluster: str | None = None
-    workers: int | None = None
-    memory: int | None = None
-    held_back: tuple[float, int] | None = None
+    asked: RowsOptions
     watcher: Any = None
     sizes: np.ndarray | None = None
     classes: Any = None
@@ -57,35 +89,40 @@ class FitRows:
     others: list[HeldOutRows] = field(default_factory=list)
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.memory = as_bytes(self.asked.memory_limit)
+
     def model(self, kind: Any, options: dict[str, Any], stack: ExitStack) -> tuple[Any, Any]:
-        """Read the rows and make the problem."""
+        """Read the rows and make the problem, and what tells how far a solve in parts is."""
         from ode2opt.data.files import are_parts
 
-        if self.cluster is None and not are_parts(self.where):
-            return self._whole(kind, options), None
-        if self.held_back is not None:
+        beside = None
+        if self.asked.cluster is None and not are_parts(self.where):
+            model = self._whole(kind, options)
+        elif self.asked.holdout is not None:
             raise InputError(
                 "--holdout is for one file: rows in parts stay where they are. Name other rows "
                 "with --test FILE."
             )
-        model = self._in_parts(kind, options, stack)
-        return model, lambda: ", ".join(
-            filter(None, (f"pass {model.passes}", model.held.description()))
-        )
+        else:
+            model = self._in_parts(kind, options, stack)
 
-    def read_test(self, file: Path) -> None:
-        """Read rows that are not fitted to, and check that their labels are known."""
+            def beside() -> str:
+                return ", ".join(filter(None, (f"pass {model.passes}", model.held.description())))
+
+        if self.asked.test is not None:
+            self._read_test(self.asked.test)
+        return model, beside
+
+    def _read_test(self, file: Path) -> None:
         from ode2opt.data.files import read_encoded
 
         assert self.encoding is not None
-        self.others.append(
-            HeldOutRows(
-                "test", f"rows of {file.name}", read_encoded(file, self.encoding, unknown="zero")
-            )
-        )
-        self.check_others()
+        rows = read_encoded(file, self.encoding, unknown="zero")
+        self.others.append(HeldOutRows("test", f"rows of {file.name}", rows))
+        self._check_others()
 
-    def check_others(self) -> None:
+    def _check_others(self) -> None:
         """Refuse held-out rows without labels, or with labels that the fit has not seen."""
         for other in self.others:
             other.check(self.classes)
@@ -109,7 +146,7 @@ class FitRows:
 
         from ode2opt.data.preparing import largest_entries, rows_of, scaled
 
-        if self.workers is not None or self.memory is not None:
+        if self.asked.workers is not None or self.memory is not None:
             raise InputError(
                 "--workers and --memory-limit are for a folder, a pattern or --cluster."
             )
@@ -119,8 +156,8 @@ class FitRows:
         self.categories, self.encoding, self.notes = table.words, table.encoding, table.notes
         if kind.prediction.classes:
             self._set_classes(np.unique(table.labels))
-        self.check_others()
-        if not self.scale:
+        self._check_others()
+        if not self.asked.scale_columns:
             return kind(rows.A, rows.b, **options)
         self.sizes = largest_entries(rows.A)
         return kind(scaled(rows.A, self.sizes), rows.b, **options)
@@ -130,9 +167,10 @@ class FitRows:
         from ode2opt.data.files import read_split, read_table
         from ode2opt.data.preparing import held_out
 
-        if self.held_back is None:
+        held_back = self.asked.held_back
+        if held_back is None:
             return read_table(self.where, self.reading)
-        share, seed = self.held_back
+        share, seed = held_back
         choose = partial(held_out, share=share, seed=seed, classes=kind.prediction.classes)
         table, others = read_split(self.where, choose, self.reading)
         self.others.append(HeldOutRows("holdout", "rows held back", others))
@@ -146,16 +184,19 @@ class FitRows:
         from ode2opt.problems.parts import Parts, files_in_parts
 
         files = files_in_parts(self.where, self.reading)
-        if self.cluster is None:
-            executor: Any = LocalExecutor(1, self.workers, self.memory, self.watcher)
+        cluster, workers = self.asked.cluster, self.asked.workers
+        if cluster is None:
+            executor: Any = LocalExecutor(1, workers, self.memory, self.watcher)
         else:
             from ode2opt.integrations.dask import open_executor
 
             executor = stack.enter_context(
-                open_executor(self.cluster, self.workers, self.memory, tell=mention)
+                open_executor(cluster, workers, self.memory, tell=mention)
             )
         labels = kind.binary or kind.counted
-        model = Parts(kind, files, executor=executor, labels=labels, scale=self.scale, **options)
+        model = Parts(
+            kind, files, executor=executor, labels=labels, scale=self.asked.scale_columns, **options
+        )
         self.sizes, self.words = model.sizes, label_words(np.array(model.label_values))
         self.categories, self.encoding, self.notes = model.words, model.encoding, model.notes
         if labels:

@@ -1,7 +1,8 @@
 """A command's options made from dataclasses: name, default, help, choices and panel, once each.
 
 Several dataclasses may share a command, as the targets of training do: an option that they all
-have appears once, with the default of each.
+have appears once, with the default of each. Options that a command tells itself are declared with
+``opt`` and ``file_opt``, alone or as fields of a dataclass.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from copy import copy
 from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
@@ -19,6 +21,28 @@ import typer
 from ode2opt.learning.options import OptionInfo
 
 Kinds = Mapping[str, type[Any]]
+
+
+def opt(help: str, *names: str, **about: Any) -> Any:
+    """Declare an option: what it is, then its names where they are not those of the parameter."""
+    return typer.Option(*names, help=help, **about)
+
+
+def named(text: str | Path) -> Path:
+    """Return the path that an option names; an empty name is refused."""
+    if not str(text):
+        raise typer.BadParameter("the name is empty")
+    return Path(text)
+
+
+def file_opt(help: str, *names: str, metavar: str = "FILE") -> Any:
+    """Declare an option that names a file or a folder."""
+    return typer.Option(*names, help=help, metavar=metavar, parser=named)
+
+
+def file_argument(help: str, metavar: str | None = None) -> Any:
+    """Declare an argument that names a file or a folder."""
+    return typer.Argument(help=help, metavar=metavar, parser=named)
 
 
 class CommandParameter(NamedTuple):
@@ -86,6 +110,11 @@ def _defaults(owners: dict[str, Field[Any]]) -> str:
 def choice_of(name: str, choices: Iterable[str]) -> Any:
     """Return an enumeration, which typer shows and checks as a choice."""
     return StrEnum(name, {choice: choice for choice in choices})
+
+
+def choice_opt(choices: Iterable[str], help: str, *names: str, **about: Any) -> Any:
+    """Return the annotation of an option that is one of a few words."""
+    return Annotated[choice_of("Choice", choices), opt(help, *names, **about)]
 
 
 def with_options(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +11,8 @@ from ode2opt.base.errors import InputError
 from ode2opt.base.storage import write_atomically
 from ode2opt.base.terminal import facts_table, out, plain, rows_table, say
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import with_options
-from ode2opt.cli.options import JsonResult, learned_method_names, load_method, named
+from ode2opt.cli.from_options import choice_opt, file_opt, with_options
+from ode2opt.cli.options import JsonResult, learned_method_names, load_method
 from ode2opt.cli.outputs import (
     Output,
     OverwriteOption,
@@ -47,12 +46,9 @@ MethodArgument = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """What a method can be written as."""
-
-    c = "c"
-    json = "json"
-    csv = "csv"
+FormatOption: Any = choice_opt(
+    ("c", "json", "csv"), "c: a header and an example program.", "--format"
+)
 
 
 @methods_app.command("list", epilog="Example: [bold]ode2opt methods list[/bold]")
@@ -101,16 +97,9 @@ def methods_show(*, name: MethodArgument, result: JsonResult) -> None:
 )
 def methods_export(
     name: MethodArgument,
-    form: Annotated[Format, typer.Option("--format", help="c: a header and an example program.")],
+    form: FormatOption,
     file: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="By default in this folder, under the method's name.",
-            show_default=False,
-            parser=named,
-        ),
+        Path | None, file_opt("By default in this folder, under the method's name.", "--out")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -118,17 +107,16 @@ def methods_export(
     from ode2opt.integrations import export
 
     stem = Path(name).stem if file is None else file.stem
-    method = _learned(name)
-    if form is Format.c:
+    method, target = _learned(name), file or Path(f"{stem}.{form}")
+    if form == "c":
         header, example = export.to_c(method, stem).items()
-        target = Path(header[0]) if file is None else file
+        target = file or Path(header[0])
         written = {target: header[1], target.with_name(example[0]): example[1]}
         texts = {path: text.replace(header[0], target.name) for path, text in written.items()}
         kinds = ["h", "c"]
-    elif form is Format.json:
-        texts, kinds = {file or Path(f"{stem}.json"): export.to_json(method)}, ["json"]
     else:
-        texts, kinds = {file or Path(f"{stem}.csv"): export.to_csv(method)}, ["csv"]
+        to_text = {"json": export.to_json, "csv": export.to_csv}[form]
+        texts, kinds = {target: to_text(method)}, [form]
     outputs = [
         Output("--out", path, EXPORTED[kind]) for path, kind in zip(texts, kinds, strict=True)
     ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,46 +13,38 @@ import typer
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.terminal import downloads, mention, say, write_json
-from ode2opt.cli.outputs import (
-    Output,
-    OverwriteOption,
-    Recogniser,
-    check_outputs,
-)
+from ode2opt.cli.from_options import choice_opt, file_argument, named, opt
+from ode2opt.cli.outputs import Output, OverwriteOption, Recogniser, check_outputs
 from ode2opt.cli.penalising import L1Penalty
 from ode2opt.data.files import ReadOptions
 from ode2opt.problems.family import KINDS
 
-# Completion: without an offer a shell completes names of files.
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what a shell completes names with; without an offer it completes names of files."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
 
 
-def problem_names(incomplete: str) -> list[str]:
-    """Return the names of problems that begin in a way."""
-    from ode2opt.problems.family import KINDS
-
-    return _beginning(KINDS, incomplete)
-
-
-def dataset_names(incomplete: str) -> list[str]:
-    """Return the named datasets that begin in a way."""
+def _datasets() -> Iterable[str]:
     from ode2opt.problems import DATASETS
 
-    return _beginning(DATASETS, incomplete)
+    return DATASETS
 
 
-def method_names(incomplete: str) -> list[str]:
-    """Return the built-in and learned methods that begin in a way."""
+def _methods(built_in: bool) -> Iterable[str]:
     from ode2opt.solvers import METHODS
     from ode2opt.solvers.library import learned_names
 
-    return _beginning([*METHODS, *learned_names()], incomplete)
+    return [*(METHODS if built_in else ()), *learned_names()]
 
 
-def learned_method_names(incomplete: str) -> list[str]:
-    """Return the learned methods of the package that begin in a way."""
-    from ode2opt.solvers.library import learned_names
-
-    return _beginning(learned_names(), incomplete)
+dataset_names = completing(_datasets)
+method_names = completing(lambda: _methods(built_in=True))
+learned_method_names = completing(lambda: _methods(built_in=False))
 
 
 def listed_method_names(incomplete: str) -> list[str]:
@@ -62,47 +53,8 @@ def listed_method_names(incomplete: str) -> list[str]:
     from ode2opt.study.tuned import TUNED
 
     before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in _beginning([*METHODS, *TUNED, "memory"], last)]
-
-
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
-
-
-class Split(StrEnum):
-    """How train and test rows are told apart."""
-
-    paper = "paper"
-    shuffled = "shuffled"
-
-
-class EstimatorChoice(StrEnum):
-    """How curvature is estimated."""
-
-    power = "power"
-    l0l1 = "l0l1"
-
-
-class MissingChoice(StrEnum):
-    """What happens to missing cells."""
-
-    error = "error"
-    drop = "drop"
-    mean = "mean"
-
-
-class DecimalChoice(StrEnum):
-    """The decimal sign of text."""
-
-    point = "."
-    comma = ","
-
-
-def named(text: str | Path) -> Path:
-    """Return the path that an option names; an empty name is refused."""
-    if not str(text):
-        raise typer.BadParameter("the name is empty")
-    return Path(text)
+    names = completing(lambda: [*METHODS, *TUNED, "memory"])(last)
+    return [before + comma + name for name in names]
 
 
 def _named_json(text: str | None) -> str | None:
@@ -110,128 +62,100 @@ def _named_json(text: str | None) -> str | None:
 
 
 RESULT_PANEL = "The result"
-PROBLEM_NAMES = " or ".join([", ".join([*KINDS][:-1]), [*KINDS][-1]])
+*_FIRST, _LAST = KINDS
+PROBLEM_NAMES = f"{', '.join(_FIRST)} or {_LAST}"
+problem_names = completing(lambda: KINDS)
 ProblemArgument = Annotated[str, typer.Argument(help=PROBLEM_NAMES, autocompletion=problem_names)]
 DatasetArgument = Annotated[
     str,
     typer.Argument(help="a name of 'ode2opt data list', or a file", autocompletion=dataset_names),
 ]
-SeedOption = Annotated[int, typer.Option(help="Drives which rows make a problem.")]
-JsonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--json",
-        metavar="FILE|-",
-        help="Write the result as JSON; - is standard output.",
-        callback=_named_json,
-    ),
+ModelArgument = Annotated[
+    Path, file_argument("a file of 'ode2opt solve --out MODEL.safetensors'", metavar="MODEL")
 ]
+SeedOption = Annotated[int, opt("Drives which rows make a problem.")]
 QuietOption = Annotated[
     bool,
-    typer.Option(
+    opt(
+        "No lines of progress on stderr where it is no terminal (one a minute otherwise).",
         "--quiet",
-        help="No lines of progress on stderr where it is no terminal (one a minute otherwise).",
     ),
 ]
-SizeOption = Annotated[
-    int | None, typer.Option(help="Rows a problem; by default the paper's.", show_default=False)
-]
-SplitOption = Annotated[
-    Split | None,
-    typer.Option(
-        help="paper: by file order; shuffled: at random. "
-        "By default paper for named data, shuffled for files.",
-        show_default=False,
-    ),
-]
-PowerOption = Annotated[int, typer.Option("--p", help="The even power of lpp.")]
-RidgeOption = Annotated[float, typer.Option("--l2", help="Weight of l2/2 |x|^2.")]
-InterceptOption = Annotated[
-    bool,
-    typer.Option("--intercept", help="Fit an intercept, which l2 leaves alone: x's last number."),
-]
+SplitOption: Any = choice_opt(
+    ("paper", "shuffled"),
+    "paper: by file order; shuffled: at random. By default paper for named data, shuffled for "
+    "files.",
+)
+DecimalOption: Any = choice_opt(
+    (".", ","),
+    "The decimal sign of a CSV file; by default it is found out.",
+    metavar=". or ,",
+)
+MissingOption: Any = choice_opt(
+    ("error", "drop", "mean"),
+    "What happens to missing cells: drop leaves their rows out, mean takes the mean of the column "
+    "(of numbers; a missing word stays an error).",
+)
 
 
-def _cluster(purpose: str) -> Any:
-    return typer.Option(
+def cluster_opt(purpose: str) -> Any:
+    """Declare the option of Dask workers."""
+    return opt(
+        f"Dask workers to {purpose}: processes of this machine, started and closed, or those of a "
+        f"running scheduler.",
         "--cluster",
         metavar="local|ADDRESS",
-        help=f"Dask workers to {purpose}: processes of this machine, started and closed, or those "
-        f"of a running scheduler.",
-        show_default=False,
     )
 
 
-def _workers(what: str) -> Any:
+def workers_opt(what: str) -> Any:
+    """Declare how many workers there are."""
     text = f"Processes of --cluster local{what}; one a processor by default."
-    return typer.Option("--workers", min=1, help=text, show_default=False)
+    return opt(text, "--workers", min=1)
 
 
-ClusterOption = Annotated[str | None, _cluster("hold the rows")]
-WorkersOption = Annotated[int | None, _workers(", or threads without a cluster")]
-WorkClusterOption = Annotated[str | None, _cluster("share the work")]
-WorkProcessesOption = Annotated[int | None, _workers("")]
-MemoryLimitOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="2GB",
-        help="What rows in parts may take; the rest stays on disk.",
-        show_default=False,
-    ),
-]
+@dataclass(frozen=True)
+class WorkOptions:
+    """The options of commands whose work is shared among Dask workers."""
 
+    cluster: Annotated[str | None, cluster_opt("share the work")] = None
+    workers: Annotated[int | None, workers_opt("")] = None
 
-LabelOption = Annotated[str | None, typer.Option(help="Label column of a CSV or Parquet file.")]
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
-        show_default=False,
-    ),
-]
-MissingOption = Annotated[
-    MissingChoice,
-    typer.Option(
-        help="What happens to missing cells: drop leaves their rows out, mean takes the mean of "
-        "the column (of numbers; a missing word stays an error).",
-    ),
-]
-DropOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of a CSV or Parquet file that are no features: names or numbers from 0, "
-        "separated by commas.",
-        show_default=False,
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="The only columns of a CSV or Parquet file that are features, given like --drop.",
-        show_default=False,
-    ),
-]
-DecimalOption = Annotated[
-    DecimalChoice | None,
-    typer.Option(
-        metavar=". or ,",
-        help="The decimal sign of a CSV file; by default it is found out.",
-        show_default=False,
-    ),
-]
+    @contextmanager
+    def executor(self, same: Sequence[str] = ()) -> Iterator[Any | None]:
+        """Give the executor, None where no cluster is asked for; a local one is closed."""
+        if self.cluster is None:
+            if self.workers is not None:
+                raise InputError("--workers is for --cluster local.")
+            yield None
+            return
+        from ode2opt.integrations.dask import open_executor
+
+        with open_executor(self.cluster, self.workers, same=same, tell=mention) as executor:
+            yield executor
 
 
 @dataclass(frozen=True)
 class Reading:
     """The options of commands that read a user's table."""
 
-    label: LabelOption = None
-    missing: MissingOption = MissingChoice.error
-    drop: DropOption = None
-    columns: ColumnsOption = None
+    label: Annotated[str | None, opt("Label column of a CSV or Parquet file.")] = None
+    missing: MissingOption = "error"
+    drop: Annotated[
+        str | None,
+        opt(
+            "Columns of a CSV or Parquet file that are no features: names or numbers from 0, "
+            "separated by commas.",
+            metavar="COLUMNS",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        opt(
+            "The only columns of a CSV or Parquet file that are features, given like --drop.",
+            metavar="COLUMNS",
+        ),
+    ] = None
     decimal: DecimalOption = None
 
     def options(self) -> ReadOptions:
@@ -239,10 +163,10 @@ class Reading:
         return ReadOptions.of(
             label=self.label,
             weights=getattr(self, "weights", None),
-            missing=self.missing.value,
+            missing=str(self.missing),
             drop=_names(self.drop),
             columns=_names(self.columns),
-            decimal=self.decimal and self.decimal.value,
+            decimal=self.decimal and str(self.decimal),
         )
 
 
@@ -250,18 +174,44 @@ class Reading:
 class WeightedReading(Reading):
     """The same where rows may have weights."""
 
-    weights: WeightsOption = None
+    weights: Annotated[
+        str | None,
+        opt(
+            "Column of a CSV or Parquet file (array of an NPZ file) with the rows' weights.",
+            metavar="COLUMN",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
-class FamilyOptions:
+class ModelOptions:
+    """What a problem is made with, its rows apart."""
+
+    l2: Annotated[float, opt("Weight of l2/2 |x|^2.", "--l2")] = 0.0
+    intercept: Annotated[
+        bool, opt("Fit an intercept, which l2 leaves alone: x's last number.", "--intercept")
+    ] = False
+    p: Annotated[int, opt("The even power of lpp.", "--p")] = 4
+
+    def options(self, problem: str) -> dict[str, Any]:
+        """Return the arguments of a problem; a power is refused where there is none."""
+        from ode2opt.problems.family import kind_of
+        from ode2opt.problems.losses import Lpp
+
+        options: dict[str, Any] = {"l2": self.l2} | ({"intercept": True} if self.intercept else {})
+        if kind_of(problem) is Lpp:
+            options["p"] = self.p
+        elif self.p != 4:
+            raise InputError(f"--p {self.p} is for lpp; {problem} has no power.")
+        return options
+
+
+@dataclass(frozen=True)
+class FamilyOptions(ModelOptions):
     """The options of commands that draw problems from a dataset."""
 
-    size: SizeOption = None
+    size: Annotated[int | None, opt("Rows a problem; by default the paper's.")] = None
     split: SplitOption = None
-    p: PowerOption = 4
-    l2: RidgeOption = 0.0
-    intercept: InterceptOption = False
 
     def family(
         self, problem: str, dataset: str, reading: Reading, penalty: L1Penalty | None = None
@@ -269,17 +219,10 @@ class FamilyOptions:
         """Return the family of problems of a dataset, showing a download."""
         from ode2opt.problems import Family
 
-        options = model_options(problem, self.p, self.l2, self.intercept)
+        options = self.options(problem) | {"split": self.split and str(self.split)}
+        options |= {"size": self.size, "reading": reading.options()}
         with downloads() as progress:
-            family = Family.from_dataset(
-                problem,
-                dataset,
-                split=self.split and self.split.value,
-                size=self.size,
-                progress=progress,
-                reading=reading.options(),
-                **options,
-            )
+            family = Family.from_dataset(problem, dataset, progress=progress, **options)
         return family if penalty is None else penalty.family(family)
 
 
@@ -287,7 +230,15 @@ class FamilyOptions:
 class JsonResult:
     """The options of commands whose result is a JSON document, too."""
 
-    json_file: JsonOption = None
+    json_file: Annotated[
+        str | None,
+        opt(
+            "Write the result as JSON; - is standard output.",
+            "--json",
+            metavar="FILE|-",
+            callback=_named_json,
+        ),
+    ] = None
     overwrite: OverwriteOption = False
 
     @property
@@ -304,22 +255,6 @@ class JsonResult:
     def write(self, document: Any) -> None:
         """Write the document where it was asked for."""
         write_json(document, self.json_file)
-
-
-@contextmanager
-def executor_of(
-    cluster: str | None, workers: int | None, same: Sequence[str] = ()
-) -> Iterator[Any | None]:
-    """Give the executor of a Dask cluster, None where none is asked for; a local one is closed."""
-    if cluster is None:
-        if workers is not None:
-            raise InputError("--workers is for --cluster local.")
-        yield None
-        return
-    from ode2opt.integrations.dask import open_executor
-
-    with open_executor(cluster, workers, same=same, tell=mention) as executor:
-        yield executor
 
 
 def as_bytes(amount: str | None) -> int | None:
@@ -365,19 +300,6 @@ def load_method(name: str) -> Any:
     from ode2opt.solvers.library import by_name_or_file
 
     return name if name in METHODS else by_name_or_file(name)
-
-
-def model_options(problem: str, p: int, l2: float, intercept: bool) -> dict[str, Any]:
-    """Return the arguments of a problem beside its rows."""
-    from ode2opt.problems.family import kind_of
-    from ode2opt.problems.losses import Lpp
-
-    options: dict[str, Any] = {"l2": l2} | ({"intercept": True} if intercept else {})
-    if kind_of(problem) is Lpp:
-        options["p"] = p
-    elif p != 4:
-        raise InputError(f"--p {p} is for lpp; {problem} has no power.")
-    return options
 
 
 def _names(text: str | None) -> list[str]:

@@ -20,19 +20,17 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ode2opt.base.errors import InputError
 from ode2opt.base.storage import check_folder_of, real_path
+from ode2opt.cli.from_options import opt
 
 Recogniser = Callable[[Path], bool]
 """Whether a file is an earlier output of one kind; False where that cannot be told."""
 
 OverwriteOption = Annotated[
     bool,
-    typer.Option(
-        "--overwrite",
-        help="Replace files that this command has not written; inputs are never replaced.",
+    opt(
+        "Replace files that this command has not written; inputs are never replaced.", "--overwrite"
     ),
 ]
 

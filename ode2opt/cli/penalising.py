@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ode2opt.base.errors import InputError
+from ode2opt.cli.from_options import opt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,42 +18,31 @@ if TYPE_CHECKING:
 PANEL = "Penalty and limits"
 
 
-def _option(flag: str, metavar: str, text: str) -> Any:
-    return typer.Option(flag, metavar=metavar, help=text, show_default=False, rich_help_panel=PANEL)
+def _weight(flag: str, metavar: str, text: str) -> Any:
+    return opt(text, flag, metavar=metavar, rich_help_panel=PANEL)
 
 
-L1Option = Annotated[
-    float | None,
-    _option("--l1", "W", "Add W |x|_1: many coefficients become 0; an intercept is left alone."),
-]
-RatioOption = Annotated[
-    float | None,
-    _option(
-        "--l1-ratio",
-        "R",
-        "Of --l1 W: add W (R |x|_1 + (1 - R)/2 |x|^2), an elastic net; 1 by default.",
-    ),
-]
-LowerOption = Annotated[
-    float | None,
-    _option("--lower", "A", "No coefficient below A, such as 0; an intercept is left alone."),
-]
-UpperOption = Annotated[
-    float | None,
-    _option("--upper", "B", "No coefficient above B; an intercept is left alone."),
-]
-BoxOption = Annotated[
-    tuple[float, float] | None,
-    _option("--box", "A B", "Short for --lower A --upper B, such as --box 0 1."),
-]
+Weight = float | None
 
 
 @dataclass(frozen=True)
 class L1Penalty:
     """The weight of |x|_1, and the share of it that is on absolute values, not on squares."""
 
-    l1: L1Option = None
-    l1_ratio: RatioOption = None
+    l1: Annotated[
+        Weight,
+        _weight(
+            "--l1", "W", "Add W |x|_1: many coefficients become 0; an intercept is left alone."
+        ),
+    ] = None
+    l1_ratio: Annotated[
+        Weight,
+        _weight(
+            "--l1-ratio",
+            "R",
+            "Of --l1 W: add W (R |x|_1 + (1 - R)/2 |x|^2), an elastic net; 1 by default.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.l1 is not None and not 0 <= self.l1 < math.inf:
@@ -84,12 +72,28 @@ class L1Penalty:
 
 @dataclass(frozen=True)
 class Penalising(L1Penalty):
-    """The same with limits: the least and the largest coefficient."""
+    """The same with limits: the least and the largest coefficient, or both as a box."""
 
-    lower: float | None = None
-    upper: float | None = None
+    lower: Annotated[
+        Weight,
+        _weight("--lower", "A", "No coefficient below A, such as 0; an intercept is left alone."),
+    ] = None
+    upper: Annotated[
+        Weight, _weight("--upper", "B", "No coefficient above B; an intercept is left alone.")
+    ] = None
+    box: Annotated[
+        tuple[float, float] | None,
+        _weight("--box", "A B", "Short for --lower A --upper B, such as --box 0 1."),
+    ] = None
 
     def __post_init__(self) -> None:
+        if self.box is not None:
+            if self.lower is not None or self.upper is not None:
+                raise InputError(
+                    "--box A B is short for --lower A --upper B: give one form of them."
+                )
+            for name, limit in (("lower", self.box[0]), ("upper", self.box[1]), ("box", None)):
+                object.__setattr__(self, name, limit)
         super().__post_init__()
         for name in ("lower", "upper"):
             if math.isnan(getattr(self, name) or 0.0):
@@ -111,28 +115,3 @@ class Penalising(L1Penalty):
             return found
         box = Box(*(limit if sizes is None else limit * sizes for limit in self._limits()))
         return box if found is None else found + box
-
-
-def limits_of(
-    lower: float | None, upper: float | None, box: tuple[float, float] | None
-) -> tuple[float | None, float | None]:
-    """Return the least and the largest coefficient; None where nothing was asked for."""
-    if box is None:
-        return lower, upper
-    if lower is not None or upper is not None:
-        raise InputError("--box A B is short for --lower A --upper B: give one form of them.")
-    return box
-
-
-def method_for(penalised: bool, method: str, memory: object) -> Any:
-    """Return the method of a solve; with a penalty it must be one for penalties."""
-    from ode2opt.cli.options import load_method
-    from ode2opt.solvers import METHODS
-    from ode2opt.solvers.composite.methods import PENALISED, penalised_method
-
-    chosen = method if method in PENALISED else load_method(method)
-    if penalised:
-        penalised_method(chosen, memory)
-    elif method in PENALISED and method not in METHODS:
-        raise InputError(f"The method {method} is for penalties: see --l1, --lower and --upper.")
-    return chosen

@@ -6,19 +6,18 @@ import csv
 import io
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.table import Table
 
 from ode2opt.base.errors import InputError, MissingDependencyError, many
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import mention, out, plain, say, write_json
+from ode2opt.base.terminal import mention, out, plain, say
 from ode2opt.cli.app import app
-from ode2opt.cli.options import DecimalOption, JsonOption, named
-from ode2opt.cli.outputs import Output, OverwriteOption, check_outputs, json_with
+from ode2opt.cli.from_options import choice_opt, file_argument, file_opt, opt, with_options
+from ode2opt.cli.options import DecimalOption, JsonResult, ModelArgument
+from ode2opt.cli.outputs import Output, json_with
 from ode2opt.cli.spreadsheet import RawOption, csv_of
 
 if TYPE_CHECKING:
@@ -32,56 +31,36 @@ FIRST = 10  # rows that are shown
 CSV, PARQUET = (".csv",), (".parquet", ".pq")
 
 
-class Unknown(StrEnum):
-    """What is done with words that the model has not seen."""
-
-    error = "error"
-    zero = "zero"
+UnknownOption: Any = choice_opt(
+    ("error", "zero"),
+    "Words that the model has not seen: error, or zero in all columns of their words.",
+    "--unknown",
+)
 
 
 @app.command(
     epilog="Example: [bold]ode2opt predict model.safetensors new.csv --out preds.csv --proba[/bold]"
 )
+@with_options()
 def predict(
-    model_file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL", help="a file of 'ode2opt solve --out MODEL.safetensors'", parser=named
-        ),
-    ],
-    file: Annotated[
-        Path, typer.Argument(help="LIBSVM, CSV, NPZ or Parquet file with the rows", parser=named)
-    ],
+    *,
+    model_file: ModelArgument,
+    file: Annotated[Path, file_argument("LIBSVM, CSV, NPZ or Parquet file with the rows")],
     out_file: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="PREDS.csv|.parquet",
-            help="Write a prediction for each row.",
-            parser=named,
-        ),
+        file_opt("Write a prediction for each row.", "--out", metavar="PREDS.csv|.parquet"),
     ] = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Probabilities of the classes, too.")
-    ] = False,
-    unknown_words: Annotated[
-        Unknown,
-        typer.Option(
-            "--unknown",
-            help="Words that the model has not seen: error, or zero in all columns of their words.",
-        ),
-    ] = Unknown.error,
+    proba: Annotated[bool, opt("Probabilities of the classes, too.", "--proba")] = False,
+    unknown_words: UnknownOption = "error",
     raw: RawOption = False,
     decimal: DecimalOption = None,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    result: JsonResult,
 ) -> None:
     """Predict for each row of a file with a model of 'ode2opt solve', or of an estimator."""
     from ode2opt import Model
     from ode2opt.data.files import read_encoded
 
-    outputs = [Output("--out", out_file, is_predictions), Output("--json", json_file, DOCUMENT)]
-    check_outputs(outputs, [model_file, file], overwrite)
+    result.check(DOCUMENT, [model_file, file], Output("--out", out_file, is_predictions))
     check_predictions_ending(out_file)
     model = Model.load(model_file)
     if proba and model.prediction.probabilities is None:
@@ -89,17 +68,17 @@ def predict(
             f"--proba: a model of {model.problem} has no probabilities; logistic and softmax have."
         )
     rows = read_encoded(
-        file, model.encoding, unknown=unknown_words.value, decimal=decimal and decimal.value
+        file, model.encoding, unknown=str(unknown_words), decimal=decimal and str(decimal)
     )
     found = Predictions.of(model, rows.A, proba, rows.rows, rows.total)
     quality, why = _quality(model, rows)
     if out_file is not None:
         found.write(out_file, raw)
-    tell = mention if json_file == "-" else say
+    tell = say if result.for_people else mention
     for note in (*_notes(model, model_file), *rows.notes, *why):
         tell(note)
-    if json_file != "-":
-        _show(found, out_file, json_file is None)
+    if result.for_people:
+        _show(found, out_file, result.json_file is None)
         if quality is not None:
             say(f"On the {many(quality.rows, 'row')} of {file.name}: {quality}.")
     document = {"model": str(model_file), "rows": len(found), **found.document()}
@@ -107,7 +86,7 @@ def predict(
         document["classes"] = model.coefficients()["classes"]
     if quality is not None:
         document["quality"] = quality.summary()
-    write_json(document, json_file)
+    result.write(document)
 
 
 def _show(found: Predictions, out_file: Path | None, table: bool) -> None:

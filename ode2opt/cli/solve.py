@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ode2opt.base.errors import InputError, many
-from ode2opt.base.terminal import facts_table, fail, mention, out, say, spinner, write_json
+from ode2opt.base.terminal import facts_table, fail, mention, out, say, spinner
 from ode2opt.base.terminal import reading as reading_bar
 from ode2opt.cli.app import app
-from ode2opt.cli.fit_rows import FitRows
+from ode2opt.cli.fit_rows import FitRows, RowsOptions
 from ode2opt.cli.fitted import (
     KEPT,
     SOLUTION,
@@ -26,48 +24,36 @@ from ode2opt.cli.fitted import (
     with_quality,
     write_solution,
 )
-from ode2opt.cli.from_options import with_options
+from ode2opt.cli.from_options import file_argument, file_opt, opt, with_options
 from ode2opt.cli.options import (
     PROBLEM_NAMES,
-    ClusterOption,
-    InterceptOption,
-    JsonOption,
-    MemoryLimitOption,
-    PowerOption,
+    JsonResult,
+    ModelOptions,
     QuietOption,
-    RidgeOption,
     WeightedReading,
-    WorkersOption,
-    as_bytes,
+    load_method,
     method_names,
-    model_options,
-    named,
     problem_names,
     say_notes,
 )
-from ode2opt.cli.outputs import (
-    Output,
-    OverwriteOption,
-    check_outputs,
-    json_with,
-    method_file,
-    read_before,
-)
-from ode2opt.cli.penalising import (
-    BoxOption,
-    L1Option,
-    LowerOption,
-    Penalising,
-    RatioOption,
-    UpperOption,
-    limits_of,
-    method_for,
-)
+from ode2opt.cli.outputs import Output, json_with, method_file, read_before
+from ode2opt.cli.penalising import Penalising
 
 if TYPE_CHECKING:
     from ode2opt import Result
 
 RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solve ends."""
+
+    tol: Annotated[
+        float, opt("Gradient norm to reach; with a penalty or limits, the residual.")
+    ] = 1e-6
+    max_iter: Annotated[int, opt("At most this many iterations.")] = 100_000
+    max_seconds: Annotated[float | None, opt("At most this much time.")] = None
 
 
 @app.command(
@@ -83,177 +69,161 @@ def solve(
     *,
     file: Annotated[
         Path,
-        typer.Argument(
-            help="LIBSVM, CSV, NPZ or Parquet file, a folder of them, or a pattern in quotes",
-            parser=named,
-        ),
+        file_argument("LIBSVM, CSV, NPZ or Parquet file, a folder of them, or a pattern in quotes"),
     ],
-    problem: Annotated[str, typer.Option(help=PROBLEM_NAMES, autocompletion=problem_names)],
+    problem: Annotated[str, opt(PROBLEM_NAMES, autocompletion=problem_names)],
     method: Annotated[
         str,
-        typer.Option(
+        opt(
+            "A learned method's file, or a built-in name.",
             metavar="FILE|NAME",
-            help="A learned method's file, or a built-in name.",
             autocompletion=method_names,
         ),
     ] = "auto",
     memory: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Use what earlier solves left in this file, and leave there what this one finds.",
-            show_default=False,
-            parser=named,
-        ),
+        file_opt("Use what earlier solves left in this file, and leave there what this one finds."),
     ] = None,
-    tol: Annotated[
-        float,
-        typer.Option(help="Gradient norm to reach; with a penalty or limits, the residual."),
-    ] = 1e-6,
-    max_iter: Annotated[int, typer.Option(help="At most this many iterations.")] = 100_000,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="At most this much time.", show_default=False)
-    ] = None,
-    l2: RidgeOption = 0.0,
-    l1: L1Option = None,
-    l1_ratio: RatioOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    box: BoxOption = None,
-    intercept: InterceptOption = False,
-    p: PowerOption = 4,
+    limits: Limits,
+    model: ModelOptions,
+    penalty: Penalising,
     reading: WeightedReading,
-    scale_columns: Annotated[
-        bool,
-        typer.Option(
-            help="Divide each column by its largest entry, as train does with files, and give x "
-            "for the columns as they are."
-        ),
-    ] = False,
-    cluster: ClusterOption = None,
-    workers: WorkersOption = None,
-    memory_limit: MemoryLimitOption = None,
+    where: RowsOptions,
     out_file: Annotated[
         Path | None,
-        typer.Option(
+        file_opt(
+            "Write the model, for predict and coefficients; a name that ends in .npz gets plain "
+            "arrays.",
             "--out",
             metavar="MODEL.safetensors",
-            help="Write the model, for predict and coefficients; a name that ends in .npz gets "
-            "plain arrays.",
-            parser=named,
         ),
     ] = None,
-    test: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Tell how well the rows of this file are predicted, too.",
-            show_default=False,
-            parser=named,
-        ),
-    ] = None,
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Hold back this share of the rows (of each class), such as 0.2: they are not "
-            "fitted to, and it is told how well they are predicted.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Drives which rows --holdout takes.", min=0)] = 0,
     resume: Annotated[
         bool,
-        typer.Option(
+        opt(
+            "Go on from the point of a solve that was broken off, if there is one: it is kept with "
+            "--out, in a file that ends in .partial.",
             "--resume",
-            help="Go on from the point of a solve that was broken off, if there is one: it is "
-            "kept beside --out, in a file that ends in .partial.",
         ),
     ] = False,
-    json_file: JsonOption = None,
-    overwrite: OverwriteOption = False,
+    result: JsonResult,
     quiet: QuietOption = False,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
-    from ode2opt import Memory, Model
-    from ode2opt import solve as minimise
-    from ode2opt.data.preparing import check_share
+    from ode2opt import Memory
     from ode2opt.problems.family import kind_of
 
-    asked = Penalising(l1, l1_ratio, *limits_of(lower, upper, box))
-    kind, chosen = kind_of(problem), method_for(bool(asked.about()), method, memory)
-    held_back = None if holdout is None else (check_share(holdout), seed)
-    options = model_options(problem, p, l2, intercept)
+    kind, chosen = kind_of(problem), _method_for(bool(penalty.about()), method, memory)
+    held_back, options = where.held_back, model.options(problem)
     if str(out_file) == "-":
         raise InputError("--out - must name a file: --json - prints the result.")
     aside = unconverged_file(out_file)
     outputs = [
-        Output("--json", json_file, RESULT),
         Output("--out", out_file, SOLUTION),
         Output("the unconverged solution", aside, SOLUTION),
         Output("--memory", memory, read_before),
         Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
     ]
-    check_outputs(outputs, [file, test, method_file(method)], overwrite)
+    result.check(RESULT, [file, where.test, method_file(method)], *outputs)
     check_model_ending(out_file)
     known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
+    rows = FitRows(file, reading.options(), where)
+    about = options | {"problem": problem, "rows": str(file), "scaled": where.scale_columns}
+    about |= penalty.about() | ({} if held_back is None else {"holdout": held_back})
     with ExitStack() as stack:
-        limit = as_bytes(memory_limit)
-        rows = FitRows(file, reading.options(), scale_columns, cluster, workers, limit, held_back)
         with reading_bar(f"{problem} {file.name}: rows are read", quiet) as rows.watcher:
-            model, beside = rows.model(kind, options, stack)
-            if test is not None:
-                rows.read_test(test)
-        shown = f"{problem} {file.name}, {model.N:,} x {model.n:,}"
-        about = options | {"problem": problem, "rows": str(file), "scaled": scale_columns}
-        about |= asked.about()
-        about |= {} if held_back is None else {"holdout": held_back}
-        kept = KeptPoint(out_file, about | {"N": model.N})
-        words = "residual" if asked.about() else "gradient norm"
-        callback = kept.watching(stack.enter_context(spinner(shown, beside, quiet, words)))
-        found = minimise(
-            model,
-            kept.start(model.n, resume),
-            method=chosen,
-            penalty=asked.penalty(rows.sizes),
-            memory=known,
-            tol=tol,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            callback=callback,
-        )
-        fitted = Model.of(
-            model,
-            found,
-            classes=rows.classes,
-            encoding=rows.encoding,
-            scaling=rows.sizes,
-            tol=tol,
-            options={name: value for name, value in options.items() if name == "p"},
-        )
-        quality = measured(fitted, model, found, rows.others)
-        result = _for_columns_as_they_are(found, model, rows.sizes)
-        if out_file is not None:
-            target = out_file if result.success or aside is None else aside
-            write_solution(target, with_quality(fitted, quality), result)
-        kept.finish(found)
-        learned = chosen != method and result.success
-        unscaled = learned and not scale_columns and _unscaled(model)
-    if json_file != "-":
-        facts = _facts(result) | rows.facts(model.N) | quality_facts(quality, rows.others)
-        out.print(facts_table(facts, f"{method} on {file.name}"))
+            fitted, beside = rows.model(kind, options, stack)
+        shown = f"{problem} {file.name}, {fitted.N:,} x {fitted.n:,}"
+        words = "residual" if penalty.about() else "gradient norm"
+        display = stack.enter_context(spinner(shown, beside, quiet, words))
+        done = _Solved(rows, fitted, KeptPoint(out_file, about | {"N": fitted.N}), limits)
+        added = penalty.penalty(rows.sizes)
+        done.run(display, resume, options, method=chosen, penalty=added, memory=known)
+        done.write(out_file, aside)
+        unscaled = chosen != method and done.result.success and done.unscaled()
+    if result.for_people:
+        out.print(facts_table(done.facts(), f"{method} on {file.name}"))
         _say_about(rows, unscaled)
-    document = result.summary()
-    document["quality"] = {name: each.summary() for name, each in quality.items()}
-    write_json(document, json_file)
-    if memory is not None and known is not None and result.success:
+    result.write(done.document())
+    if memory is not None and known is not None and done.result.success:
         known.update_file(memory)
-    if not result.success:
+    done.check(out_file, aside)
+
+
+def _method_for(penalised: bool, method: str, memory: object) -> Any:
+    """Return the method of a solve; with a penalty it must be one for penalties."""
+    from ode2opt.solvers import METHODS
+    from ode2opt.solvers.composite.methods import PENALISED, penalised_method
+
+    chosen = method if method in PENALISED else load_method(method)
+    if penalised:
+        penalised_method(chosen, memory)
+    elif method in PENALISED and method not in METHODS:
+        raise InputError(f"The method {method} is for penalties: see --l1, --lower and --upper.")
+    return chosen
+
+
+class _Solved:
+    """A solve of rows, and all that is told of it."""
+
+    result: Result
+
+    def __init__(self, rows: FitRows, problem: Any, kept: KeptPoint, limits: Limits) -> None:
+        self.rows, self.problem, self.kept, self.limits = rows, problem, kept, limits
+
+    def run(self, display: Any, resume: bool, options: dict[str, Any], **given: Any) -> None:
+        """Solve the problem, and measure how well it fits."""
+        from ode2opt import Model, solve
+
+        problem, rows, kept = self.problem, self.rows, self.kept
+        start = kept.start(problem.n, resume)
+        self.found = solve(
+            problem, start, callback=kept.watching(display), **vars(self.limits), **given
+        )
+        self.model = Model.of(
+            problem, self.found, classes=rows.classes, encoding=rows.encoding, scaling=rows.sizes,
+            tol=self.limits.tol, options={"p": options["p"]} if "p" in options else {},
+        )  # fmt: skip
+        self.quality = measured(self.model, problem, self.found, rows.others)
+        self.result = _for_columns_as_they_are(self.found, problem, rows.sizes)
+
+    def write(self, out_file: Path | None, aside: Path | None) -> None:
+        """Write the solution; one that misses its tolerance replaces none that reached it."""
+        if out_file is not None:
+            target = out_file if self.result.success or aside is None else aside
+            write_solution(target, with_quality(self.model, self.quality), self.result)
+        self.kept.finish(self.found)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the lines of the table."""
+        others = self.rows.others
+        return (
+            _facts(self.result)
+            | self.rows.facts(self.problem.N)
+            | quality_facts(self.quality, others)
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields of the JSON document."""
+        quality = {name: each.summary() for name, each in self.quality.items()}
+        return self.result.summary() | {"quality": quality}
+
+    def unscaled(self) -> bool:
+        """Whether a column's largest entry is neither 1 nor 0, and columns are as they are."""
+        squares = self.problem.largest_squares()
+        return not self.rows.asked.scale_columns and bool(((squares != 0) & (squares != 1)).any())
+
+    def check(self, out_file: Path | None, aside: Path | None) -> None:
+        """Fail if the tolerance was missed, and say how to go on."""
+        if self.result.success:
+            return
         if aside is not None:
             mention(f"{out_file} reached its tolerance, and stays; this solution is in {aside}.")
-        go_on = kept.resume_command(result)
-        name, size = result.measure
-        fail(f"{result.message} {name.capitalize()} {size:.3g}, tolerance {tol:g}.", 1, go_on)
+        name, size = self.result.measure
+        sentence = (
+            f"{self.result.message} {name.capitalize()} {size:.3g}, tolerance {self.limits.tol:g}."
+        )
+        fail(sentence, 1, self.kept.resume_command(self.result))
 
 
 def _for_columns_as_they_are(result: Result, model: Any, sizes: Any) -> Result:
@@ -281,12 +251,6 @@ def _say_about(rows: FitRows, unscaled: bool) -> None:
             "A method that train made of a file knows columns of largest entry 1, and these have "
             "others: see --scale-columns."
         )
-
-
-def _unscaled(model: Any) -> bool:
-    """Whether a column's largest entry is neither 1 nor 0."""
-    squares = model.largest_squares()
-    return bool(((squares != 0) & (squares != 1)).any())
 
 
 def _facts(result: Result) -> dict[str, Any]:

@@ -7,18 +7,17 @@ import io
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-import typer
-
+from ode2opt.cli.from_options import opt
 from ode2opt.data.files.cells import is_number
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # what a formula begins with (OWASP, "CSV Injection")
 
 RawOption = Annotated[
     bool,
-    typer.Option(
+    opt(
+        "Write texts in CSV as they are: by default those that begin as a formula (= + - @) get a "
+        "' in front.",
         "--raw",
-        help="Write texts in CSV as they are: by default those that begin as a formula "
-        "(= + - @) get a ' in front.",
     ),
 ]
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated
 
-import typer
-
 from ode2opt.base.arrays import as_count
 from ode2opt.base.errors import WorkersLostError, needing
 from ode2opt.base.record import METHOD
 from ode2opt.base.terminal import bar, bar_or_lines, fail, live_training, mention, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.options import WorkClusterOption, WorkProcessesOption, executor_of, named
+from ode2opt.cli.from_options import file_argument, file_opt, opt, with_options
+from ode2opt.cli.options import WorkOptions
 from ode2opt.cli.outputs import (
     PAGE,
     Output,
@@ -33,28 +32,25 @@ TITLE = "Odd against even digits, logistic regression, tol 3e-4"
     "[bold]ode2opt reproduce --only table2,fig5[/bold]; on a cluster whose workers see DIR, "
     "[bold]ode2opt reproduce --out /shared/study --cluster tcp://10.0.0.1:8786[/bold]"
 )
+@with_options()
 def reproduce(
+    *,
     only: Annotated[
         str | None,
-        typer.Option(
-            metavar="table2,fig5,...",
-            help="Just these of table1 to table5 and fig2 to fig7.",
-            show_default=False,
-        ),
+        opt("Just these of table1 to table5 and fig2 to fig7.", metavar="table2,fig5,..."),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option(
+        opt(
+            "A small version: 10 test problems, short trainings: about 11 minutes, two cores.",
             "--quick",
-            help="A small version: 10 test problems, short trainings: about 11 minutes, two cores.",
         ),
     ] = False,
-    out_dir: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where everything goes.", parser=named)
-    ] = Path("reproduction"),
-    jobs: Annotated[int, typer.Option(help="Processes, without --cluster.")] = 2,
-    cluster: WorkClusterOption = None,
-    workers: WorkProcessesOption = None,
+    out_dir: Annotated[Path, file_opt("Where everything goes.", "--out", metavar="DIR")] = Path(
+        "reproduction"
+    ),
+    jobs: Annotated[int, opt("Processes, without --cluster.")] = 2,
+    work: WorkOptions,
 ) -> None:
     """Make the paper's tables and figures, with its numbers beside ours.
 
@@ -73,7 +69,7 @@ def reproduce(
     kept = f"{out_dir} keeps what is done, and the same command goes on."
     try:
         with (
-            executor_of(cluster, workers) as executor,
+            work.executor() as executor,
             bar_or_lines("reproduce", study.cost) as advance,
         ):
             if executor is not None:
@@ -90,19 +86,8 @@ def reproduce(
 
 @app.command(epilog="Example: [bold]ode2opt report runs/logistic-a5a[/bold]")
 def report(
-    run_dir: Annotated[
-        Path, typer.Argument(help="a folder that 'ode2opt train' wrote", parser=named)
-    ],
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help=f"By default RUN_DIR/{REPORT}.",
-            show_default=False,
-            parser=named,
-        ),
-    ] = None,
+    run_dir: Annotated[Path, file_argument("a folder that 'ode2opt train' wrote")],
+    file: Annotated[Path | None, file_opt(f"By default RUN_DIR/{REPORT}.", "--out")] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Show a training run on one HTML page, readable without a network."""
@@ -119,7 +104,7 @@ def report(
 @app.command(epilog="Example: [bold]ode2opt demo[/bold]")
 def demo(
     out_dir: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where method and report go.", parser=named)
+        Path, file_opt("Where method and report go.", "--out", metavar="DIR")
     ] = Path("ode2opt-demo"),
     overwrite: OverwriteOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from ode2opt.base.errors import WorkersLostError, needing
 from ode2opt.base.terminal import command_again, facts_table, fail, live_training, out, say
 from ode2opt.cli.app import app
-from ode2opt.cli.from_options import choice_of, options_of, with_options
+from ode2opt.cli.from_options import choice_of, file_opt, opt, options_of, with_options
 from ode2opt.cli.options import (
     RESULT_PANEL,
     DatasetArgument,
@@ -19,10 +19,7 @@ from ode2opt.cli.options import (
     ProblemArgument,
     QuietOption,
     WeightedReading,
-    WorkClusterOption,
-    WorkProcessesOption,
-    executor_of,
-    named,
+    WorkOptions,
     say_notes,
 )
 from ode2opt.cli.outputs import check_folder, dataset_files, json_with
@@ -44,11 +41,11 @@ RUN_FILES = ("config.json", "metrics.jsonl", "choice.json", "method.safetensors"
 SAME_VERSIONS = ("jax", "jaxlib", "numpy", "equinox")  # their versions decide what is learned
 
 TargetChoice = choice_of("Target", TARGETS)
-TargetOption: Any = Annotated[TargetChoice, typer.Option(help="Whose stopping time is minimised.")]
+TargetOption: Any = Annotated[TargetChoice, opt("Whose stopping time is minimised.")]
 ProtocolChoice = choice_of("Protocol", PROTOCOLS)
 ProtocolOption: Any = Annotated[
     ProtocolChoice,
-    typer.Option(help="paper: all settings of a flow as the paper prints them; others given win."),
+    opt("paper: all settings of a flow as the paper prints them; others given win."),
 ]
 FIRST_TARGET, FIRST_PROTOCOL = TargetChoice(DEFAULT), ProtocolChoice(Options.protocol)
 TARGET_OPTIONS = options_of(TARGETS)
@@ -57,7 +54,7 @@ SHOWN_IN = {
     PROBLEMS_PANEL: ("family", "with_l1", "reading"),
     LEARNED_PANEL: ("protocol", "memory"),
     **dict.fromkeys([*PANELS, UPDATES_PANEL, VALIDATION_PANEL], ()),
-    WORK_PANEL: ("cluster", "workers"),
+    WORK_PANEL: ("work",),
     RESULT_PANEL: ("result", "quiet"),
 }
 """The groups of the help, and what each shows besides the options of targets."""
@@ -79,33 +76,19 @@ def train(
     dataset: DatasetArgument,
     target: TargetOption = FIRST_TARGET,
     out_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="RUN_DIR",
-            help="By default runs/PROBLEM-DATASET.",
-            show_default=False,
-            parser=named,
-        ),
+        Path | None, file_opt("By default runs/PROBLEM-DATASET.", "--out", metavar="RUN_DIR")
     ] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with the run in RUN_DIR, bit for bit on its machine."),
+        bool, opt("Go on with the run in RUN_DIR, bit for bit on its machine.", "--resume")
     ] = False,
     family: FamilyOptions,
     with_l1: L1Penalty,
     reading: WeightedReading,
     protocol: ProtocolOption = FIRST_PROTOCOL,
     memory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Begin with a memory, as solve leaves it: a sequence in its metric.",
-            show_default=False,
-        ),
+        Path | None, file_opt("Begin with a memory, as solve leaves it: a sequence in its metric.")
     ] = None,
-    cluster: WorkClusterOption = None,
-    workers: WorkProcessesOption = None,
+    work: WorkOptions,
     result: JsonResult,
     quiet: QuietOption = False,
     **rest: Any,
@@ -138,7 +121,7 @@ def train(
     known = None if memory is None else Memory.load(memory)
     problems = family.family(problem, dataset, reading, with_l1)
     with (
-        executor_of(cluster, workers, SAME_VERSIONS) as executor,
+        work.executor(SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
         try:
