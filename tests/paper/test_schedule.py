@@ -41,25 +41,6 @@ def test_gradient_descent_is_a_member(problem):
         x = x - STEP * problem.gradient(x)
 
 
-def test_heavy_ball_is_a_member(problem):
-    mu = 0.8
-    x = previous = np.linspace(-1, 1, 8)
-    for point in iterates(problem, Schedule.heavy_ball(STEP, mu, K), x)[1:]:
-        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
-        x, previous = x - STEP * problem.gradient(x) + mu * (x - previous), x
-
-
-def test_nesterov_is_a_member(problem):
-    """The schedule's iterates are the extrapolated points x_k of y = x - s g; x = y + mu dy."""
-    mu = np.maximum(np.arange(K + 1) - 1, 0) / (np.arange(K + 1) + 2)
-    x = y = np.linspace(-1, 1, 8)
-    # The first iteration is idle: point k of the schedule is Nesterov's point k - 1.
-    for k, point in enumerate(iterates(problem, Schedule.nesterov(STEP, mu), x)[1:], 1):
-        np.testing.assert_allclose(point, x, rtol=1e-12, atol=1e-14)
-        new = x - STEP * problem.gradient(x)
-        x, y = new + mu[min(k, K)] * (new - y), new
-
-
 def test_the_loop_is_euler_on_the_first_order_system(problem):
     """x' = v - beta g, v' = -(alpha/t)(v - beta g) + (beta' - gamma) g.
 
