@@ -35,8 +35,6 @@ from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.problems.minimiser import MinimiserCheck, check_minimiser
 
-NEAR = 1e-5  # of the gradient norm at the start: a point with less is taken for a minimiser
-
 
 @dataclass(frozen=True)
 class FlowBound:
@@ -74,11 +72,13 @@ def flow_bound(
     t1: float,
     scale: float = 1.0,
     check: MinimiserCheck | None = None,
+    near: float = 1e-5,
 ) -> FlowBound:
     """Compute E_z(t0)/delta(t1) for an instance whose coefficients meet Theorem 1 on [t0, t1].
 
-    z is a minimiser where the problem has one and it is found. Else z is the point that makes the
-    promise f(z) + E_z(t0)/delta(t1) as low as it can be.
+    z is a minimiser where the problem has one and it is found: a point with ``near`` times the
+    gradient norm of the start. Else z is the point that makes the promise f(z) + E_z(t0)/delta(t1)
+    as low as it can be.
 
     Args:
         coefficients: alpha, beta and gamma for curvature 1.
@@ -89,6 +89,7 @@ def flow_bound(
         t1: the last time, above t0.
         scale: the curvature that the coefficients are divided by; 1 by default.
         check: whether f has a minimiser, if that was looked into already.
+        near: above, 1e-5 by default.
 
     Returns:
         The bound.
@@ -104,7 +105,7 @@ def flow_bound(
     if check.exists:
         f = _function(twin)
         z = _lowest(f, x0)
-        if np.linalg.norm(f(z)[1]) <= NEAR * np.linalg.norm(f(x0)[1]):
+        if np.linalg.norm(f(z)[1]) <= near * np.linalg.norm(f(x0)[1]):
             return _bound(coefficients, twin, x0, z, Pair(*pair), (t0, t1), scale, check)
     promise = _promise(coefficients, twin, x0, Pair(*pair), (t0, t1), scale)
     z = _lowest(promise, x0)
