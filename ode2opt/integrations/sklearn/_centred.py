@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ode2opt.base.arrays import Array, is_dask, is_sparse
 from ode2opt.integrations.sklearn._fitting import MOST, quotient, reachable
 from ode2opt.penalties import Pieces, Separable
+from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares
-from ode2opt.solvers import Result, path
+from ode2opt.solvers import PenaltyPath, Result, path
 from ode2opt.solvers.composite.gap import duality_gap
 
 FULL = 1 / 3  # of the entries of a sparse matrix: with more it is taken as a dense one
@@ -160,15 +161,7 @@ def along(
     weights = np.unique(alphas[alphas > 0])[::-1]
     coef = None
     if len(weights) and (l1_ratio > 0 or estimator.positive):
-        found = path(
-            problem,
-            whole,
-            scales=weights,
-            tol=tol,
-            max_iter=estimator.max_iter,
-            method=estimator._penalised_solver(),
-        )
-        warn_of_path(estimator, found)
+        found = path_of(estimator, problem, whole, weights, tol)
         for k, alpha in enumerate(found.scales):
             coef, intercept = rows.coefficients(found.x(k), mean)
             gap = float(np.fmin(found.gaps[k], found.values[k]))
@@ -180,8 +173,12 @@ def along(
     return [fits[float(alpha)] for alpha in alphas]
 
 
-def warn_of_path(estimator: Any, found: Any) -> None:
-    """Warn where a path missed its tolerance."""
+def path_of(
+    estimator: Any, problem: LinearModel, penalty: Separable, scales: np.ndarray, tol: float
+) -> PenaltyPath:
+    """Follow an estimator's path of falling weights, and warn where it missed its tolerance."""
+    solver, most = estimator._penalised_solver(), estimator.max_iter
+    found = path(problem, penalty, scales=scales, tol=tol, max_iter=most, method=solver)
     if not found.success:
         short = sum(residual > found.tol for residual in found.residuals)
         warnings.warn(
@@ -190,6 +187,7 @@ def warn_of_path(estimator: Any, found: Any) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
+    return found
 
 
 def alpha_grid(

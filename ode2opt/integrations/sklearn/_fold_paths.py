@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 
 from ode2opt.base.arrays import Array
 from ode2opt.data.preparing import DataRows
-from ode2opt.integrations.sklearn._centred import warn_of_path
+from ode2opt.integrations.sklearn._centred import path_of
 from ode2opt.integrations.sklearn._fitting import inverse_weight, reachable, total_weight
 from ode2opt.integrations.sklearn.logistic import (
     LogisticRegression,
@@ -22,7 +22,7 @@ from ode2opt.integrations.sklearn.logistic import (
     variables,
 )
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers import Result, path
+from ode2opt.solvers import Result
 from ode2opt.solvers.shared_preconditioners import SharedPreconditioners
 
 
@@ -175,15 +175,7 @@ def _l1_fits(
     scales, number = np.unique(penalties[penalties > 0], return_inverse=True)
     x = None
     if len(scales):
-        found = path(
-            problem,
-            elastic(1.0, ratio),
-            scales=scales[::-1],
-            tol=tol,
-            max_iter=model.max_iter,
-            method=model._penalised_solver(),
-        )
-        warn_of_path(model, found)
+        found = path_of(model, problem, elastic(1.0, ratio), scales[::-1], tol)
         for k in len(scales) - 1 - number:
             x = found.x(k)
             yield x, int(found.iterations[k])
