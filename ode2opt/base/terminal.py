@@ -224,6 +224,16 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
+def _told(description: str, quiet: bool) -> Iterator[Callable[[Callable[[], str]], None]]:
+    """Show what functions return: beside a spinner on a terminal, in sparse lines in a pipe."""
+    if not err.is_terminal:
+        yield SparseLines(description, quiet).tell
+        return
+    with err.status(plain(description)) as status:
+        yield lambda text: status.update(plain(f"{description}: {text()}"))
+
+
+@contextmanager
 def spinner(
     description: str,
     beside: Callable[[], str] | None = None,
@@ -237,28 +247,19 @@ def spinner(
         norm = f"{measure} {progress.grad_norm:.2e}"
         return f"iteration {progress.iteration:,}, {norm}{rest}"
 
-    if not err.is_terminal:
-        lines = SparseLines(description, quiet)
-        yield None if beside is None else lambda progress: lines.tell(lambda: words(progress))
-        return
-    with err.status(plain(description)) as status:
+    def show(progress: Any) -> None:
+        if beside is not None or progress.iteration % 200 == 0:
+            tell(lambda: words(progress))
 
-        def show(progress: Any) -> None:
-            if beside is not None or progress.iteration % 200 == 0:
-                status.update(plain(f"{description}: {words(progress)}"))
-
-        yield show
+    with _told(description, quiet) as tell:
+        yield show if err.is_terminal or beside is not None else None
 
 
 @contextmanager
 def reading(description: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show how many parts of a file are read: a spinner on a terminal, sparse lines in a pipe."""
-    if not err.is_terminal:
-        lines = SparseLines(description, quiet)
-        yield lambda done, total: lines.tell(lambda: f"{done} of {total} parts")
-        return
-    with err.status(plain(description)) as status:
-        yield lambda done, total: status.update(plain(f"{description}: {done} of {total} parts"))
+    with _told(description, quiet) as tell:
+        yield lambda done, total: tell(lambda: f"{done} of {total} parts")
 
 
 @contextmanager

@@ -379,6 +379,7 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LogisticRegression(l1_ratio=1, solver="lbfgs"), "'lbfgs' is for smooth functions"),
         (LogisticRegressionCV(l1_ratios=(0.5, 2)), "numbers between 0 and 1; got"),
         (LogisticRegressionCV(l1_ratios=()), "numbers between 0 and 1; got"),
+        (LogisticRegressionCV(l1_ratios=np.array([0.1, np.nan])), "numbers between 0 and 1"),
         (LogisticRegressionCV(penalty="elasticnet"), "numbers between 0 and 1; got"),
         (LogisticRegression(dual=True), "dual=True is liblinear's alone"),
         (LogisticRegression(solver="newtin"), "Unknown solver 'newtin': did you mean 'newton'"),

@@ -244,12 +244,6 @@ def test_no_penalty_beside_a_c_is_warned_of_as_in_the_namesake(rng):
         LogisticRegression(penalty=None, C=4).fit(X, y)
 
 
-def test_ratios_that_are_none_are_refused_in_a_sentence(rng):
-    X, y = rng.standard_normal((ROWS, 2)), np.arange(ROWS) % 2
-    with pytest.raises(InputError, match="numbers between 0 and 1"):
-        LogisticRegressionCV(l1_ratios=np.array([0.1, np.nan])).fit(X, y)
-
-
 def test_a_copy_of_a_memory_in_a_worker_process_is_told_once(rng, monkeypatch):
     X, y = rng.standard_normal((ROWS, 2)), np.arange(ROWS) % 2
     model = LogisticRegression(memory=Memory())
