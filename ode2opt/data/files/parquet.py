@@ -51,11 +51,12 @@ class _Columns:
         kinds = [column.kind for column in columns.encoded] or [""] * len(columns.features)
         found = [self._feature(j, kind) for j, kind in zip(columns.features, kinds, strict=True)]
         label, weights = columns.label, columns.weights
+        labels = None if label is None else self._labels(label)
         kept = () if label is None else self.arrow.column(label).unique().to_pylist()
         return DataTable.of(
             dict(zip((names[j] for j in columns.features), found, strict=True)),
             self.arrow.num_rows,
-            labels=None if label is None else self._labels(label),
+            labels=labels,
             weights=None if weights is None else self._numbers(weights),
             about={"header": tuple(names), "named": True, **columns.about(names, kept)},
             place=self.place,
