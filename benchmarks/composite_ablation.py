@@ -23,7 +23,7 @@ from data import CELLS, Data, correlated, one_hot, text
 from recording import RECORD, Table
 
 from ode2opt import L1, LeastSquares, Logistic, solve
-from ode2opt.solvers.composite import descent, quadratic_models, rows
+from ode2opt.solvers.stages import model_descent, proximal_newton, quadratic_models
 
 NAME = "composite_ablation"
 DATA: dict[str, Callable[[], Data]] = {
@@ -35,13 +35,25 @@ DATA: dict[str, Callable[[], Data]] = {
     "one-hot 40,000 x 300": lambda: one_hot(np.random.default_rng(11), 40_000, 300),
     "text 5,000 x 15,000": lambda: text(5_000, 15_000),
 }
+
+
+def rules(**changed: Any) -> tuple[Any, str, Any]:
+    """Return other rules of proximal Newton."""
+    return proximal_newton, "RULES", proximal_newton.RULES._replace(**changed)
+
+
+def models(**changed: Any) -> tuple[Any, str, Any]:
+    """Return other rules of quadratic models."""
+    return quadratic_models, "MODELS", quadratic_models.MODELS._replace(**changed)
+
+
 VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
-    "no samples first": [(rows, "ROWS_PER_COLUMN", ())],
-    "Hessian of all rows, each step": [(quadratic_models, "CHEAP", math.inf)],
-    "no BFGS": [(quadratic_models, "CURVED", math.inf)],
-    "no working sets": [(rows, "PART", 0.0)],
-    "no sparse columns": [(quadratic_models, "NARROW", 10**9)],
-    "no steps on the face": [(descent, "_newton_on_face", lambda *given: None)],
+    "no samples first": [rules(rows_per_column=())],
+    "Hessian of all rows, each step": [models(cheap=math.inf)],
+    "no BFGS": [models(curved=math.inf)],
+    "no working sets": [rules(part=0.0)],
+    "no sparse columns": [models(narrow=10**9)],
+    "no steps on the face": [(model_descent, "_newton_on_face", lambda *given: None)],
 }
 MOST_SECONDS = 10.0
 REPEATS = 2

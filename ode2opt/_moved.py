@@ -32,6 +32,10 @@ MOVED = {
     "problems.files": ("data.files",),
     "proofs.theorems": ("proofs.theorem",),
     "proofs.worst_cases": ("proofs.chain",),
+    "solvers.composite": ("solvers",),
+    "solvers.composite.path": ("solvers.penalty_path",),
+    "solvers.composite.path_result": ("solvers.path_result",),
+    "solvers.memory_state": ("solvers.memory.state",),
     "solvers.proximal_table": ("proofs.table", "solvers"),
 }
 """Old module to the modules that have its names, below ``ode2opt``."""

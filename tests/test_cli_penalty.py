@@ -82,6 +82,13 @@ def test_weights_and_limits_go_together(run_cli, rows):
     np.testing.assert_allclose(x, [*due.coef_, due.intercept_], atol=1e-7)
 
 
+def test_a_memory_learns_from_limits(run_cli, rows, tmp_path):
+    file, memory = rows[0], tmp_path / "memory.safetensors"
+    found = [solved(run_cli, file, "--box", -0.1, 0.2, "--memory", memory) for _ in range(2)]
+    assert found[1][0]["oracle_calls"] < found[0][0]["oracle_calls"]
+    np.testing.assert_allclose(found[1][1], found[0][1], atol=1e-5)
+
+
 def test_the_table_tells_residual_gap_and_support(run_cli, rows):
     code, out, _ = run_cli("solve", rows[0], "--problem", "leastsquares", "--l1", 0.05)
     assert code == 0
@@ -117,7 +124,6 @@ WRONG = {
     "No number lies between --lower 2 and --upper 1.": ("--box", 2, 1),
     "--box A B is short for --lower A --upper B": ("--box", 0, 1, "--lower", 0),
     "--lower is nan: it must be a number.": ("--lower", "nan"),
-    "A memory knows nothing of penalties": ("--l1", 1, "--memory", "m.safetensors"),
     "The method 'lbfgs' is for smooth functions": ("--l1", 1, "--method", "lbfgs"),
     "The method fista is for penalties": ("--method", "fista"),
 }

@@ -20,6 +20,7 @@ import scipy.sparse
 
 from ode2opt import LeastSquares, Logistic, Problem, Quadratic, Softmax, SquaredHinge
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.plan import plan
 from ode2opt.solvers.stages.stage import Stage
 
@@ -76,7 +77,7 @@ def table() -> str:
     lines = ["| problem | stages, one after the other |", "|---|---|"]
     for kind, make in KINDS.items():
         problem = make()
-        stages = [told(stage) for stage in plan(problem, Costs(problem))]
+        stages = [told(stage) for stage in plan(Objective(problem), Costs(problem))]
         lines.append(f"| {kind} | {' → '.join(stages)} |")
     return "\n".join(lines)
 

@@ -113,7 +113,7 @@ def solve(
     from ode2opt import Memory
     from ode2opt.problems.family import kind_of
 
-    kind, chosen = kind_of(problem), _method_for(bool(penalty.about()), method, memory)
+    kind, chosen = kind_of(problem), _method_of_solve(bool(penalty.about()), method)
     held_back, options = where.held_back, model.options(problem)
     if str(out_file) == "-":
         raise InputError("--out - must name a file: --json - prints the result.")
@@ -150,15 +150,15 @@ def solve(
     done.check(out_file, aside)
 
 
-def _method_for(penalised: bool, method: str, memory: object) -> Any:
+def _method_of_solve(penalised: bool, method: str) -> Any:
     """Return the method of a solve; with a penalty it must be one for penalties."""
     from ode2opt.solvers import METHODS
-    from ode2opt.solvers.composite.methods import PENALISED, penalised_method
+    from ode2opt.solvers.library import method_for
 
-    chosen = method if method in PENALISED else load_method(method)
+    chosen = load_method(method)
     if penalised:
-        penalised_method(chosen, memory)
-    elif method in PENALISED and method not in METHODS:
+        method_for(chosen, penalised=True)
+    elif method in METHODS and not METHODS[method].smooth:
         raise InputError(f"The method {method} is for penalties: see --l1, --lower and --upper.")
     return chosen
 

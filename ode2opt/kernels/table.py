@@ -1,6 +1,6 @@
 """A table with a prox on a dense quadratic with a separable penalty, all iterations in one call.
 
-The loop of ``ode2opt.solvers.composite.learned`` and its guard, compiled (extra ``fast``): an
+The loop of ``ode2opt.solvers.penalised_table`` and its guard, compiled (extra ``fast``): an
 iteration of 100 variables takes microseconds, and variables that are 0 take nothing.
 """
 

@@ -57,7 +57,7 @@ class Separable(Penalty):
         )
 
     def value(self, x: Array) -> Array:
-        xp, (l1, l2, lower, upper) = namespace(x), self._like(x)
+        xp, (l1, l2, lower, upper) = self._like(x)
         total = xp.sum(l1 * xp.abs(x)) if _any(l1) else xp.sum(0 * x)
         if _any(l2):
             total = total + 0.5 * xp.sum(l2 * x * x)
@@ -67,7 +67,7 @@ class Separable(Penalty):
         return total
 
     def prox(self, x: Array, step: Any) -> Array:
-        xp, (l1, l2, lower, upper) = namespace(x), self._like(x)
+        xp, (l1, l2, lower, upper) = self._like(x)
         if _any(l1):
             reach = step * l1
             x = x - xp.clip(x, -reach, reach)
@@ -77,23 +77,24 @@ class Separable(Penalty):
 
     def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return x - prox(x - g), the difference taken by hand: g counts however large x is."""
-        l1, l2, lower, upper = self._like(x)
+        _, (l1, l2, lower, upper) = self._like(x)
         found = (l2 * x + g + np.clip(x - g, -l1, l1)) / (1 + l2)
         return np.clip(found, x - upper, x - lower)
 
     def project(self, x: Array) -> Array:
-        _, _, lower, upper = self._like(x)
-        return namespace(x).clip(x, lower, upper) if self._limited else x
+        xp, (_, _, lower, upper) = self._like(x)
+        return xp.clip(x, lower, upper) if self._limited else x
 
-    def _like(self, x: Array) -> tuple[Any, ...]:
-        """Return weights and limits for the arrays of x; both limits numbers, or both arrays."""
-        xp, pieces = namespace(x), self._terms
+    def _like(self, x: Array) -> tuple[Any, tuple[Any, ...]]:
+        """Return x's namespace, weights and limits; both limits are numbers, or both arrays."""
+        pieces = self._terms
         if np.ndim(pieces.lower) != np.ndim(pieces.upper):
             limits = (np.broadcast_to(one, (int(self.n or 0),)) for one in pieces[2:])
             pieces = SeparableTerms(*pieces[:2], *limits)
         if isinstance(x, np.ndarray):
-            return pieces
-        return tuple(
+            return np, pieces
+        xp = namespace(x)
+        return xp, tuple(
             xp.asarray(np.array(one), dtype=x.dtype) if np.ndim(one) else float(one)
             for one in pieces
         )

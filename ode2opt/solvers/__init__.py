@@ -7,13 +7,13 @@ from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.proofs.table import Table
 from ode2opt.solvers.built_in import METHODS
-from ode2opt.solvers.composite.path import path
-from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.options import AutoOptions, MemoryOptions
 from ode2opt.solvers.oracle import Progress
+from ode2opt.solvers.path_result import PathProgress, PenaltyPath
+from ode2opt.solvers.penalty_path import path
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Handover, History, Milestone, Result, Status
 from ode2opt.solvers.solve import solve

@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-import numpy as np
-
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import ALPHA, DefaultCoefficients
-from ode2opt.problems.base import Problem
 from ode2opt.proofs import theorem
 from ode2opt.proofs.table import schedule_of
 from ode2opt.solvers import classics
@@ -22,15 +19,16 @@ from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.monitored import nag_monitored
-from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.nesterov import Fista
 from ode2opt.solvers.stages.newton import Newton
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
 from ode2opt.solvers.table import run_watched
+from ode2opt.solvers.watches import for_ever
 
 Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
@@ -43,7 +41,7 @@ WORDS = ("guard", "none")
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A named method: what it is, whether it needs the step constant L, and how it runs.
+    """A named method: what it is, what it needs, and how it runs.
 
     ``coefficients`` and ``schedule`` (of K iterations, for curvature 1) are those of the methods
     that have them; a certificate can be made for these.
@@ -55,6 +53,8 @@ class BuiltIn:
             policy.
         coefficients: its coefficients, where it has some.
         schedule: its table of K iterations for curvature 1, where it has one.
+        smooth: whether it takes problems without a penalty.
+        penalised: whether it takes those with one.
     """
 
     summary: str
@@ -62,13 +62,15 @@ class BuiltIn:
     minimise: Callable[[Oracle, Array, float, Policy], None]
     coefficients: DefaultCoefficients | None = None
     schedule: Callable[[int], Schedule] | None = None
+    smooth: bool = True
+    penalised: bool = False
 
 
 def in_stages(
     oracle: Oracle, x: Array, plan_of: Callable[[], Sequence[Stage]], policy: Policy
 ) -> NoReturn:
     """Run stages from ``x``: all of them under the guard, the first one alone without it."""
-    start = oracle.begin(np.asarray(x).astype(np.float64))
+    start = oracle.begin(oracle.objective.first_point(x))
     if policy is None:
         first_alone(oracle, start, plan_of())
     supervise(oracle, start, plan_of())
@@ -144,11 +146,16 @@ def _classic(
     return BuiltIn(summary, True, classic, None, schedule)
 
 
-def _in_stages(summary: str, stages: Callable[[Problem, AutoOptions], list[Stage]]) -> BuiltIn:
+def _in_stages(
+    summary: str,
+    stages: Callable[[Oracle], list[Stage]],
+    smooth: bool = True,
+    penalised: bool = False,
+) -> BuiltIn:
     def minimise(oracle: Oracle, x: Array, L: float, policy: Policy) -> None:
-        in_stages(oracle, x, lambda: stages(oracle.problem, oracle.options), policy)
+        in_stages(oracle, x, lambda: stages(oracle), policy)
 
-    return BuiltIn(summary, False, minimise)
+    return BuiltIn(summary, False, minimise, smooth=smooth, penalised=penalised)
 
 
 def default_eigac(coefficients: DefaultCoefficients) -> BuiltIn:
@@ -193,17 +200,29 @@ METHODS: dict[str, BuiltIn] = {
     "eigac-c4": default_eigac(DefaultCoefficients(4.0)),
     "auto": _in_stages(
         "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
-        lambda problem, options: plan(problem, Costs(problem), options),
+        lambda oracle: plan(oracle.objective, Costs(oracle.problem), oracle.options),
+        penalised=True,
+    ),
+    "fista": _in_stages(
+        "FISTA with backtracking and restart, for penalties",
+        lambda oracle: [Fista(for_ever)],
+        smooth=False,
+        penalised=True,
     ),
     "newton": _in_stages(
         "Newton's method, by Cholesky or conjugate gradients",
-        lambda problem, options: [Newton.within_budget(Costs(problem)), Lbfgs()],
+        lambda oracle: [Newton.within_budget(Costs(oracle.problem)), Lbfgs()],
     ),
-    "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda problem, options: [Lbfgs()]),
+    "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda oracle: [Lbfgs()]),
     "lbfgs-scipy": BuiltIn(
         "scipy's L-BFGS-B, 10 corrections", False, lambda oracle, x, L, p: lbfgs_scipy(oracle, x)
     ),
 }
+
+
+def smooth_names() -> list[str]:
+    """Return the names of the methods for problems without a penalty."""
+    return [name for name, method in METHODS.items() if method.smooth]
 
 
 def built_in(name: str) -> BuiltIn:
@@ -214,5 +233,7 @@ def built_in(name: str) -> BuiltIn:
             f"file use method=pathlib.Path({name!r})."
         )
     if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
+        raise unknown_name("method", name, smooth_names())
+    if not METHODS[name].smooth:
+        raise InputError(f"The method {name!r} is for penalties: without one use 'nag-restart'.")
     return METHODS[name]

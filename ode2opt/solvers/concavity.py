@@ -81,4 +81,4 @@ def _rounding(oracle: Oracle, here: Evaluated, along: np.ndarray) -> float:
     signs = np.where(np.arange(len(here.x)) % 2, 1.0, -1.0)
     shaken = oracle.evaluate(here.x * (1 + 2 * eps * signs), iterate=False)
     change = abs(float((shaken.g - here.g) @ along))
-    return change + eps * math.sqrt(len(along)) * max(here.norm, oracle.first_norm)
+    return change + eps * math.sqrt(len(along)) * max(norm(here.g), oracle.first_norm)

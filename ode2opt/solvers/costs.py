@@ -17,7 +17,6 @@ from ode2opt.base.machine import NUMPY, form_in_use, measured_times
 from ode2opt.kernels.coordinate import is_compiled
 from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
-from ode2opt.problems.row_model import RowModel
 
 NANO = 1e-9
 VARIABLE = 2_000.0  # nanoseconds, which NumPy takes for a move of a variable beside its row
@@ -75,7 +74,7 @@ class Costs:
     def __init__(self, problem: Problem, count_calls: bool = False) -> None:
         self.count_calls, self.times = count_calls, times_of(form_in_use(problem))
         self.problem, self.n, self.rows = problem, problem.n, problem.rows or 1
-        self.model = problem if isinstance(problem, RowModel) else None
+        self.model: Any = problem if "rows" in problem.provides else None
 
     def hessian(self, m: int | None = None) -> float:
         """Return the price of a Hessian, formed and factorised, in evaluations that use it."""
@@ -101,12 +100,20 @@ class Costs:
     def model_work(self, moves: int, face: int) -> float:
         """Return the price of work in a quadratic model, in evaluations."""
         times = self.times
-        beside = 0.0 if is_compiled(self.n) else VARIABLE
-        each = times.cached_entry if self.n**2 < times.cached else times.entry
-        price = moves * (each * self.n + beside)
+        price = moves * self._move
         if face:
             price += times.forming + times.cube * face**3 + times.square * face**2
-        return NANO * price / self.evaluation_seconds()
+        return NANO * price / self._evaluation
+
+    @cached_property
+    def _move(self) -> float:
+        times = self.times
+        each = times.cached_entry if self.n**2 < times.cached else times.entry
+        return each * self.n + (0.0 if is_compiled(self.n) else VARIABLE)
+
+    @cached_property
+    def _evaluation(self) -> float:
+        return self.evaluation_seconds()
 
     def newton_by_cholesky(self) -> bool:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""
@@ -121,13 +128,22 @@ class Costs:
         own = times.evaluation + times.correction * self.n
         if model is None:
             return NANO * (own + times.flop * self.problem.gradient_flops())
-        entries = share * (model.entries() if model.sparse else self.rows * self.n / model.width)
+        entries = share * self._entries
         each = times.cached_entry if entries < times.cached else times.entry
-        if model.sparse:
+        if self.sparse:
             each = times.sparse_entry
         each *= 1 + times.further * (model.width - 1)
         rows = times.row * share * self.rows * model.width
         return NANO * (own + each * entries + rows)
+
+    @cached_property
+    def sparse(self) -> bool:
+        """Whether a linear model keeps few entries of its matrix."""
+        return bool(self.model.sparse)
+
+    @cached_property
+    def _entries(self) -> float:
+        return self.model.entries() if self.sparse else self.rows * self.n / self.model.width
 
     def preconditioned_seconds(self) -> float:
         """Return seconds of one evaluation with a product by a dense preconditioner."""

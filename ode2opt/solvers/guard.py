@@ -11,17 +11,16 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_count, as_number, as_positive
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, unknown_name
-from ode2opt.solvers.composite.fista import Fista, for_ever
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Stop, Watch
+from ode2opt.solvers.oracle import Oracle, Watch
 from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
-from ode2opt.solvers.stages.nesterov import Nesterov
+from ode2opt.solvers.stages.nesterov import Fista, Nesterov
 from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.supervisor import Supervisor, supervise
+from ode2opt.solvers.supervisor import supervise
 from ode2opt.solvers.table import UnderWay
-from ode2opt.solvers.watches import within
+from ode2opt.solvers.watches import for_ever, within
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs", "fista")
 
@@ -122,9 +121,6 @@ class Guard:
         stages = self.stages(oracle, table.metric, table.scale)
         oracle.hand_over(outcome, stages[0].name)
         lower = _lower(oracle, table.start)
-        if self.fallback == Fista.name:
-            Supervisor(oracle, lower).run(stages[0])
-            raise Stop(Ended.STALLED)
         supervise(oracle, lower, stages)
 
 

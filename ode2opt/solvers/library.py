@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, shown, unknown_name
 from ode2opt.base.schedule import Schedule
-from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
+from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in, smooth_names
 from ode2opt.solvers.method_file import Method
 
 SUFFIX = ".safetensors"
@@ -26,7 +27,7 @@ def by_name(name: str) -> BuiltIn | Method:
         return built_in(name)
     known = learned_names()
     if name not in known:
-        raise unknown_name("method", name, [*METHODS, *known])
+        raise unknown_name("method", name, [*smooth_names(), *known])
     return Method.load(FOLDER / f"{name}{SUFFIX}")
 
 
@@ -46,6 +47,33 @@ def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Sche
             f"{type(method).__name__}."
         )
     return method
+
+
+def method_for(method: Any, penalised: bool) -> BuiltIn | Method | Schedule:
+    """Return the method of a solve; one for the other kind of problems is refused."""
+    if not penalised:
+        # With constants of its own no name stands for it.
+        found = method if isinstance(method, BuiltIn) else method_of(method)
+        if isinstance(found, Method) and found.proximal is not None:
+            raise InputError(
+                f"The method for {found.family} is for problems with a penalty: give penalty as "
+                f"well."
+            )
+        return found
+    names = [name for name, one in METHODS.items() if one.penalised]
+    if isinstance(method, str):
+        if method in names:
+            return METHODS[method]
+        if method not in {*METHODS, *learned_names()}:
+            raise unknown_name("method", method, names)
+    elif isinstance(method, Path | Method):
+        found = method_of(method)
+        if isinstance(found, Method) and found.proximal is not None:
+            return found
+    raise InputError(
+        f"The method {shown(method)} is for smooth functions: with a penalty use "
+        f"{', '.join(repr(name) for name in names)}, or one learned for it."
+    )
 
 
 def by_name_or_file(name: str) -> BuiltIn | Method:

@@ -21,13 +21,15 @@ NEAR = 16  # units in the last place by which rounding may lead out of the domai
 class Evaluated(NamedTuple):
     """A point with value and gradient, as NumPy arrays.
 
-    ``norm`` is the gradient's; with a penalty it is the residual's, and ``value`` f + h.
+    ``norm`` is the gradient's; with a penalty it is the residual's, and ``value`` f + h, of which
+    ``h`` is the penalty.
     """
 
     x: np.ndarray
     value: float
     g: np.ndarray
     norm: float
+    h: float = 0.0
 
 
 class SmoothPart(NamedTuple):
@@ -82,9 +84,12 @@ class Objective:
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         """Return a point with its value, its gradient and the norm of its residual."""
-        point = self.to_problem(x)
-        value, g = self.value_and_gradient(point)
-        return Evaluated(self.to_numpy(x), value, self.to_numpy(g), self.size(point, g))
+        point = x if self.host else self.to_problem(x)
+        value, g = self.problem.value_and_gradient(point)
+        if self.smooth:
+            return Evaluated(self.to_numpy(x), float(value), self.to_numpy(g), norm(g))
+        h, g = self.penalty_at(self.to_numpy(point)), self.to_numpy(g)
+        return Evaluated(self.to_numpy(x), float(value) + h, g, self.size(point, g), h)
 
     def residual(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return x - prox(x - g), which is 0 at a minimiser."""
@@ -127,7 +132,9 @@ class Objective:
         """Return h at a point; outside of its domain by rounding only, h at the nearest inside."""
         if self.smooth:
             return 0.0
-        found = real_number(self.penalty.value(x), self.penalty, "value")
+        found = self.penalty.value(x)
+        if not isinstance(found, float):
+            found = real_number(found, self.penalty, "value")
         if math.isfinite(found) or not np.isfinite(x).all():
             return found
         inside = self.project(x)

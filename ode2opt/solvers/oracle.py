@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ode2opt.base.arrays import Array, copy, namespace
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.bound import LowerBound
 from ode2opt.solvers.concavity import Concave
+from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated, Objective, SmoothPart
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.outcome import Outcome
@@ -93,12 +95,12 @@ class Oracle:
         options: AutoOptions | None = None,
         known: SmoothPart | None = None,
     ) -> None:
-        self.objective, self.problem, self.penalty = (
-            objective, objective.problem, objective.penalty,
-        )  # fmt: skip
+        self.objective, self.penalty = objective, objective.penalty
+        self.problem: Any = objective.problem  # ``provides`` says what it has beyond a Problem
         self.to_problem, self.to_numpy = objective.to_problem, objective.to_numpy
         self.rounding, self.known = objective.rounding, known
         self.options = options or DEFAULTS
+        self._costs: Costs | None = None
         self.tol, self.max_iter, self.max_seconds = tol, max_iter, max_seconds
         self.stop_at_tol, self.callback = stop_at_tol, callback
         self.history = History() if history else None
@@ -127,6 +129,19 @@ class Oracle:
         """Add a cost: calls that are no iterates, seconds paid before the clock started."""
         self.calls += oracle_calls
         self._began -= seconds
+
+    def spend(self, oracle_calls: float) -> None:
+        """Add the cost of work between iterates; stops where the time is over."""
+        self.calls += oracle_calls
+        if self.max_seconds < math.inf:
+            self.check_time()
+
+    @property
+    def costs(self) -> Costs:
+        """What work on the problem costs, made once."""
+        if self._costs is None:
+            self._costs = Costs(self.problem)
+        return self._costs
 
     def log(self, text: str) -> None:
         """Take note of what is done next, for the result's description."""
@@ -172,18 +187,19 @@ class Oracle:
     def evaluate(self, x: np.ndarray, iterate: bool = True) -> Evaluated:
         """Return value and gradient at a point; may raise Stop."""
         here = self._evaluated(x)
+        point = x if self.objective.host else self.to_problem(x)
         if not iterate:
-            self._consider(self.to_problem(x), here.norm, here.value, here.g)
+            self._consider(point, here.norm, here.value, here.g)
             return here
-        self._observe(self.to_problem(x), here.norm, here.value, here.g)
+        self._observe(point, here.norm, here.value, here.g)
         return here if here.norm == self.norm else here._replace(norm=self.norm)
 
     def _evaluated(self, x: np.ndarray) -> Evaluated:
         """Evaluate a point; counted, if it is not known."""
         objective, known = self.objective, self.known
         if known is not None and np.array_equal(known.x, x):
-            value = known.value + objective.penalty_at(x)
-            return Evaluated(x, value, known.g, objective.size(x, known.g))
+            h = objective.penalty_at(x)
+            return Evaluated(x, known.value + h, known.g, objective.size(x, known.g), h)
         here = objective.evaluate(x)
         self.calls += 1
         return here

@@ -7,24 +7,27 @@ the methods that always converge (:mod:`ode2opt.solvers.supervisor`).
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
-from ode2opt.problems.quadratic import Quadratic
+import numpy as np
+
+from ode2opt.penalties import L1Ball, Simplex
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN
 from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
-from ode2opt.solvers.stages.active_rows import (
-    ActiveProductsNewton,
-    ActiveRowsNewton,
-    has_active_rows,
-)
+from ode2opt.solvers.stages.active_rows import ActiveProductsNewton, ActiveRowsNewton
 from ode2opt.solvers.stages.classes import ClasswiseLbfgs
 from ode2opt.solvers.stages.diagonal import DiagonalLbfgs, is_strongly_penalised
 from ode2opt.solvers.stages.lbfgs import Lbfgs
+from ode2opt.solvers.stages.nesterov import Fista
 from ode2opt.solvers.stages.newton import Newton
+from ode2opt.solvers.stages.proximal_newton import ProximalNewton
+from ode2opt.solvers.stages.quadratic_models import MODELS
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.stages.subsample import FullHessianLbfgs, SubsampledLbfgs
-from ode2opt.solvers.watches import SwitchIfCheaper
+from ode2opt.solvers.watches import SwitchIfCheaper, for_ever
 
 ENOUGH_ROWS = 16  # a column: then a subsample serves without having been solved
 NEWTON_STEPS = 7  # on all rows, about
@@ -35,29 +38,48 @@ DIGITS = 1e6  # by which the gradient norm is to fall, about
 
 
 def plan(
-    problem: Problem,
+    objective: Objective,
     costs: Costs,
     options: AutoOptions = DEFAULTS,
     skip_subsample: bool = False,
+    hessian: np.ndarray | None = None,
 ) -> list[Stage]:
-    """Return the stages of a solve."""
-    stages: list[Stage] = []
-    if isinstance(problem, RowModel):
-        if is_strongly_penalised(problem):
+    """Return the stages of a solve; of one with a penalty a Hessian of f may be known already."""
+    problem, stages = objective.problem, list[Stage]()
+    provides = problem.provides
+    if not objective.smooth:
+        first = proximal_stages(objective, skip_subsample, hessian)
+        return [*first, Fista(for_ever, faces=True)]
+    if "rows" in provides:
+        rows: Any = problem
+        if is_strongly_penalised(rows):
             stages.append(DiagonalLbfgs())
-        if problem.width > 1 and problem.columns < LARGEST_DENSE_HESSIAN:
+        if ClasswiseLbfgs.needs <= provides and rows.columns < LARGEST_DENSE_HESSIAN:
             stages.append(ClasswiseLbfgs(costs))
             skip_subsample = True
-        elif has_active_rows(problem):
-            affordable = ActiveRowsNewton.affordable(problem, costs, options)
+        elif ActiveRowsNewton.needs <= provides:
+            affordable = ActiveRowsNewton.affordable(rows, costs, options)
             stages.append(
                 ActiveRowsNewton(costs, skip_subsample) if affordable else ActiveProductsNewton()
             )
             skip_subsample = True
-        stages += row_stages(problem, costs, options, skip_subsample)
-    elif isinstance(problem, Quadratic) and costs.newton_by_cholesky():
+        stages += row_stages(rows, costs, options, skip_subsample)
+    elif "Q" in provides and costs.newton_by_cholesky():
         stages.append(Newton.within_budget(costs))
     return [*stages, Lbfgs()]
+
+
+def proximal_stages(
+    objective: Objective, skip_subsample: bool = False, hessian: np.ndarray | None = None
+) -> list[Stage]:
+    """Return the stages before FISTA: proximal Newton where the problem has a cheap model."""
+    problem, penalty = objective.problem, objective.penalty
+    provides = problem.provides
+    cheap = ProximalNewton.needs <= provides and "classes" not in provides
+    if not cheap or ("rows" not in provides and problem.n > MODELS.matrix):
+        return []
+    known = isinstance(penalty, Simplex | L1Ball) or penalty.pieces() is not None
+    return [ProximalNewton(skip_subsample, hessian)] if known else []
 
 
 def row_stages(

@@ -88,7 +88,7 @@ class _Preconditioned:
         supervise(self.oracle, start, self._stages())
 
     def _stages(self) -> list[Stage]:
-        stages = plan(self.oracle.problem, self.costs, skip_subsample=True)
+        stages = plan(self.oracle.objective, self.costs, skip_subsample=True)
         if self.preconditioner is None:
             return stages
         watch = SwitchIfCheaper.than(self.costs.hessian())
@@ -98,7 +98,6 @@ class _Preconditioned:
     def _formed(self, start: Evaluated) -> Product | None:
         """Return a preconditioner that is worth its price to all solves that share it."""
         oracle, problem = self.oracle, self.oracle.problem
-        assert isinstance(problem, LinearModel)
         if problem.columns >= LARGEST_DENSE_HESSIAN:
             return None
         if problem.width > 1:

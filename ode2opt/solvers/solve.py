@@ -28,24 +28,21 @@ from ode2opt.kernels.rows import nothing_compiled
 from ode2opt.penalties import ZERO, Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
-from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
 from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, in_stages
-from ode2opt.solvers.composite.gap import with_residual
-from ode2opt.solvers.composite.learned import PenalisedTable
-from ode2opt.solvers.composite.methods import penalised_method
 from ode2opt.solvers.eigac import EigacIteration
+from ode2opt.solvers.gap import with_residual
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.library import method_of
+from ode2opt.solvers.library import method_for
 from ode2opt.solvers.memory import Memory
-from ode2opt.solvers.memory_session import MemorySession
+from ode2opt.solvers.memory.use import MemorySession
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.monitored import MonitoredTable, TableProof
 from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.options import AutoOptions
 from ode2opt.solvers.oracle import Callback, Oracle, Stop
+from ode2opt.solvers.penalised_table import PenalisedTable
 from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.start_point import first_point, unfit_start
@@ -96,7 +93,7 @@ def solve(
             methods "auto", "fista" and those learned for a family with a penalty. A start outside
             of its domain is projected.
         memory: a :class:`Memory` that has seen problems like this one, and learns from it; with
-            the method "auto" only.
+            the method "auto" only, with a penalty or without.
         start_from_memory: whether the solve may start at the memory's mean solution. Say False
             where problems share rows, as folds of a cross-validation do: then only the
             preconditioner and the plan are shared, and the solution knows its own rows alone.
@@ -134,9 +131,9 @@ def solve(
         raise InputError(f"options must be AutoOptions, not {type(options).__name__}.")
     if options is not None and method != "auto":
         raise InputError(f"options are for the method 'auto' only, not for {shown(method)}.")
-    chosen = (
-        _smooth_method(method) if penalty is None else penalised_method(method, memory, options)
-    )
+    if penalty is not None and options is not None:
+        raise InputError("options are for solves without a penalty: leave out one of them.")
+    chosen = method_for(method, penalised=penalty is not None)
     policy = _policy(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
         x0 = as_vector(x0, _like(task), "x0", task.n)
@@ -174,21 +171,6 @@ def _check_memory(memory: Memory | None, method: object) -> None:
         raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
 
 
-def _smooth_method(
-    method: str | Path | Schedule | Method | BuiltIn,
-) -> BuiltIn | Schedule | Method:
-    if isinstance(method, BuiltIn):  # with constants of its own: no name stands for it
-        return method
-    if isinstance(method, str) and method == "fista":
-        raise InputError("The method 'fista' is for penalties: without one use 'nag-restart'.")
-    found = method_of(method)
-    if isinstance(found, Method) and found.proximal is not None:
-        raise InputError(
-            f"The method for {found.family} is for problems with a penalty: give penalty as well."
-        )
-    return found
-
-
 class Strategy(Protocol):
     """A way of its own to minimise, as a memory has."""
 
@@ -219,16 +201,17 @@ def _surroundings(oracle: Oracle) -> Iterator[None]:
         yield
 
 
-def _blas_threads(problem: Problem) -> AbstractContextManager[None]:
+def _blas_threads(problem: Any) -> AbstractContextManager[None]:
     """Return a context with one BLAS thread for a small problem of ours, else an idle one.
 
     Where kernels read the rows, what is left for BLAS is small, too. A function of the user may
     well have large products of its own.
     """
-    if isinstance(problem, LinearModel):
+    provides = problem.provides
+    if "matrix" in provides:
         small = is_small(problem.entries(), problem.n) or problem.has_kernel
     else:
-        small = isinstance(problem, Quadratic) and is_small(problem.n**2, problem.n)
+        small = "Q" in provides and is_small(problem.n**2, problem.n)
     return one_blas_thread() if small else nullcontext()
 
 

@@ -28,10 +28,15 @@ PATIENCE = 300  # calls before a stage without a watch of its own is asked for p
 
 
 def supervise(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
-    """Run stages one after the other, then turns of the methods that need no trust."""
+    """Run stages one after the other, then turns of the methods that need no trust.
+
+    With a penalty the last stage is FISTA, which ends where rounding allows no step.
+    """
     relay = Supervisor(oracle, start)
     for stage in stages:
         relay.run(stage)
+    if not oracle.objective.smooth:
+        raise Stop(Ended.STALLED)
     budget = FIRST_TURN
     while True:
         relay.round_of_turns(budget)
@@ -76,7 +81,7 @@ class Supervisor:
         oracle, norm = self.oracle, self.oracle.best_norm
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
         self._nesterov_at = outcomes[0].point
-        if oracle.problem.has_hvp:
+        if Newton.needs <= oracle.problem.provides:
             outcomes.append(self.run(Newton(Costs(oracle.problem), turn(calls))))
         if not self.plain_from_start and not all(one.exhausted for one in outcomes):
             outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))

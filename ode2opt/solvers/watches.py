@@ -88,6 +88,11 @@ def turn(calls: float) -> SwitchIfCheaper:
     return SwitchIfCheaper(lambda made: made, calls, reason=Ended.TURN)
 
 
+def for_ever(oracle: Oracle) -> Outcome | None:
+    """Let a stage go on: the watch of one that always converges."""
+    return None
+
+
 def not_stuck(calls: float) -> SwitchIfCheaper:
     """Return a watch for a stage that nothing competes with: it must come nearer at all."""
     return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Ended.STUCK)

@@ -31,7 +31,8 @@ from fuzz.reference import Reference
 from support import counting
 
 from ode2opt import Guard, InputError, Memory, Method, Relay, Result, Schedule, Status, solve
-from ode2opt.solvers import METHODS, DefaultCoefficients
+from ode2opt.solvers import DefaultCoefficients
+from ode2opt.solvers.built_in import smooth_names
 from ode2opt.solvers.metric import Metric
 
 MOST_EVALUATIONS = 15_000
@@ -112,13 +113,13 @@ def _handed(handover: Any, case: Case, rng: np.random.Generator, options: dict) 
 
 
 GUARDED: dict[str, Solver] = {
-    **{name: partial(_named, name) for name in METHODS if name in GUARD_NAMES},
+    **{name: partial(_named, name) for name in smooth_names() if name in GUARD_NAMES},
     "schedule": _scheduled,
     "learned": _learned,
     "memory": _remembered,
 }
 FREE: dict[str, Solver] = {
-    **{name: partial(_named, name) for name in METHODS if name not in GUARD_NAMES},
+    **{name: partial(_named, name) for name in smooth_names() if name not in GUARD_NAMES},
     "relay": partial(_handed, Relay()),
     "none": partial(_handed, "none"),
 }

@@ -40,9 +40,9 @@ def points_of_numpy(problem, monkeypatch):
         reached.append(found.new.x)
         return found
 
-    def noted_restart(run, x, L):
+    def noted_restart(run, x, *rest):
         restarts.append(bool(reached) and not np.array_equal(reached[-1], x.x))
-        return until(run, x, L)
+        return until(run, x, *rest)
 
     monkeypatch.setattr(fallback, "_step", noted_step)
     monkeypatch.setattr(fallback, "until_restart", noted_restart)

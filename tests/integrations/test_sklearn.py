@@ -375,7 +375,6 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
     [
         (LogisticRegression("elasticnet", l1_ratio=None), "l1_ratio must be specified"),
         (LogisticRegression(l1_ratio=2), "'l1_ratio' parameter"),
-        (LogisticRegression(l1_ratio=1, memory=Memory()), "A memory knows nothing of penalties"),
         (LogisticRegression(l1_ratio=1, solver="lbfgs"), "'lbfgs' is for smooth functions"),
         (LogisticRegressionCV(l1_ratios=(0.5, 2)), "numbers between 0 and 1; got"),
         (LogisticRegressionCV(l1_ratios=()), "numbers between 0 and 1; got"),
@@ -388,7 +387,6 @@ def test_verbose_says_how_a_fit_went(cancer, capsys):
         (LinearSVC(penalty="l1"), "The L1 penalty is not smooth"),
         (LinearSVC(loss="hinge"), "The hinge is not smooth"),
         (LinearSVC(multi_class="crammer_singer"), "Crammer and Singer's loss is not here"),
-        (Ridge(positive=True, memory=Memory()), "A memory knows nothing of penalties"),
         (Ridge(alpha=[1.0, 2.0]), "do not correspond: 2 != 1"),
         (HuberRegressor(epsilon=0.5), "'epsilon' parameter"),
         (LpRegression(p=3), "p is 3: .* even p"),

@@ -8,7 +8,7 @@ pytest.importorskip("numba")
 from ode2opt import Guard, Method, Quadratic, solve
 from ode2opt.penalties import L1, Box, ElasticNet, NonNegative, Simplex
 from ode2opt.proofs.table import Table
-from ode2opt.solvers.composite import learned
+from ode2opt.solvers import penalised_table
 
 N = 60
 
@@ -30,10 +30,9 @@ def method(problem, table, **guard):
 def both(monkeypatch, problem, penalty, given, **options):
     """Solve by the compiled loop, and by NumPy."""
     used = []
-    follow = learned.follow_table
-    monkeypatch.setattr(
-        learned, "follow_table", lambda *args: (end := follow(*args), used.append(end.ended))[0]
-    )
+    follow = penalised_table.follow_table
+    noted = lambda *args: (end := follow(*args), used.append(end.ended))[0]  # noqa: E731
+    monkeypatch.setattr(penalised_table, "follow_table", noted)
     fast = solve(problem, penalty=penalty, method=given, **options)
     assert used
     monkeypatch.setenv("ODE2OPT_KERNELS", "0")
@@ -80,7 +79,7 @@ def test_limits_hold(monkeypatch, problem):
 
 
 def test_numpy_has_what_the_loop_does_not_do(monkeypatch, problem):
-    monkeypatch.setattr(learned, "follow_table", None)
+    monkeypatch.setattr(penalised_table, "follow_table", None)
     given = method(problem, Table.fista(400))
     seen = []
     solve(problem, penalty=L1(20.0), method=given, tol=1e-6, callback=seen.append)

@@ -6,7 +6,7 @@ import scipy.optimize
 from support import visited
 
 from ode2opt import Logistic, Quadratic, Status, solve
-from ode2opt.solvers import METHODS
+from ode2opt.solvers.built_in import smooth_names
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_restart_makes_nesterov_linear_on_a_strongly_convex_problem():
     assert restarted.iterations < 0.5 * plain.iterations
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", smooth_names())
 def test_all_methods_find_the_minimiser_that_scipy_finds(problem, method):
     reference = scipy.optimize.minimize(
         problem.value, np.zeros(10), jac=problem.gradient, method="BFGS", options={"gtol": 1e-9}

@@ -20,7 +20,8 @@ from ode2opt import (
     Status,
     solve,
 )
-from ode2opt.solvers import METHODS, DefaultCoefficients
+from ode2opt.solvers import DefaultCoefficients
+from ode2opt.solvers.built_in import smooth_names
 from ode2opt.solvers.metric import Metric
 
 COLUMNS = 12
@@ -89,7 +90,7 @@ KINDS_OF_ACCOUNT = ("dense logistic", "quadratic", "function")
 
 @pytest.mark.parametrize(
     ("problem", "method"),
-    crossed(PROBLEMS, METHODS, lambda name, m: m in PLANNERS or name in KINDS_OF_ACCOUNT),
+    crossed(PROBLEMS, smooth_names(), lambda name, m: m in PLANNERS or name in KINDS_OF_ACCOUNT),
     indirect=["problem"],
 )
 def test_every_built_in_method_counts_what_it_asks_for(problem, method):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ode2opt import Logistic, Problem, Quadratic, Schedule, Status, solve
-from ode2opt.solvers import METHODS
+from ode2opt.solvers.built_in import smooth_names
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -54,7 +54,7 @@ def test_the_loop_allocates_nothing_beyond_its_few_vectors():
 
 
 @pytest.mark.parametrize("library", [jnp.asarray, torch.asarray])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", smooth_names())
 def test_every_method_runs_on_every_array_library(library, method):
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((40, 5)), rng.integers(0, 2, 40).astype(float)

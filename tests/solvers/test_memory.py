@@ -16,14 +16,19 @@ from safetensors.numpy import load_file, save_file
 from support import counting, random_sparse
 
 from ode2opt import (
+    L1,
+    Box,
     Family,
+    GroupL1,
     InputError,
+    L1Ball,
     LeastSquares,
     Logistic,
     Lpp,
     Memory,
     MemoryOptions,
     Method,
+    NonNegative,
     Problem,
     Quadratic,
     Status,
@@ -505,7 +510,7 @@ def test_problems_whose_columns_are_all_zero_are_remembered(l2, tmp_path):
 @pytest.mark.parametrize("most", [1000, 10])
 def test_every_kind_of_array_is_remembered(library, dtype, most, monkeypatch):
     """With the whole Hessian, or a few directions of it."""
-    for module in ("memory_session", "lowrank"):
+    for module in ("memory.use", "lowrank"):
         monkeypatch.setattr(f"ode2opt.solvers.{module}.RANK", 6)
         monkeypatch.setattr(f"ode2opt.solvers.{module}.EXTRA", 2)
     memory = Memory(MemoryOptions(largest_matrix=most, fewest_calls=5))
@@ -520,6 +525,55 @@ def test_every_kind_of_array_is_remembered(library, dtype, most, monkeypatch):
         assert np.linalg.norm(plain.gradient(x)) <= 1e-5 + 20 * np.finfo(dtype).eps
     assert memory.known.hessians
     assert (memory.known.metric is None) == (most == 1000)
+
+
+PENALTIES = {
+    "box": Box(-0.1, 0.2),
+    "l1": L1(0.01),
+    "both": L1(0.005) + NonNegative(),
+    "ball": L1Ball(0.5),
+    "groups": GroupL1(0.02, [[k, k + 1] for k in range(0, COLUMNS, 2)]),
+}
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_a_stream_of_penalised_problems_needs_fewer_calls_and_has_the_same_solutions(name):
+    memory, ours, alone = Memory(), [], []
+    for seed in range(8):
+        problem = family(seed, rows=2_000, l2=1e-2)
+        result = solve(problem, penalty=PENALTIES[name], memory=memory)
+        plain = solve(problem, penalty=PENALTIES[name], tol=1e-9)
+        assert result.success
+        np.testing.assert_allclose(result.x, plain.x, atol=1e-4)
+        ours.append(result.oracle_calls)
+        alone.append(solve(problem, penalty=PENALTIES[name]).oracle_calls)
+    assert memory.solves == 8
+    assert sum(ours[2:]) < 0.9 * sum(alone[2:])
+
+
+def test_the_mean_solution_is_brought_into_the_box_of_the_next_problem():
+    memory = Memory()
+    for seed, upper in enumerate([1.0, 0.5, 0.02]):
+        points = []
+        result = solve(
+            family(seed), penalty=Box(-upper, upper), memory=memory,
+            callback=lambda progress: points.append(progress.x) and None,  # noqa: B023
+        )  # fmt: skip
+        assert result.success
+        assert max(np.abs(x).max() for x in points) <= upper
+
+
+def test_with_a_penalty_a_known_hessian_takes_the_place_of_samples():
+    """On squares f is its own model, on functions there is none: no Hessian is paid for there."""
+    memory = Memory(MemoryOptions(fewest_calls=1))
+    for seed in range(6):
+        solve(family(seed, rows=2_000), penalty=L1(0.003), memory=memory, tol=1e-8)
+    assert memory.known.hessians
+    for penalty, kind in ((L1(0.01), LeastSquares), (GroupL1(0.1, [[0, 1, 2, 3]]), Logistic)):
+        other = Memory(MemoryOptions(fewest_calls=1))
+        for seed in range(4):
+            solve(family(seed, kind=kind, columns=4), penalty=penalty, memory=other)
+        assert not other.known.hessians
 
 
 def test_it_can_be_sent_to_another_process():

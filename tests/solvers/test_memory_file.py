@@ -12,8 +12,8 @@ import pytest
 
 from ode2opt import InputError, Logistic, Memory, Ode2OptError, solve
 from ode2opt.base.storage import FileLock
-from ode2opt.solvers.memory_state import MemoryState
-from ode2opt.solvers.merging import appended, merged
+from ode2opt.solvers.memory.file import appended, merged
+from ode2opt.solvers.memory.state import MemoryState
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.options import MemoryOptions
 

@@ -20,9 +20,8 @@ from ode2opt import (
     Softmax,
     Status,
 )
-from ode2opt.solvers.composite import path as driver
-from ode2opt.solvers.composite import screening
-from ode2opt.solvers.composite.screening import Screen
+from ode2opt.solvers import screening
+from ode2opt.solvers.screening import Screen
 
 TOL = 1e-7
 
@@ -110,7 +109,7 @@ def test_columns_that_were_left_out_wrongly_are_put_back(monkeypatch):
 def test_what_is_left_out_saves_calls(monkeypatch):
     problem = LeastSquares(*data(n=900))
     screened = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1, method="fista")
-    monkeypatch.setattr(driver.Screen, "of", lambda problem: None)
+    monkeypatch.setattr(Screen, "of", lambda problem: None)
     full = ode2opt.path(problem, L1(1.0), n=10, ratio=0.1, method="fista")
     assert screened.calls.sum() < full.calls.sum()
     np.testing.assert_allclose(screened.coefficients, full.coefficients, atol=1e-4)
@@ -124,7 +123,7 @@ def test_tall_squares_share_their_gram_matrix(monkeypatch, intercept):
     y, w = A[:, 0] - 2 * A[:, 3] + rng.standard_normal(400), rng.uniform(0, 2, 400)
     problem = LeastSquares(A, y, weights=w, intercept=intercept, l2=0.01)
     by_rows = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
-    monkeypatch.setattr(driver, "FEWEST_ENTRIES", 0)
+    monkeypatch.setattr("ode2opt.solvers.penalty_path.FEWEST_ENTRIES", 0)
     found = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
     assert found.success
     for k, scale in enumerate(found.scales):

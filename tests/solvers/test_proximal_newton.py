@@ -31,12 +31,11 @@ from ode2opt import (
 from ode2opt.kernels import available
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
 from ode2opt.penalties import Pieces
-from ode2opt.solvers.composite import descent
-from ode2opt.solvers.composite.budgets import minimise_on_budget
-from ode2opt.solvers.composite.descent import minimise_model
-from ode2opt.solvers.composite.faces import descended
 from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle
+from ode2opt.solvers.stages import model_descent
+from ode2opt.solvers.stages.faces import descended
+from ode2opt.solvers.stages.model_descent import minimise_model, minimise_on_budget
 
 KERNELS = pytest.mark.skipif(not available(), reason="numba is not installed")
 
@@ -268,12 +267,12 @@ def test_work_in_models_is_counted_and_bounded(seed, monkeypatch):
     """Columns of many sizes, rates of many powers of e: models that are hard to minimise."""
     made = []
 
-    class Counted(descent.CholeskyFactor):
+    class Counted(model_descent.CholeskyFactor):
         def __init__(self, H):
             made.append(len(H))
             super().__init__(H)
 
-    monkeypatch.setattr(descent, "CholeskyFactor", Counted)
+    monkeypatch.setattr(model_descent, "CholeskyFactor", Counted)
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((17, 29)) * 10 ** rng.uniform(2, 5, 29)
     counts = np.floor(1000 * rng.random(17))

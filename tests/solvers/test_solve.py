@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, Status, solve
-from ode2opt.solvers import METHODS
+from ode2opt.solvers.built_in import smooth_names
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_success_means_the_tolerance_and_nothing_else(problem):
     done = solve(problem, tol=1e-6)
     assert (done.status, done.success) == (Status.CONVERGED, True)
     assert np.linalg.norm(problem.gradient(done.x)) <= 1e-6
-    for method in METHODS:
+    for method in smooth_names():
         cut = solve(problem, method=method, tol=1e-6, max_iter=2)
         assert (cut.status, cut.success, cut.iterations) == (Status.MAX_ITER, False, 2)
         assert np.linalg.norm(problem.gradient(cut.x)) == pytest.approx(cut.grad_norm)
@@ -61,7 +61,7 @@ def test_going_on_past_the_tolerance_notes_when_it_was_met(problem):
     assert min(went_on.history.grad_norm[: stopped.iterations]) > 1e-3
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", smooth_names())
 def test_the_callback_sees_every_iteration_and_can_stop(problem, method):
     seen = []
 
@@ -142,7 +142,7 @@ def test_glacial_progress_is_handed_over():
     assert "at this pace" in result.handovers[0].reason
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", smooth_names())
 def test_without_a_start_it_starts_at_zero(method):
     """The paper's start is meant for columns of size one: here it would be 1e6 away."""
     rng = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from ode2opt.penalties import Pieces, Separable
 from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.losses import LeastSquares
 from ode2opt.solvers import PenaltyPath, Result, path
-from ode2opt.solvers.composite.gap import duality_gap
+from ode2opt.solvers.gap import duality_gap
 
 FULL = 1 / 3  # of the entries of a sparse matrix: with more it is taken as a dense one
 

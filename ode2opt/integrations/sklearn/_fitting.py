@@ -25,7 +25,6 @@ from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
-from ode2opt.solvers.composite.methods import PENALISED
 from ode2opt.solvers.library import SUFFIX, learned_names
 
 THEIRS = (
@@ -179,8 +178,6 @@ class Fitting(Saving):
 
     def _penalised_solver(self) -> str | Method:
         """Return the method of a fit with a penalty that is not smooth, or with limits."""
-        if isinstance(self.solver, str) and self.solver in PENALISED:
-            return self.solver
         return _chosen(self.solver)
 
     def _is_auto(self) -> bool:

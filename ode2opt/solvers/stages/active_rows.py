@@ -12,15 +12,14 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import TypeGuard
+from typing import Any
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, norm
 from ode2opt.base.ended import Ended
-from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point, Problem
+from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Point
 from ode2opt.problems.gram import extent
-from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.row_model import Line
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated, Objective
@@ -36,24 +35,18 @@ Direction = Callable[[Point, Array], "Array | Ended"]
 """The step d at a point with its gradient, or why there is none."""
 
 
-def has_active_rows(problem: Problem) -> TypeGuard[LinearModel]:
-    """Whether the loss has kinks, so that rows may have no curvature, and its rows are here."""
-    if not isinstance(problem, LinearModel):
-        return False
-    return problem.kinked and isinstance(problem.b, np.ndarray)
-
-
 class ActiveRowsNewton(Stage):
     """Newton's method with the Hessian of the rows that have curvature."""
 
     name = "newton"
+    needs = frozenset({"matrix", "host", "kinked"})
 
     def __init__(self, costs: Costs, skip_subsample: bool = False) -> None:
         super().__init__()
         self.costs, self.skip_subsample = costs, skip_subsample
 
     @staticmethod
-    def affordable(problem: LinearModel, costs: Costs, options: AutoOptions) -> bool:
+    def affordable(problem: Any, costs: Costs, options: AutoOptions) -> bool:
         """Whether the first Hessian is cheap enough to be formed."""
         if problem.n > LARGEST_DENSE_HESSIAN:
             return False
@@ -62,7 +55,6 @@ class ActiveRowsNewton(Stage):
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point, after solutions on some rows."""
         problem = oracle.problem
-        assert isinstance(problem, LinearModel)
         sizes = [] if self.skip_subsample else _sizes(problem)
         oracle.log("Newton's method by the rows with curvature")
         first = 0 if sizes else 1  # a Hessian of all rows, where these are few
@@ -76,17 +68,17 @@ class ActiveProductsNewton(Stage):
     """
 
     name = "newton"
+    needs = ActiveRowsNewton.needs
 
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point."""
         problem = oracle.problem
-        assert isinstance(problem, LinearModel)
         oracle.log("Newton's method by products with the rows with curvature")
         direction = ConjugateSteps(oracle, problem)
         return _steps(oracle, problem, point, direction, ACTIVE_ROWS.conjugate_steps)
 
 
-def _sizes(problem: LinearModel) -> list[int]:
+def _sizes(problem: Any) -> list[int]:
     """Return the rows of the levels, from few to what may be copied."""
     sizes, m = [], ACTIVE_ROWS.rows_per_column * problem.n
     while m <= problem.largest_sample():
@@ -95,7 +87,7 @@ def _sizes(problem: LinearModel) -> list[int]:
     return sizes
 
 
-def _solved(oracle: Oracle, problem: LinearModel, here: Evaluated, sizes: list[int]) -> Evaluated:
+def _solved(oracle: Oracle, problem: Any, here: Evaluated, sizes: list[int]) -> Evaluated:
     """Return the solution on some rows, or where it began if that is lower."""
     if not sizes:
         return here
@@ -119,7 +111,6 @@ def _newton(oracle: Oracle, here: Evaluated, costs: Costs, at_any_price: int) ->
     Hessians are asked what they cost only after the first few, ``at_any_price``.
     """
     problem, formed = oracle.problem, count()
-    assert isinstance(problem, LinearModel)
 
     def direction(point: Point, g: Array) -> Array | Ended:
         bends = problem.bends_at(point)
@@ -134,7 +125,7 @@ def _newton(oracle: Oracle, here: Evaluated, costs: Costs, at_any_price: int) ->
 
 
 def _steps(
-    oracle: Oracle, problem: LinearModel, here: Evaluated, direction: Direction, most: int
+    oracle: Oracle, problem: Any, here: Evaluated, direction: Direction, most: int
 ) -> Outcome:
     """Take Newton steps from an evaluated point."""
     point, g = problem.at(oracle.to_problem(here.x)), oracle.to_problem(here.g)
@@ -155,7 +146,7 @@ def _steps(
     return Outcome(reason, oracle.evaluate(point.x, iterate=False))
 
 
-def _gradient(oracle: Oracle, problem: LinearModel, point: Point) -> np.ndarray:
+def _gradient(oracle: Oracle, problem: Any, point: Point) -> np.ndarray:
     """Return the gradient at the next iterate; one that is small enough is taken anew from x."""
     g = problem.gradient_at(point)
     if norm(g) <= oracle.tol:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
@@ -30,7 +29,6 @@ class ClassPreconditioner:
 
     def __init__(self, oracle: Oracle, x: np.ndarray, costs: Costs, solves: int = 1) -> None:
         problem = oracle.problem
-        assert isinstance(problem, RowModel)
         self.classes = problem.width
         price = self.classes * problem.extent().seconds() / costs.evaluation_seconds()
         each = price <= EACH * solves and bool(np.any(x))
@@ -56,6 +54,7 @@ class ClasswiseLbfgs(Stage):
     """
 
     name = "metric-lbfgs"
+    needs = frozenset({"rows", "classes"})
 
     def __init__(self, costs: Costs) -> None:
         super().__init__(SwitchIfCheaper.than(costs.hessian(), after=0.0))

@@ -33,6 +33,7 @@ class DiagonalLbfgs(Stage):
     """
 
     name = "metric-lbfgs"
+    needs = frozenset({"rows", "diagonal"})
 
     def __init__(self) -> None:
         super().__init__(within(calls=60, steps=6))

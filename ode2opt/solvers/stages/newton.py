@@ -15,7 +15,6 @@ import numpy as np
 
 from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
-from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Watch
@@ -64,6 +63,7 @@ class Newton(Stage):
     """
 
     name = "newton"
+    needs = frozenset({"hvp"})
 
     def __init__(self, costs: Costs, watch: Watch | None = None) -> None:
         super().__init__(watch)
@@ -79,7 +79,7 @@ class Newton(Stage):
 
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; a problem without second derivatives is refused."""
-        if not oracle.problem.has_hvp:
+        if not self.needs <= oracle.problem.provides:
             raise InputError(
                 "newton needs second derivatives: give the function's hvp, or use lbfgs."
             )
@@ -119,7 +119,7 @@ class ConjugateDirections:
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle, problem = oracle, oracle.problem
-        self.quadratic = isinstance(problem, RowModel) and problem.quadratic
+        self.quadratic = {"rows", "quadratic"} <= problem.provides
         self.weights: np.ndarray | float | None = None
 
     def __call__(self, here: Evaluated) -> np.ndarray:

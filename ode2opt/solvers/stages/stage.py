@@ -18,10 +18,12 @@ class Stage(ABC):
 
     Attributes:
         name: in a handover, such as "lbfgs".
+        needs: what it asks of a problem beyond value and gradient, as ``Problem.provides`` says.
         watch: ends the stage before the solve is over; None for one that only has to progress.
     """
 
     name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, watch: Watch | None = None) -> None:
         self.watch = watch

@@ -49,6 +49,7 @@ class SubsampledLbfgs(Stage):
     """L-BFGS with the Hessian of a subsample as preconditioner."""
 
     name = "metric-lbfgs"
+    needs = frozenset({"rows", "hessian"})
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class FullHessianLbfgs(Stage):
     """
 
     name = "metric-lbfgs"
+    needs = frozenset({"rows", "hessian"})
 
     def __init__(self, costs: Costs) -> None:
         super().__init__()

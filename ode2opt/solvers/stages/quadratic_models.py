@@ -6,35 +6,60 @@ variables of a sparse problem, its sparse columns (docs/mathematics.md, section 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ode2opt.base.arrays import norm
 from ode2opt.kernels.coordinate import SparseColumns, descend_columns, has_columns
-from ode2opt.penalties import L1Ball, Penalty, Pieces, Simplex
-from ode2opt.problems.base import Problem
-from ode2opt.problems.linear_model import LinearModel
-from ode2opt.problems.quadratic import Quadratic
-from ode2opt.solvers.composite.budgets import minimise_on_budget
-from ode2opt.solvers.composite.descent import minimise_model
-from ode2opt.solvers.costs import Costs
+from ode2opt.penalties import L1Ball, Penalty, SeparableTerms, Simplex
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
+from ode2opt.solvers.stages.model_descent import minimise_model, minimise_on_budget
 from ode2opt.solvers.stages.subsample import Subsamples
 
-# Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
-CHEAP = 1.0  # evaluation, which a Hessian of all rows may cost to be made at each step
-FEWEST_ROWS = 16  # of a sample, a column
-SAMPLE = 1.0  # evaluation, which the Hessian of some rows costs
-SLOW, PATIENCE = 0.5, 2  # a residual that falls less, so many times, calls for another Hessian
-LARGEST_MATRIX = 2_000  # variables of a matrix
-SMALLEST_SET = 100  # variables of a working set
-NARROW = 500  # variables up to which all of a sparse problem are in its matrix
-LARGEST_SPARSE = 1_000  # variables of a working set that a matrix may be better for than columns
-FEW_SWEEPS, MOST_SWEEPS = 30, 200  # over sparse columns
-MOST_WORK = 3_000  # evaluations, which all models of a matrix may take as long as
-CURVED = 1e-8  # the least cosine of a step and the gradient's change that BFGS learns from
+
+class ModelRules(NamedTuple):
+    """Which quadratic model is made, and when anew.
+
+    Tuned on a5a, phishing, covtype20k and made data (docs/measurements/penalties.md).
+
+    Attributes:
+        cheap: evaluations that a Hessian of all rows may cost to be made at each step.
+        fewest_rows: of a sample, a column.
+        sample: evaluations that the Hessian of some rows costs.
+        slow: a residual that falls by less than this factor ...
+        patience: so many times calls for another Hessian.
+        matrix: variables of a matrix, at most.
+        smallest_set: variables of a working set.
+        narrow: variables up to which all of a sparse problem are in its matrix.
+        largest_sparse: variables of a working set that a matrix may be better for than columns.
+        few_sweeps: over sparse columns, where a matrix may be better.
+        most_sweeps: the same elsewhere.
+        work: evaluations that all models of a matrix may take as long as.
+        curved: the least cosine of a step and the gradient's change that BFGS learns from.
+        loose, loose_columns: share of the residual that a model is not minimised further than.
+    """
+
+    cheap: float = 1.0
+    fewest_rows: int = 16
+    sample: float = 1.0
+    slow: float = 0.5
+    patience: int = 2
+    matrix: int = 2_000
+    smallest_set: int = 100
+    narrow: int = 500
+    largest_sparse: int = 1_000
+    few_sweeps: int = 30
+    most_sweeps: int = 200
+    work: float = 3_000
+    curved: float = 1e-8
+    loose: float = 0.02
+    loose_columns: float = 0.1
+
+
+MODELS = ModelRules()
 
 
 class TooDear(Exception):  # noqa: N818  (not an error: FISTA goes on)
@@ -51,9 +76,9 @@ class QuadraticModel(ABC):
         inexact: of the residual: the model is not minimised further.
     """
 
-    inexact = 0.02
+    inexact = MODELS.loose
 
-    def __init__(self, oracle: Oracle, pieces: Pieces | None) -> None:
+    def __init__(self, oracle: Oracle, pieces: SeparableTerms | None) -> None:
         self.oracle, self.pieces = oracle, pieces
         self.fresh = self.exact = self.gave_up = False
 
@@ -71,16 +96,18 @@ class QuadraticModel(ABC):
 
 
 class HessianModel(QuadraticModel):
-    """A matrix: the Hessian, of all rows or of some."""
+    """A matrix: the Hessian, of all rows or of some, or one that is known to begin with."""
 
-    def __init__(self, oracle: Oracle, pieces: Pieces | None) -> None:
+    def __init__(
+        self, oracle: Oracle, pieces: SeparableTerms | None, first: np.ndarray | None = None
+    ) -> None:
         super().__init__(oracle, pieces)
         problem = oracle.problem
-        self.costs = Costs(problem)
-        self.exact = isinstance(problem, Quadratic) or bool(getattr(problem, "quadratic", False))
-        self.cheap = not self.exact and self.costs.hessian() <= CHEAP
-        self.rows = sampled_rows(problem)
-        self.H: np.ndarray | None = None
+        self.costs = oracle.costs
+        self.exact = "quadratic" in problem.provides
+        self.cheap = not self.exact and self.costs.hessian() <= MODELS.cheap
+        self.rows = sampled_rows(oracle) if first is None else 0
+        self.H = first
         self.slow, self.work = 0, 0.0
 
     def goal(self, here: Evaluated, tol: float) -> np.ndarray:
@@ -101,16 +128,15 @@ class HessianModel(QuadraticModel):
         """Count work in the model as evaluations that take as long by the plan's times."""
         price = self.costs.model_work(moves, face)
         self.work += price
-        self.oracle.charge(price)
-        self.oracle.check_time()
-        if self.work > MOST_WORK:
+        self.oracle.spend(price)
+        if self.work > MODELS.work:
             raise TooDear
 
     def learn(self, here: Evaluated, new: Evaluated) -> None:
         if self.exact:
             return
-        self.slow = self.slow + 1 if new.norm > SLOW * here.norm else 0
-        if self.cheap or self.slow >= PATIENCE:
+        self.slow = self.slow + 1 if new.norm > MODELS.slow * here.norm else 0
+        if self.cheap or self.slow >= MODELS.patience:
             self.renew()
         else:
             self.fresh = False
@@ -122,7 +148,6 @@ class HessianModel(QuadraticModel):
     def _of_some_rows(self, here: Evaluated) -> np.ndarray:
         """Return the Hessian of rows drawn at random, with what one more row could add."""
         problem, oracle = self.oracle.problem, self.oracle
-        assert isinstance(problem, LinearModel)
         part = Subsamples(oracle, problem).of([self.rows])[0]
         oracle.charge(part.hessian_flops() / problem.gradient_flops())
         x = part.xp.asarray(here.x, dtype=part.dtype)
@@ -135,19 +160,18 @@ class HessianModel(QuadraticModel):
         assert self.H is not None
         Hs = self.H @ s
         along, by_model = float(s @ y), float(s @ Hs)
-        if along > CURVED * norm(s) * norm(y) and by_model > 0:
+        if along > MODELS.curved * math.sqrt((s @ s) * (y @ y)) and by_model > 0:
             self.H += np.outer(y / along, y) - np.outer(Hs / by_model, Hs)
 
 
 class ColumnModel(QuadraticModel):
     """Sparse columns weighted by the rows' bends: no matrix of all pairs is made."""
 
-    inexact = 0.1
+    inexact = MODELS.loose_columns
 
-    def __init__(self, oracle: Oracle, pieces: Pieces, patient: bool) -> None:
+    def __init__(self, oracle: Oracle, pieces: SeparableTerms, patient: bool) -> None:
         super().__init__(oracle, pieces)
         self.patient = patient
-        assert isinstance(oracle.problem, LinearModel)
         self.problem, self.weights = oracle.problem, pieces
         self.columns, self.ridge = sparse_columns(self.problem), self.problem.penalties()
 
@@ -158,10 +182,10 @@ class ColumnModel(QuadraticModel):
         self.fresh = True
         shares = np.asarray(bends, dtype=np.float64)
         among = working_set(oracle.penalty, self.weights, here)
-        hurry = not self.patient and len(among) <= LARGEST_SPARSE
+        hurry = not self.patient and len(among) <= MODELS.largest_sparse
         found, size = descend_columns(
             self.columns, shares, among, here.x, here.g, self.ridge, tuple(self.weights),
-            FEW_SWEEPS if hurry else MOST_SWEEPS, tol,
+            MODELS.few_sweeps if hurry else MODELS.most_sweeps, tol,
         )  # fmt: skip
         self.gave_up = hurry and size > tol
         return found
@@ -173,22 +197,24 @@ class ColumnModel(QuadraticModel):
         self.fresh = False
 
 
-def sampled_rows(problem: Problem) -> int:
+def sampled_rows(oracle: Oracle) -> int:
     """Return of how many rows the first Hessian is made; 0 for all."""
-    if not isinstance(problem, LinearModel) or problem.quadratic or problem.n > LARGEST_MATRIX:
+    problem = oracle.problem
+    provides = problem.provides
+    if "matrix" not in provides or "quadratic" in provides or problem.n > MODELS.matrix:
         return 0
-    price = Costs(problem).hessian()
-    if price <= CHEAP:
+    price = oracle.costs.hessian()
+    if price <= MODELS.cheap:
         return 0
-    least, most = FEWEST_ROWS * problem.n, problem.largest_sample()
-    return min(max(int(problem.N * SAMPLE / price), least), most) if least <= most else 0
+    least, most = MODELS.fewest_rows * problem.n, problem.largest_sample()
+    return min(max(int(problem.N * MODELS.sample / price), least), most) if least <= most else 0
 
 
-def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray:
+def working_set(penalty: Penalty, pieces: SeparableTerms, here: Evaluated) -> np.ndarray:
     """Return the variables that are free, and as many again whose residual is largest."""
     moving = (here.x != 0) | (pieces.l1 == 0)
     residual = np.abs(penalty.residual(here.x, here.g))
-    size = max(SMALLEST_SET, 2 * int(np.count_nonzero(moving)))
+    size = max(MODELS.smallest_set, 2 * int(np.count_nonzero(moving)))
     if size >= len(residual):
         return np.arange(len(residual))
     urgency = np.where(moving, np.inf, residual)
@@ -196,7 +222,7 @@ def working_set(penalty: Penalty, pieces: Pieces, here: Evaluated) -> np.ndarray
     return np.sort(chosen[urgency[chosen] > 0])
 
 
-def sparse_columns(problem: LinearModel) -> SparseColumns:
+def sparse_columns(problem: Any) -> SparseColumns:
     """Return the columns of a sparse problem, its intercept's included."""
     A = problem.A.tocsc()
     data, rows = A.data.astype(np.float64, copy=False), A.indices.astype(np.int32, copy=False)
@@ -209,15 +235,18 @@ def sparse_columns(problem: LinearModel) -> SparseColumns:
 
 
 def model_of(
-    oracle: Oracle, pieces: Pieces | None, columns: str | None = None
+    oracle: Oracle,
+    pieces: SeparableTerms | None,
+    columns: str | None = None,
+    hessian: np.ndarray | None = None,
 ) -> QuadraticModel | None:
     """Return the model for a problem, None where there is none that is worth it."""
     if columns is not None and pieces is not None and is_by_columns(oracle.problem):
         return ColumnModel(oracle, pieces, columns == "patient")
-    return HessianModel(oracle, pieces) if oracle.problem.n <= LARGEST_MATRIX else None
+    return HessianModel(oracle, pieces, hessian) if oracle.problem.n <= MODELS.matrix else None
 
 
-def is_by_columns(problem: Problem) -> bool:
+def is_by_columns(problem: Any) -> bool:
     """Return whether models of a problem are made of its sparse columns."""
-    rows = isinstance(problem, LinearModel) and problem.sparse
-    return rows and problem.n > NARROW and has_columns()
+    rows = "matrix" in problem.provides and problem.sparse
+    return rows and problem.n > MODELS.narrow and has_columns()

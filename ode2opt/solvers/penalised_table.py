@@ -63,7 +63,7 @@ class PenalisedTable:
         plain = oracle.history is None and oracle.callback is None and oracle.stop_at_tol
         if not plain or self.guard is None or oracle.max_seconds < math.inf:
             return None
-        Q = problem.Q if "Q" in problem.provides else None  # type: ignore[attr-defined]
+        Q = problem.Q if "Q" in problem.provides else None
         if not isinstance(Q, np.ndarray) or Q.dtype != np.float64 or not Q.flags.c_contiguous:
             return None
         return None if oracle.penalty.pieces() is None else table_kernel(problem.n)
@@ -76,7 +76,7 @@ class PenalisedTable:
             return Outcome(Ended.HORIZON)
         end = follow_table(
             kernel,
-            (problem.Q, problem.b, problem.l2),  # type: ignore[attr-defined]
+            (problem.Q, problem.b, problem.l2),
             (start.x, start.g),
             np.column_stack(self.table.columns())[: oracle.max_iter - oracle.k],
             pieces.each(problem.n),

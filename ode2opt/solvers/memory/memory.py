@@ -1,6 +1,6 @@
 """A memory of solved problems: every solve makes the next ones of its kind cheaper.
 
-It keeps the mean solution and the mean Hessian at solutions; ``memory_session`` says how a
+It keeps the mean solution and the mean Hessian at solutions; ``solvers.memory.use`` says how a
 solve uses them and what it leaves behind (docs/mathematics.md, section 14).
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 from ode2opt.base.display import Displayed, Listing, vector_words
 from ode2opt.base.errors import InputError, many, printable
 from ode2opt.problems.base import Problem
-from ode2opt.solvers import memory_file
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.memory_state import MemoryState
+from ode2opt.solvers.memory import file as memory_file
+from ode2opt.solvers.memory.state import MemoryState
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.options import MemoryOptions

@@ -7,11 +7,12 @@ the residual of the full problem decides (docs/mathematics.md, section 18).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ode2opt.base.arrays import is_sparse
 from ode2opt.penalties import Penalty
-from ode2opt.problems.base import Problem
 from ode2opt.problems.linear_model import LinearModel
 
 FEWEST = 1_000  # columns of a matrix that is worth to be cut
@@ -28,9 +29,9 @@ class Screen:
         self.problem = problem
 
     @classmethod
-    def of(cls, problem: Problem) -> Screen | None:
+    def of(cls, problem: Any) -> Screen | None:
         """Return a screen where the problem is wide enough to be worth one."""
-        if not isinstance(problem, LinearModel) or problem.columns < FEWEST:
+        if "matrix" not in problem.provides or problem.columns < FEWEST:
             return None
         return cls(problem) if isinstance(problem.A, np.ndarray) or is_sparse(problem.A) else None
 

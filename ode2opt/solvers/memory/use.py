@@ -18,14 +18,13 @@ import numpy as np
 
 from ode2opt.base.arrays import Array
 from ode2opt.base.errors import many
-from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.lowrank import EXTRA, RANK, lowrank_metric
-from ode2opt.solvers.memory import Memory
-from ode2opt.solvers.memory_state import MemoryState
+from ode2opt.solvers.memory.memory import Memory
+from ode2opt.solvers.memory.state import MemoryState
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.plan import plan
+from ode2opt.solvers.plan import plan, proximal_stages
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
 from ode2opt.solvers.stages.stage import Stage
 from ode2opt.solvers.supervisor import first_alone, supervise
@@ -49,10 +48,11 @@ class MemorySession:
         retry = known.solves >= known.options.retry_after and _power_of_two(known.solves)
         self.without_memory = not known.solves or not (known.helps or retry)
         self.mean_was_better: bool | None = None
+        self.began_at_mean = False
 
     def minimise(self, x: Array, given: bool) -> None:
         """Minimise from a start, or from the mean solution; leaves by Stop."""
-        start = self._start(np.asarray(x).astype(np.float64), given)
+        start = self._start(self.oracle.objective.first_point(x), given)
         go = first_alone if self.first_only else supervise
         go(self.oracle, start, self._stages())
 
@@ -64,7 +64,7 @@ class MemorySession:
         if not self.from_mean or known.mean is None or self.without_memory or hopeless:
             return oracle.begin(x)
         other = oracle.begin(x) if given else None
-        mean = oracle.begin_if_finite(known.mean.copy())
+        mean = oracle.begin_if_finite(oracle.objective.project(known.mean.copy()))
         trusted = other is None and trials >= most and wins == trials
         if mean is None or not trusted or self._above_zero(mean, x):
             other = other or oracle.begin(x)
@@ -73,6 +73,7 @@ class MemorySession:
             )
             if mean is None or not self.mean_was_better:
                 return other
+        self.began_at_mean = True
         oracle.log(f"from the mean of {many(known.solutions, 'solution')}")
         return mean
 
@@ -82,14 +83,19 @@ class MemorySession:
         Then problems have changed so much that the mean solution is no longer to be trusted.
         """
         problem = self.oracle.problem
-        if not isinstance(problem, RowModel) or np.any(x):
+        if "rows" not in problem.provides or np.any(x):
             return False
-        return mean.value > problem.value_at_zero()
+        return bool(mean.value > problem.value_at_zero() + self.oracle.objective.penalty_at(x))
 
     def _stages(self) -> list[Stage]:
-        oracle, known, product = self.oracle, self.known, self._preconditioner()
+        oracle, known = self.oracle, self.known
         costs = Costs(oracle.problem, count_calls=True)
-        stages = plan(oracle.problem, costs, oracle.options, product is not None)
+        if not oracle.objective.smooth:
+            usable = known.hessian is not None and not self.without_memory
+            H = known.damped_hessian() if usable and self._takes_hessian() else None
+            return plan(oracle.objective, costs, oracle.options, self.began_at_mean, H)
+        product = self._preconditioner()
+        stages = plan(oracle.objective, costs, oracle.options, product is not None)
         if product is None:
             return stages
         usual = min(
@@ -100,6 +106,14 @@ class MemorySession:
         watch = SwitchIfCheaper(max(costs.hessian(), usual) + AFTER, math.ceil(usual))
         description = f"L-BFGS in the metric of {many(known.hessians, 'solved problem')}"
         return [PreconditionedLbfgs(description, product, watch), *stages]
+
+    def _takes_hessian(self) -> bool:
+        """Whether a Hessian of earlier problems is of use: with a penalty, to proximal Newton."""
+        objective = self.oracle.objective
+        if objective.smooth:
+            return True
+        own = "quadratic" in objective.problem.provides  # which is that of all points
+        return not own and not self._is_wide and bool(proximal_stages(objective))
 
     def _preconditioner(self) -> Product | None:
         """Return the product with the memory's preconditioner, if there is one to be used."""
@@ -166,7 +180,7 @@ class MemorySession:
 
     def _worth_a_hessian(self, found: MemoryState, calls: float) -> bool:
         """Whether to form a Hessian: at powers of two, or when problems have changed."""
-        if not self.oracle.problem.has_hvp:
+        if not (self.oracle.problem.has_hvp and self._takes_hessian()):
             return False
         missing = found.hessians == 0
         if not (missing or found.helps):
@@ -203,7 +217,7 @@ class MemorySession:
     def _floor(self, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         """Return the curvature that one more row could add, by variable."""
         problem = self.oracle.problem
-        if isinstance(problem, RowModel):
+        if "rows" in problem.provides:
             return problem.unseen_curvature(self.oracle.to_problem(x))
         return np.full(problem.n, self.known.options.floor * (float(diagonal.max()) or 1.0))
 

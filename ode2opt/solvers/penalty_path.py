@@ -15,16 +15,15 @@ from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.penalties import Penalty, Separable, SeparableTerms, as_penalty
 from ode2opt.problems.base import Problem
-from ode2opt.problems.linear_model import LinearModel
 from ode2opt.problems.quadratic import Quadratic
 from ode2opt.solvers.built_in import BuiltIn
-from ode2opt.solvers.composite.methods import penalised_method
-from ode2opt.solvers.composite.path_result import PathProgress, PenaltyPath
-from ode2opt.solvers.composite.screening import Screen
+from ode2opt.solvers.library import method_for
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.objective import Objective, SmoothPart
 from ode2opt.solvers.oracle import Oracle
+from ode2opt.solvers.path_result import PathProgress, PenaltyPath
 from ode2opt.solvers.result import Result
+from ode2opt.solvers.screening import Screen
 from ode2opt.solvers.solve import limit_of, minimised, tolerance
 
 ROUNDS = 5  # in which columns are added that were left out wrongly
@@ -98,7 +97,7 @@ def path(
         "max_iter": as_count(max_iter, "max_iter", least=0),
         "max_seconds": limit_of(max_seconds),
     }
-    chosen = penalised_method(method)
+    chosen = method_for(method, penalised=True)
     if not isinstance(chosen, BuiltIn):
         raise InputError("A learned table is made for one start, and a path has many: name one.")
     run = _PathRun(problem, whole, chosen, limits)
@@ -250,15 +249,16 @@ class _PathRun:
         return now, spent, calls
 
 
-def gram_of(problem: Problem, scales: int) -> tuple[Quadratic | None, float]:
+def gram_of(problem: Any, scales: int) -> tuple[Quadratic | None, float]:
     """Return least squares as a quadratic, and what it cost in calls; None where rows are
     cheaper.
     """
-    if not (isinstance(problem, LinearModel) and problem.quadratic and problem.width == 1):
+    provides = problem.provides
+    if not {"matrix", "quadratic"} <= provides or "classes" in provides:
         return None, 0.0
     price = problem.hessian_flops() / problem.gradient_flops()
     tall = problem.n <= min(problem.N, LARGEST_GRAM) and problem.entries() >= FEWEST_ENTRIES
-    if not tall or price > MOST_CALLS * scales or not isinstance(problem.b, np.ndarray):
+    if not tall or price > MOST_CALLS * scales or "host" not in provides:
         return None, 0.0
     zero = np.zeros(problem.n, dtype=problem.b.dtype)
     Q = np.asarray(problem.hessian(zero), dtype=np.float64)

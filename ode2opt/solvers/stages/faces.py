@@ -7,25 +7,38 @@ proof asks for no more (docs/mathematics.md, sections 18 and 20).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ode2opt.penalties import Face
-from ode2opt.problems.quadratic import Quadratic
-from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.stages.cholesky import CholeskyFactor
 
-LARGEST = 1_000  # variables whose Hessian is made
-PIVOTS = 30  # variables that may leave the face in a row
-SHARES = (1.0, 0.3, 0.1, 0.01)  # of a step
+
+class FaceRules(NamedTuple):
+    """Limits of Newton steps on faces.
+
+    Attributes:
+        variables: of a problem whose Hessian is made, at most.
+        pivots: variables that may leave the face in a row.
+        shares: of a step that are tried.
+    """
+
+    variables: int = 1_000
+    pivots: int = 30
+    shares: tuple[float, ...] = (1.0, 0.3, 0.1, 0.01)
+
+
+FACES = FaceRules()
 
 
 def has_faces(oracle: Oracle) -> bool:
     """Return whether Newton steps on faces can be made: few variables, and both sides know how."""
     problem = oracle.problem
-    rows = isinstance(problem, RowModel) and problem.width == 1
-    if not (rows or isinstance(problem, Quadratic)) or problem.n > LARGEST:
+    provides = problem.provides
+    if not ("hessian" in provides and "classes" not in provides) or problem.n > FACES.variables:
         return False
     return oracle.penalty.curvature_set(oracle.objective.project(np.zeros(problem.n))) is not None
 
@@ -33,7 +46,7 @@ def has_faces(oracle: Oracle) -> bool:
 def descended(oracle: Oracle, here: Evaluated) -> Evaluated:
     """Return a point that Newton steps on faces lead to; the given one where none helps."""
     H = oracle.hessian(here.x)
-    for _ in range(PIVOTS):
+    for _ in range(FACES.pivots):
         face = oracle.penalty.curvature_set(here.x)
         if face is None or not face.free.any():
             break
@@ -56,7 +69,9 @@ def _step(
     with np.errstate(divide="ignore", invalid="ignore"):
         leaving = np.where((here.x != 0) & (np.sign(d) == -np.sign(here.x)), -here.x / d, np.inf)
     first = float(leaving.min())
-    shares = SHARES if first >= 1 else (1.0, first, *(first * one for one in SHARES[1:]))
+    shares = FACES.shares
+    if first < 1:
+        shares = (1.0, first, *(first * one for one in shares[1:]))
     for share in shares:
         x = here.x + share * d
         if share == first:

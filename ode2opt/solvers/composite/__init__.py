@@ -1,1 +1,0 @@
-"""Solves with a penalty: f + h, f smooth and h known by its prox."""
