@@ -14,6 +14,7 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -264,7 +265,7 @@ def _places(document: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _replace(rng: Rng, there: Any, key: Any) -> None:
-    there[key] = ODD[int(rng.integers(len(ODD)))]
+    there[key] = deepcopy(ODD[int(rng.integers(len(ODD)))])
 
 
 def _remove(rng: Rng, there: Any, key: Any) -> None:
@@ -278,9 +279,9 @@ def _rename(rng: Rng, there: Any, key: Any) -> None:
 
 def _add(rng: Rng, there: Any, key: Any) -> None:
     if isinstance(there, dict):
-        there["added"] = there[key]
+        there["added"] = deepcopy(there[key])
     else:
-        there.append(there[key])
+        there.append(deepcopy(there[key]))
 
 
 def _as_text(rng: Rng, there: Any, key: Any) -> None:
