@@ -26,7 +26,7 @@ MOVED = {
     "dynamics.proximal": ("proofs.table", "solvers"),
     "dynamics.schedule": ("base.schedule",),
     "dynamics.theorems": ("proofs.theorem",),
-    "dynamics.worst_cases": ("proofs.chain",),
+    "dynamics.worst_cases": ("proofs.chain", "proofs"),
     "errors": ("base.errors",),
     "problems.encoding": ("data.encoding",),
     "problems.files": ("data.files",),
@@ -36,6 +36,7 @@ MOVED = {
     "solvers.composite.path": ("solvers.penalty_path",),
     "solvers.composite.path_result": ("solvers.path_result",),
     "solvers.memory_state": ("solvers.memory.state",),
+    "study.paths": ("study.trajectories",),
     "solvers.proximal_table": ("proofs.table", "solvers"),
 }
 """Old module to the modules that have its names, below ``ode2opt``."""
