@@ -31,7 +31,7 @@ from ode2opt.base import machine
 from ode2opt.base.machine import KERNELS, NUMPY
 from ode2opt.problems.gram import weighted_gram
 from ode2opt.problems.linear_model import LinearModel
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 ROUNDS = 7
 LONG = 0.2  # seconds: what takes so long is timed twice

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from ode2opt import Family, Method, solve
 from ode2opt.integrations.jax import solve_all, stack
 from ode2opt.problems import LinearModel
-from ode2opt.solvers.library import FOLDER, SUFFIX
+from ode2opt.solvers.methods import FOLDER, SUFFIX
 
 COUNT, TOL, ROUNDS = 256, 3e-4, 5
 

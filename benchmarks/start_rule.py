@@ -15,7 +15,7 @@ import alone  # noqa: F401 - before numpy
 from recording import Table
 
 from ode2opt import Family, solve
-from ode2opt.solvers.library import by_name, learned_names
+from ode2opt.solvers.methods import by_name, learned_names
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 

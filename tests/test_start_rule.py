@@ -29,8 +29,8 @@ from ode2opt.integrations.jax import double, solve_all, stack, to_jax, with_arra
 from ode2opt.integrations.jax import solve as compiled_solve
 from ode2opt.integrations.sklearn import LogisticRegression
 from ode2opt.paper import DefaultCoefficients
-from ode2opt.solvers.library import by_name
 from ode2opt.solvers.method_file import Formula
+from ode2opt.solvers.methods import by_name
 from ode2opt.study.benchmark import Settings, run_benchmark
 
 SHIPPED, TOL = "lpp-separable", 3e-4

@@ -35,3 +35,14 @@ def test_a_gradient_on_dask_visits_few_files_beside_those_of_the_solver(walk):
     rows = [file for file in walk.dask().files if not file.startswith("solvers/")]
     assert {"problems/parts/problem.py", "integrations/dask/workers.py"} < set(rows)
     assert len(rows) <= 6, rows
+
+
+@pytest.mark.parametrize(
+    ("call", "files", "switches"),
+    [("auto", 29, 540), ("penalised", 34, 770), ("memory", 20, 70)],
+)
+def test_a_solve_visits_few_files(walk, call, files, switches):
+    """What was reached; a change that needs more says why."""
+    found = walk.WALKS[call]()
+    assert len(found.files) <= files, found.files
+    assert found.switches <= switches

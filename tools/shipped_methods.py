@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from ode2opt import Method
-from ode2opt.solvers.library import FOLDER, SUFFIX
+from ode2opt.solvers.methods import FOLDER, SUFFIX
 
 PROBLEMS = ("logistic", "lpp")
 DATASETS = ("mushrooms", "a5a", "w3a", "phishing", "separable", "covtype20k")

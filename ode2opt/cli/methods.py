@@ -55,7 +55,7 @@ FormatOption: Any = choice_opt(
 @with_options()
 def methods_list(*, result: JsonResult) -> None:
     """List the learned methods that come with the package."""
-    from ode2opt.solvers.library import by_name, learned_names
+    from ode2opt.solvers.methods import by_name, learned_names
 
     result.check(LISTED)
     rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]

@@ -37,7 +37,7 @@ def _datasets() -> Iterable[str]:
 
 def _methods(built_in: bool) -> Iterable[str]:
     from ode2opt.solvers import METHODS
-    from ode2opt.solvers.library import learned_names
+    from ode2opt.solvers.methods import learned_names
 
     return [*(METHODS if built_in else ()), *learned_names()]
 
@@ -297,7 +297,7 @@ def method_files(given: list[str]) -> dict[str, str]:
 def load_method(name: str) -> Any:
     """Return a built-in method's name as it is, or the method of a file or of the package."""
     from ode2opt.solvers import METHODS
-    from ode2opt.solvers.library import by_name_or_file
+    from ode2opt.solvers.methods import by_name_or_file
 
     return name if name in METHODS else by_name_or_file(name)
 

@@ -162,7 +162,7 @@ def dataset_files(name: str) -> list[str | Path]:
 
 def method_file(name: str) -> Path:
     """Return the file of a method."""
-    from ode2opt.solvers.library import FOLDER, SUFFIX, learned_names
+    from ode2opt.solvers.methods import FOLDER, SUFFIX, learned_names
 
     known = name in learned_names() and not Path(name).exists()
     return FOLDER / f"{name}{SUFFIX}" if known else Path(name)

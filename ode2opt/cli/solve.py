@@ -153,7 +153,7 @@ def solve(
 def _method_of_solve(penalised: bool, method: str) -> Any:
     """Return the method of a solve; with a penalty it must be one for penalties."""
     from ode2opt.solvers import METHODS
-    from ode2opt.solvers.library import method_for
+    from ode2opt.solvers.methods import method_for
 
     chosen = load_method(method)
     if penalised:

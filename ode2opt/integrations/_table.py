@@ -11,9 +11,8 @@ import numpy as np
 from ode2opt.base.arrays import Array, as_positive
 from ode2opt.base.errors import InputError, many
 from ode2opt.base.schedule import Schedule
-from ode2opt.solvers.built_in import BuiltIn
-from ode2opt.solvers.library import method_of
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.methods import BuiltIn, method_of
 from ode2opt.solvers.metric import Metric
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.proofs.table import Table
-from ode2opt.solvers.built_in import METHODS
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.methods import METHODS
 from ode2opt.solvers.options import AutoOptions, MemoryOptions
 from ode2opt.solvers.oracle import Progress
 from ode2opt.solvers.path_result import PathProgress, PenaltyPath

@@ -1,13 +1,19 @@
-"""The classical methods, as the paper compares with them; each is a loop around ``oracle.at``."""
+"""The classical methods, as the paper compares with them, and scipy's L-BFGS-B as a reference.
+
+Each is a loop around ``oracle.at``.
+"""
 
 from __future__ import annotations
 
 from itertools import count
+from typing import NoReturn
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, copy
-from ode2opt.solvers.oracle import Oracle
+from ode2opt.base.ended import Ended
+from ode2opt.solvers.oracle import Oracle, Stop
+from ode2opt.solvers.stages.lbfgs import CORRECTIONS
 
 IGAHD_ALPHA = 6.0
 
@@ -87,3 +93,22 @@ def igahd(oracle: Oracle, x: Array, L: float) -> None:
         y -= correction * (g - previous_g + previous_g / k)
         previous, previous_g = x, g
         x = y - s * oracle.at(y, iterate=False)
+
+
+def lbfgs_scipy(oracle: Oracle, x: Array) -> NoReturn:
+    """Run scipy's L-BFGS-B; every evaluation of value and gradient is an iteration."""
+    from scipy.optimize import minimize
+
+    oracle.log("scipy's L-BFGS-B")
+
+    def evaluate(point: np.ndarray) -> tuple[float, np.ndarray]:
+        if not np.all(np.isfinite(point)):  # scipy's memory has underflowed
+            raise Stop(Ended.LINE_SEARCH)
+        here = oracle.begin(point.copy()) if oracle.k < 0 else oracle.evaluate(point.copy())
+        return here.value, here.g
+
+    options = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": 0.0}
+    options |= {"maxiter": oracle.max_iter + 1, "maxfun": oracle.max_iter + 1}
+    start = np.asarray(x).astype(np.float64)
+    minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
+    raise Stop(Ended.LINE_SEARCH)

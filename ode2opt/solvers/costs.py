@@ -81,8 +81,12 @@ class Costs:
         price = self.hessian_seconds(m) / self.preconditioned_seconds()
         if not self.count_calls:
             return price
-        calls = self.problem.hessian_flops() / self.problem.gradient_flops()
-        return max(price, self._share(m) * calls)
+        return max(price, self._share(m) * self.hessian_calls)
+
+    @cached_property
+    def hessian_calls(self) -> float:
+        """Of how many gradients a Hessian of all rows has the operations."""
+        return self.problem.hessian_flops() / self.problem.gradient_flops()
 
     def hessian_of(self, rows: Extent) -> float:
         """Return the price of a Hessian of given rows, in evaluations that use it."""
@@ -111,10 +115,6 @@ class Costs:
         each = times.cached_entry if self.n**2 < times.cached else times.entry
         return each * self.n + (0.0 if is_compiled(self.n) else VARIABLE)
 
-    @cached_property
-    def _evaluation(self) -> float:
-        return self.evaluation_seconds()
-
     def newton_by_cholesky(self) -> bool:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""
         if self.n > LARGEST_DENSE_HESSIAN:
@@ -123,6 +123,13 @@ class Costs:
 
     def evaluation_seconds(self, m: int | None = None) -> float:
         """Return seconds of value and gradient, with what a step of L-BFGS costs beside them."""
+        return self._evaluation if m is None else self._evaluated(m)
+
+    @cached_property
+    def _evaluation(self) -> float:
+        return self._evaluated(None)
+
+    def _evaluated(self, m: int | None) -> float:
         share, model = self._share(m), self.model
         times = self.times if m is None else times_of(NUMPY)  # some rows: too small for kernels
         own = times.evaluation + times.correction * self.n
@@ -154,7 +161,7 @@ class Costs:
         forming = NANO * self.times.square * self.n**2
         if self.model is not None:
             forming = self._share(m) * self._gram_seconds
-        elif self.problem.hessian_flops() >= self.n * self.problem.gradient_flops():
+        elif self.hessian_calls >= self.n:
             forming = self.n * self.evaluation_seconds()
         return self._formed(forming)
 

@@ -11,8 +11,7 @@ from ode2opt.base.arrays import Array, plus, plus_multiple
 from ode2opt.base.ended import Ended
 from ode2opt.base.schedule import Schedule
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome
 
 
 class EigacIteration:

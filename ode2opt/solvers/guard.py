@@ -13,14 +13,12 @@ from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError, unknown_name
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Watch
 from ode2opt.solvers.stages.lbfgs import Lbfgs, PreconditionedLbfgs
 from ode2opt.solvers.stages.nesterov import Fista, Nesterov
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import Stage, for_ever, within
 from ode2opt.solvers.supervisor import supervise
 from ode2opt.solvers.table import UnderWay
-from ode2opt.solvers.watches import for_ever, within
 
 FALLBACKS = ("nesterov", "lbfgs", "metric-lbfgs", "fista")
 

@@ -7,52 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ode2opt import paper
-from ode2opt.base.arrays import Array, as_count, as_positive, as_vector, usable
+from ode2opt.base.arrays import Array, as_positive, as_vector, usable
 from ode2opt.base.display import Displayed, Listing, brief, vector_words, within
 from ode2opt.base.errors import InputError, printable, unknown_name
-from ode2opt.base.record import METHOD, Arrays
+from ode2opt.base.record import METHOD
 from ode2opt.base.schedule import Schedule
-from ode2opt.base.schema import read
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.curvature import curvature_along, largest_curvature
 from ode2opt.proofs.check_proof import Refused
 from ode2opt.proofs.table import Table
 from ode2opt.solvers.guard import Guard
+from ode2opt.solvers.method_header import Formula as Formula
+from ode2opt.solvers.method_header import described, fields_of
 from ode2opt.solvers.metric import Metric, Operator
 from ode2opt.solvers.monitored import MonitoredProof, MonitoredSettings
 from ode2opt.solvers.plots import plot_method
-from ode2opt.solvers.start_point import check_start, first_point, read_start, rule_of
+from ode2opt.solvers.start_point import check_start, first_point, rule_of
 
 SCALES = ("instance", "family", "product", "paper")
-_START = "start"
-_SCHEDULE, _PARAMETERS, _METRIC = "schedule.", "parameters.", "metric."
-_PROXIMAL = "proximal."
-_METRIC_ARRAYS = ("scale", "V", "stretch")
-
-
-@dataclass(frozen=True, eq=False)
-class Formula:
-    """The coefficients that a schedule was made from, as plain numbers.
-
-    Attributes:
-        kind: the kind's name, as in ``ode2opt.coefficients.COEFFICIENTS``.
-        settings: what makes an empty one of its kind.
-        parameters: its arrays by name.
-        h, t0: step and first time of the discretisation.
-    """
-
-    kind: str
-    settings: Mapping[str, Any]
-    parameters: Mapping[str, np.ndarray]
-    h: float
-    t0: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,34 +297,7 @@ class Method(Displayed):
 
     def described(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays of the method's file by name, and the description beside them."""
-        arrays: dict[str, np.ndarray] = {}
-        if self.schedule is not None:
-            arrays = {_SCHEDULE + key: getattr(self.schedule, key) for key in "acd"}
-        if self.proximal is not None:
-            arrays = {_PROXIMAL + key: getattr(self.proximal, key) for key in Table.names()}
-        formula = self.formula
-        if formula is not None:
-            arrays |= {_PARAMETERS + k: np.asarray(v) for k, v in formula.parameters.items()}
-        if isinstance(self.start, np.ndarray):
-            arrays[_START] = self.start
-        header = _MethodHeader(
-            version=METHOD.version,
-            horizon=0 if self.schedule is None else self.horizon,
-            proximal=None if self.proximal is None else self.horizon,
-            start=self.start_rule,
-            metric=save_metric(self.metric, arrays),
-            formula=_formula_header(formula),
-            provenance=dict(self.provenance),
-            certificate=dict(self.certificate),
-            statistics=dict(self.statistics),
-            proof=None if self.proof is None else dict(self.proof),
-            **{key: getattr(self, key) for key in _PLAIN},
-        )
-        about = asdict(header)
-        for name in _LATER:
-            if about[name] is None:
-                del about[name]
-        return arrays, about
+        return described(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Method:
@@ -354,106 +306,4 @@ class Method(Displayed):
         Args:
             path: the file.
         """
-        return METHOD.read(path, cls._from)
-
-    @classmethod
-    def _from(cls, arrays: Arrays, about: dict[str, Any]) -> Method:
-        header = read(_MethodHeader, about)
-        schedule = None
-        if header.horizon:
-            table = {key: arrays.take(_SCHEDULE + key, (header.horizon,)) for key in "acd"}
-            schedule = Schedule(**table)
-        proximal = None
-        if header.proximal is not None:
-            rows = (arrays.take(_PROXIMAL + key, (header.proximal,)) for key in Table.names())
-            proximal = Table(*rows)
-        trained = "options" in header.provenance and proximal is None
-        return cls(
-            schedule=schedule,
-            metric=load_metric(header.metric, arrays),
-            start=read_start(header.start, arrays.pop(_START, None), trained),
-            formula=_formula(header.formula, arrays),
-            provenance=header.provenance,
-            certificate=header.certificate,
-            statistics=header.statistics,
-            proof=header.proof,
-            proximal=proximal,
-            **{key: getattr(header, key) for key in _PLAIN},
-        )
-
-
-_LATER = ("proof", "monitored", "proximal")  # a file without them is one of before there were any
-_PLAIN = ("family", "tol", "scale", "family_scale", "guard", "monitored")
-
-
-@dataclass(frozen=True)
-class _FormulaHeader:
-    kind: str
-    settings: dict[str, Any]
-    h: float
-    t0: float
-
-    def __post_init__(self) -> None:
-        as_positive(self.h, "h")
-        as_positive(self.t0, "t0")
-
-
-@dataclass(frozen=True)
-class _MethodHeader:
-    """The description in a method file; its arrays are beside it."""
-
-    version: int | None
-    family: str
-    tol: float
-    horizon: int
-    scale: str
-    guard: Guard
-    provenance: dict[str, Any]
-    certificate: dict[str, Any]
-    statistics: dict[str, Any]
-    start: str | None = None
-    family_scale: float | None = None
-    formula: _FormulaHeader | None = None
-    metric: str | None = None
-    proof: dict[str, Any] | None = None
-    monitored: MonitoredSettings | None = None
-    proximal: int | None = None
-
-    def __post_init__(self) -> None:
-        as_count(self.horizon, "horizon", least=0)
-        if self.proximal is not None:
-            as_count(self.proximal, "proximal")
-
-
-def save_metric(metric: Metric | None, arrays: dict[str, np.ndarray]) -> str | None:
-    """Put a metric's parts among the arrays of a file; returns its kind."""
-    if metric is None:
-        return None
-    parts = {key: getattr(metric, key) for key in _METRIC_ARRAYS}
-    arrays |= {_METRIC + k: part for k, part in parts.items() if part is not None}
-    return metric.kind
-
-
-def load_metric(kind: str | None, arrays: Arrays) -> Metric | None:
-    """Return the metric that :func:`save_metric` put there."""
-    if kind is None:
-        return None
-    parts = {key: arrays.pop(_METRIC + key, None) for key in _METRIC_ARRAYS}
-    return Metric(kind, **parts)  # type: ignore[arg-type]
-
-
-def _formula_header(formula: Formula | None) -> _FormulaHeader | None:
-    if formula is None:
-        return None
-    return _FormulaHeader(formula.kind, dict(formula.settings), formula.h, formula.t0)
-
-
-def _formula(header: _FormulaHeader | None, arrays: Arrays) -> Formula | None:
-    if header is None:
-        return None
-    parameters = {
-        name.removeprefix(_PARAMETERS): arrays.take(name)
-        for name in list(arrays)
-        if name.startswith(_PARAMETERS)
-    }
-    return Formula(header.kind, header.settings, parameters, header.h, header.t0)
+        return METHOD.read(path, lambda arrays, about: cls(**fields_of(arrays, about)))

@@ -22,8 +22,7 @@ from ode2opt.proofs.table import TableRow, two_step_rows
 from ode2opt.proofs.theorem import rows_after, rows_for_every_point, weights_for_every_point
 from ode2opt.solvers.bound import CONVEXITY, MONITORED, Distance, LowerBound, euclidean
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome
 from ode2opt.solvers.stages.lbfgs import Product
 from ode2opt.solvers.start_point import unfit_start
 from ode2opt.solvers.table import Check, TablePoint, evaluated, follow, itself

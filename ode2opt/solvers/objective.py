@@ -45,11 +45,13 @@ class Objective:
 
     Attributes:
         smooth: whether there is no penalty.
+        provides: what the problem has beyond value and gradient.
         rounding: the relative difference below which values may be equal.
     """
 
     def __init__(self, problem: Problem, penalty: Penalty = ZERO) -> None:
         self.problem, self.penalty, self.smooth = problem, penalty, penalty.neutral
+        self.provides = problem.provides
         unit = epsilon(problem.xp, problem.dtype)
         self.unit, self.rounding = unit, ROUNDING * unit
         self.host = problem.xp is numpy_namespace() and problem.dtype == np.float64

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from ode2opt.solvers.concavity import Concave
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated, Objective, SmoothPart
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
-from ode2opt.solvers.outcome import Outcome
 from ode2opt.solvers.result import Handover, History, Milestone
 from ode2opt.solvers.start_point import unfit_start
 
@@ -54,6 +53,25 @@ class Progress:
     oracle_calls: float
     seconds: float
     x: Array
+
+
+class Outcome(NamedTuple):
+    """The end of a stage: why, at which lowest point, and the number that the clause may tell.
+
+    The point is None where only gradients were asked for.
+    """
+
+    ended: Ended
+    point: Evaluated | None = None
+    number: float = 0.0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no step of this method helps any more, at this precision."""
+        return self.ended in (Ended.LINE_SEARCH, Ended.STALLED)
+
+    def __str__(self) -> str:
+        return self.ended.clause.format(self.number)
 
 
 Callback = Callable[[Progress], object]
@@ -224,9 +242,8 @@ class Oracle:
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian at ``x``; counted as gradients of as many operations."""
-        problem = self.problem
-        self.calls += problem.hessian_flops() / problem.gradient_flops()
-        return np.asarray(problem.hessian(self.to_problem(x)), dtype=np.float64)
+        self.calls += self.costs.hessian_calls
+        return np.asarray(self.problem.hessian(self.to_problem(x)), dtype=np.float64)
 
     def hessian_diagonal(self, x: np.ndarray) -> np.ndarray:
         """Return the diagonal of the Hessian at ``x``; counted as one gradient."""

@@ -13,8 +13,7 @@ from ode2opt.kernels.table import TableLimits, follow_table, table_kernel
 from ode2opt.proofs.table import Table
 from ode2opt.solvers.guard import Guard
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import PROGRESS, Oracle
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import PROGRESS, Oracle, Outcome
 from ode2opt.solvers.table import Check, TablePoint, follow
 
 

@@ -16,9 +16,8 @@ from ode2opt.base.errors import InputError
 from ode2opt.penalties import Penalty, Separable, SeparableTerms, as_penalty
 from ode2opt.problems.base import Problem
 from ode2opt.problems.quadratic import Quadratic
-from ode2opt.solvers.built_in import BuiltIn
-from ode2opt.solvers.library import method_for
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.methods import BuiltIn, method_for
 from ode2opt.solvers.objective import Objective, SmoothPart
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.path_result import PathProgress, PenaltyPath

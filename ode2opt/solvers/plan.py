@@ -18,16 +18,14 @@ from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
 from ode2opt.solvers.stages.active_rows import ActiveProductsNewton, ActiveRowsNewton
-from ode2opt.solvers.stages.classes import ClasswiseLbfgs
-from ode2opt.solvers.stages.diagonal import DiagonalLbfgs, is_strongly_penalised
+from ode2opt.solvers.stages.blocks import ClasswiseLbfgs, DiagonalLbfgs, is_strongly_penalised
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Fista
 from ode2opt.solvers.stages.newton import Newton
 from ode2opt.solvers.stages.proximal_newton import ProximalNewton
 from ode2opt.solvers.stages.quadratic_models import MODELS
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper, for_ever
 from ode2opt.solvers.stages.subsample import FullHessianLbfgs, SubsampledLbfgs
-from ode2opt.solvers.watches import SwitchIfCheaper, for_ever
 
 ENOUGH_ROWS = 16  # a column: then a subsample serves without having been solved
 NEWTON_STEPS = 7  # on all rows, about
@@ -46,7 +44,7 @@ def plan(
 ) -> list[Stage]:
     """Return the stages of a solve; of one with a penalty a Hessian of f may be known already."""
     problem, stages = objective.problem, list[Stage]()
-    provides = problem.provides
+    provides = objective.provides
     if not objective.smooth:
         first = proximal_stages(objective, skip_subsample, hessian)
         return [*first, Fista(for_ever, faces=True)]
@@ -74,7 +72,7 @@ def proximal_stages(
 ) -> list[Stage]:
     """Return the stages before FISTA: proximal Newton where the problem has a cheap model."""
     problem, penalty = objective.problem, objective.penalty
-    provides = problem.provides
+    provides = objective.provides
     cheap = ProximalNewton.needs <= provides and "classes" not in provides
     if not cheap or ("rows" not in provides and problem.n > MODELS.matrix):
         return []

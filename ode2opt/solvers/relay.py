@@ -14,8 +14,7 @@ from ode2opt.base.ended import Ended
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.problems.curvature import largest_curvature
 from ode2opt.solvers.eigac import EigacIteration
-from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Watch
 from ode2opt.solvers.table import run_watched
 
 

@@ -20,12 +20,11 @@ from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan, subsample_sizes
 from ode2opt.solvers.result import Result
 from ode2opt.solvers.solve import minimised
-from ode2opt.solvers.stages.classes import ClassPreconditioner
+from ode2opt.solvers.stages.blocks import ClassPreconditioner
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper
 from ode2opt.solvers.stages.subsample import Subsamples
 from ode2opt.solvers.supervisor import supervise
-from ode2opt.solvers.watches import SwitchIfCheaper
 
 FEW_NUMBERS = 1 << 22  # that preconditioners may be kept of, or as many as the matrix has
 

@@ -21,7 +21,7 @@ from ode2opt.base.arrays import (
     epsilon,
 )
 from ode2opt.base.ended import Ended
-from ode2opt.base.errors import InputError, WorkersLostError, shown, unknown_name
+from ode2opt.base.errors import InputError, WorkersLostError, shown
 from ode2opt.base.schedule import Schedule
 from ode2opt.base.threads import is_small, one_blas_thread
 from ode2opt.kernels.rows import nothing_compiled
@@ -29,14 +29,13 @@ from ode2opt.penalties import ZERO, Penalty, as_penalty
 from ode2opt.problems.base import Problem, Start
 from ode2opt.problems.function import FunctionProblem
 from ode2opt.solvers.bound import Bound, best_bound, by_strong_convexity, euclidean
-from ode2opt.solvers.built_in import BuiltIn, Policy, check_handover, in_stages
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.gap import with_residual
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.library import method_for
 from ode2opt.solvers.memory import Memory
 from ode2opt.solvers.memory.use import MemorySession
 from ode2opt.solvers.method_file import Method
+from ode2opt.solvers.methods import UNSET, BuiltIn, Policy, in_stages, method_for, policy_of
 from ode2opt.solvers.metric import Operator
 from ode2opt.solvers.monitored import MonitoredTable, TableProof
 from ode2opt.solvers.objective import Objective
@@ -49,9 +48,7 @@ from ode2opt.solvers.start_point import first_point, unfit_start
 from ode2opt.solvers.table import UnderWay, run_watched
 
 AT_ONCE = {True: "the start point, which meets the tolerance", False: "stopped at the start point"}
-GUARD = Guard()
 COMPILING = 60.0  # seconds: a shorter limit leaves no time to compile kernels
-HANDOVERS: dict[str, Policy] = {"guard": GUARD, "relay": Relay(), "none": None}
 
 
 def solve(
@@ -134,9 +131,9 @@ def solve(
     if penalty is not None and options is not None:
         raise InputError("options are for solves without a penalty: leave out one of them.")
     chosen = method_for(method, penalised=penalty is not None)
-    policy = _policy(handover, chosen)
+    policy = policy_of(handover, chosen)
     if not (x0 is None or isinstance(x0, Start)):
-        x0 = as_vector(x0, _like(task), "x0", task.n)
+        x0 = as_vector(x0, task.xp.empty(0, dtype=task.dtype), "x0", task.n)
     oracle = Oracle(
         Objective(task, ZERO if penalty is None else as_penalty(penalty, task)),
         tol=tolerance(task, tol),
@@ -182,7 +179,7 @@ def minimised(
     oracle: Oracle,
     x0: Array | Start | None,
     method: BuiltIn | Schedule | Method | Strategy,
-    policy: Policy = GUARD,
+    policy: Policy = UNSET,
 ) -> Result:
     """Run the method until it stops; the problem, x0 and the run's limits are valid."""
     with _surroundings(oracle):
@@ -196,22 +193,22 @@ def _surroundings(oracle: Oracle) -> Iterator[None]:
     with (
         np.errstate(over="ignore", invalid="ignore"),
         nothing_compiled() if short else nullcontext(),
-        _blas_threads(oracle.problem),
+        _blas_threads(oracle.objective),
     ):
         yield
 
 
-def _blas_threads(problem: Any) -> AbstractContextManager[None]:
+def _blas_threads(objective: Objective) -> AbstractContextManager[None]:
     """Return a context with one BLAS thread for a small problem of ours, else an idle one.
 
     Where kernels read the rows, what is left for BLAS is small, too. A function of the user may
     well have large products of its own.
     """
-    provides = problem.provides
-    if "matrix" in provides:
+    problem: Any = objective.problem
+    if "matrix" in objective.provides:
         small = is_small(problem.entries(), problem.n) or problem.has_kernel
     else:
-        small = "Q" in provides and is_small(problem.n**2, problem.n)
+        small = "Q" in objective.provides and is_small(problem.n**2, problem.n)
     return one_blas_thread() if small else nullcontext()
 
 
@@ -222,7 +219,8 @@ def _minimise(
     policy: Policy,
 ) -> Ended:
     """Run the method until it stops, and say why it did."""
-    start = _first_point(oracle, method) if x0 is None else x0
+    own = method.start if isinstance(method, Method) else None
+    start = first_point(own, oracle.problem) if x0 is None else x0
     x = copy(start.x0 if isinstance(start, Start) else start)
     try:
         if isinstance(method, Schedule):
@@ -286,11 +284,6 @@ def _table_of(
     eigac = EigacIteration(oracle, schedule, x, metric)
     eigac.divide_by(scale)
     return eigac
-
-
-def _first_point(oracle: Oracle, method: BuiltIn | Schedule | Method | Strategy) -> Array:
-    """Return a learned method's own start, else 0."""
-    return first_point(method.start if isinstance(method, Method) else None, oracle.problem)
 
 
 def _step_constant(oracle: Oracle, start: Array | Start) -> float:
@@ -390,18 +383,6 @@ class _Remembering:
         return self.answer
 
 
-def _policy(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> Policy:
-    given = isinstance(handover, Guard | Relay)
-    if not given and (not isinstance(handover, str) or handover not in HANDOVERS):
-        raise unknown_name("handover", str(handover), HANDOVERS)
-    check_handover(handover, method)
-    if isinstance(handover, Guard | Relay):
-        return handover
-    if handover == "guard" and isinstance(method, Method):
-        return method.guard
-    return HANDOVERS[handover]
-
-
 def tolerance(task: Problem, tol: float) -> float:
     """Return a tolerance that the precision of a problem can reach."""
     tol = as_positive(tol, "tol")
@@ -420,7 +401,3 @@ def limit_of(max_seconds: float | None) -> float:
     if not seconds > 0:  # infinity is no limit
         raise InputError(f"max_seconds is {max_seconds}: it must be positive.")
     return seconds
-
-
-def _like(task: Problem) -> Array:
-    return task.xp.empty(0, dtype=task.dtype)

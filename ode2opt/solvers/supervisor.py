@@ -13,15 +13,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ode2opt.base.ended import Ended
-from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import PROGRESS, Oracle, Stop
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import PROGRESS, Oracle, Outcome, Stop
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton
-from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.watches import not_stuck, turn
+from ode2opt.solvers.stages.stage import Stage, not_stuck, turn
 
 FIRST_TURN = 150  # calls of a method's turn in the first round
 PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
@@ -81,8 +78,8 @@ class Supervisor:
         oracle, norm = self.oracle, self.oracle.best_norm
         outcomes = [self.run(Nesterov(turn(calls)), self._nesterov_at)]
         self._nesterov_at = outcomes[0].point
-        if Newton.needs <= oracle.problem.provides:
-            outcomes.append(self.run(Newton(Costs(oracle.problem), turn(calls))))
+        if Newton.needs <= oracle.objective.provides:
+            outcomes.append(self.run(Newton(oracle.costs, turn(calls))))
         if not self.plain_from_start and not all(one.exhausted for one in outcomes):
             outcomes.append(self.run(Lbfgs(turn(2 * calls)), self.start))
         outcomes.append(self.run(Lbfgs(turn(calls))))

@@ -15,8 +15,7 @@ import numpy as np
 from ode2opt.base.ended import Ended
 from ode2opt.proofs.table import Prox, TableRow, no_penalty
 from ode2opt.solvers.metric import Operator
-from ode2opt.solvers.oracle import Oracle, Stop, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Stop, Watch
 from ode2opt.solvers.stages.lbfgs import Product
 
 IDLE = TableRow(0.0, 0.0, 0.0, 0.0)
@@ -84,7 +83,7 @@ def follow(
     an iteration, or none for a quadratic, whose gradients add up.
     """
     check = check or Check()
-    affine = "quadratic" in oracle.problem.provides
+    affine = "quadratic" in oracle.objective.provides
     before, slope_before = here, here.slope
     for k, row in enumerate(rows, start=1):
         slope = here.slope

@@ -27,8 +27,7 @@ from ode2opt.learning.options import COUNT, POSITIVE, WORK_PANEL, Range, check_d
 from ode2opt.problems import Family, Problem, Quadratic
 from ode2opt.proofs.confidence import CONFIDENCE, check_confidence, expectation
 from ode2opt.solvers import Memory, Method, Result, Status, solve
-from ode2opt.solvers.built_in import BuiltIn, runs_a_table
-from ode2opt.solvers.solve import HANDOVERS
+from ode2opt.solvers.methods import HANDOVERS, BuiltIn, runs_a_table
 from ode2opt.study.tuned import TUNED, Tuning, entry, tune
 
 MEMORY = "memory"

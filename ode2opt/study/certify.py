@@ -21,8 +21,7 @@ from ode2opt.proofs.chain import check_worst_case
 from ode2opt.proofs.confidence import Expectation, expectation
 from ode2opt.proofs.following import certificate_of
 from ode2opt.solvers import Method, solve
-from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in
-from ode2opt.solvers.library import method_of
+from ode2opt.solvers.methods import METHODS, BuiltIn, built_in, method_of
 from ode2opt.study.benchmark import Settings
 from ode2opt.study.prove import prove
 

@@ -24,8 +24,7 @@ from ode2opt.proofs.exact import (
 from ode2opt.proofs.table import ExactRow, exact_rows
 from ode2opt.proofs.theorem import tail_rows
 from ode2opt.solvers import Method
-from ode2opt.solvers.built_in import METHODS, BuiltIn
-from ode2opt.solvers.library import method_of
+from ode2opt.solvers.methods import METHODS, BuiltIn, method_of
 
 STEPS, MOST = 40, 160
 """Steps of a built-in method that are looked at by default, and of any table at most."""

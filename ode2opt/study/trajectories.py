@@ -30,7 +30,7 @@ from ode2opt.paper.lyapunov import Pair, ReferencePoint, energy
 from ode2opt.problems.base import Problem
 from ode2opt.problems.jaxed import to_jax
 from ode2opt.solvers import Method
-from ode2opt.solvers.library import by_name
+from ode2opt.solvers.methods import by_name
 from ode2opt.solvers.plots import draw, finish, new_panels
 
 MOST_ITERATIONS = 500  # iterations that are followed where none are asked for

@@ -18,8 +18,8 @@ from ode2opt.base.errors import many
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.problems import Family, Problem
 from ode2opt.solvers import Status, solve
-from ode2opt.solvers.built_in import METHODS, BuiltIn, built_in, default_eigac
 from ode2opt.solvers.classics import nesterov
+from ode2opt.solvers.methods import METHODS, BuiltIn, built_in, default_eigac
 
 
 class Candidates(NamedTuple):

@@ -32,7 +32,7 @@ from support import counting
 
 from ode2opt import Guard, InputError, Memory, Method, Relay, Result, Schedule, Status, solve
 from ode2opt.solvers import DefaultCoefficients
-from ode2opt.solvers.built_in import smooth_names
+from ode2opt.solvers.methods import smooth_names
 from ode2opt.solvers.metric import Metric
 
 MOST_EVALUATIONS = 15_000

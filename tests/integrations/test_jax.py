@@ -42,7 +42,7 @@ from ode2opt.integrations.jax import (
     to_jax,
     with_arrays,
 )
-from ode2opt.solvers.library import by_name
+from ode2opt.solvers.methods import by_name
 
 START = np.linspace(-1, 1, COLUMNS)
 LONG = Schedule.heavy_ball(1.0, 0.4, 3000)

@@ -10,7 +10,7 @@ from support import said_without, visited
 
 from ode2opt import InputError, Schedule
 from ode2opt.integrations.optax import eigac
-from ode2opt.solvers.library import by_name
+from ode2opt.solvers.methods import by_name
 
 START = np.linspace(-1, 1, COLUMNS)
 

@@ -10,7 +10,7 @@ from ode2opt import SquaredHinge, solve
 from ode2opt.base.ended import Ended
 from ode2opt.problems.row_model import Line
 from ode2opt.solvers.result import Status
-from ode2opt.solvers.stages import active_products
+from ode2opt.solvers.stages import active_rows
 
 WORDS = "Newton's method by the rows with curvature"
 PRODUCTS = "Newton's method by products with the rows with curvature"
@@ -168,8 +168,8 @@ def options_of(problem):
 
 
 def test_products_give_up_where_they_are_too_many(monkeypatch):
-    few = active_products.ACTIVE_ROWS._replace(calls=5)
-    monkeypatch.setattr(active_products, "ACTIVE_ROWS", few)
+    few = active_rows.ACTIVE_ROWS._replace(calls=5)
+    monkeypatch.setattr(active_rows, "ACTIVE_ROWS", few)
     result = solve(texts(l2=1e-5), tol=1e-9)
     assert result.success
     assert result.handovers[0].reason == Ended.MANY_PRODUCTS.clause
@@ -181,7 +181,7 @@ def test_active_rows_are_the_hessian(share, intercept, rng):
     problem = texts(l2=0.3, intercept=intercept, intercept_l2=0.2)
     for case in (problem, SquaredHinge(problem.A.toarray(), problem.b, **options_of(problem))):
         bends = rng.uniform(1, 2, 300) * (rng.random(300) < share)
-        active, v = active_products.ActiveRows(case, bends), rng.standard_normal(case.n)
+        active, v = active_rows.ActiveRows(case, bends), rng.standard_normal(case.n)
         H = case.hessian_of(bends)
         np.testing.assert_allclose(active.product(v), H @ v, atol=1e-10)
         np.testing.assert_allclose(active.scaling(), 1 / np.sqrt(np.diagonal(H)), rtol=1e-10)
@@ -191,9 +191,9 @@ def test_active_rows_are_the_hessian(share, intercept, rng):
 def test_conjugate_gradients_reach_their_goal(rng):
     M = rng.standard_normal((30, 30))
     H, b = M @ M.T + 0.1 * np.eye(30), rng.standard_normal(30)
-    d, products = active_products.solve_by_cg(lambda v: H @ v, np.ones(30), b, 1e-9, 200)
+    d, products = active_rows.solve_by_cg(lambda v: H @ v, np.ones(30), b, 1e-9, 200)
     assert np.linalg.norm(H @ d - b) <= 2e-9
     assert products >= 25
-    loose, fewer = active_products.solve_by_cg(lambda v: H @ v, np.ones(30), b, 0.5, 200)
+    loose, fewer = active_rows.solve_by_cg(lambda v: H @ v, np.ones(30), b, 0.5, 200)
     assert np.linalg.norm(H @ loose - b) <= 0.5
     assert fewer < products

@@ -6,7 +6,7 @@ import scipy.optimize
 from support import visited
 
 from ode2opt import Logistic, Quadratic, Status, solve
-from ode2opt.solvers.built_in import smooth_names
+from ode2opt.solvers.methods import smooth_names
 
 
 @pytest.fixture(scope="module")

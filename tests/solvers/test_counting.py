@@ -21,7 +21,7 @@ from ode2opt import (
     solve,
 )
 from ode2opt.solvers import DefaultCoefficients
-from ode2opt.solvers.built_in import smooth_names
+from ode2opt.solvers.methods import smooth_names
 from ode2opt.solvers.metric import Metric
 
 COLUMNS = 12

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ode2opt import Logistic, Problem, Quadratic, Schedule, Status, solve
-from ode2opt.solvers.built_in import smooth_names
+from ode2opt.solvers.methods import smooth_names
 
 pytestmark = pytest.mark.usefixtures("x64")
 

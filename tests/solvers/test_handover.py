@@ -16,8 +16,8 @@ from ode2opt import (
     solve,
 )
 from ode2opt.solvers import METHODS
-from ode2opt.solvers.built_in import runs_a_table, smooth_names
 from ode2opt.solvers.costs import Costs
+from ode2opt.solvers.methods import runs_a_table, smooth_names
 from ode2opt.solvers.objective import Objective
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan

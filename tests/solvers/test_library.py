@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ode2opt import Family, InputError, Method, Quadratic, Schedule, solve
-from ode2opt.solvers.library import FOLDER, SUFFIX, by_name, learned_names
+from ode2opt.solvers.methods import FOLDER, SUFFIX, by_name, learned_names
 
 FAMILIES = [
     f"{problem}-{dataset}"

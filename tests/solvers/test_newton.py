@@ -10,7 +10,7 @@ from support import random_sparse
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
 from ode2opt.problems.gram import BLOCK
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 
 def made(kind=Logistic, N=150, n=8, seed=0, **options):

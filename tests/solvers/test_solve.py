@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 
 from ode2opt import InputError, Logistic, Lpp, Problem, Quadratic, Schedule, Status, solve
-from ode2opt.solvers.built_in import smooth_names
+from ode2opt.solvers.methods import smooth_names
 
 
 @pytest.fixture

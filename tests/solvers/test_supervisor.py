@@ -10,12 +10,10 @@ from ode2opt.base.ended import Ended
 from ode2opt.solvers import supervisor
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.objective import Objective
-from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Stop
 from ode2opt.solvers.stages.lbfgs import Lbfgs
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper, not_stuck, turn, within
 from ode2opt.solvers.supervisor import supervise
-from ode2opt.solvers.watches import SwitchIfCheaper, not_stuck, turn, within
 
 
 def made(N=200, n=30, seed=0, l2=0.01):

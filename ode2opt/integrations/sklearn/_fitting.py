@@ -25,7 +25,7 @@ from ode2opt.integrations.sklearn._saving import Saving
 from ode2opt.penalties import Penalty
 from ode2opt.problems.base import Problem
 from ode2opt.solvers import METHODS, Memory, Method, Result, solve
-from ode2opt.solvers.library import SUFFIX, learned_names
+from ode2opt.solvers.methods import SUFFIX, learned_names
 
 THEIRS = (
     "cholesky", "liblinear", "lsqr", "newton-cg", "newton-cholesky", "sag", "saga", "sparse_cg",

@@ -19,7 +19,7 @@ from ode2opt.base.record import MEMORY, Arrays
 from ode2opt.base.schema import read as read_fields
 from ode2opt.base.storage import FileLock, check_folder_of, real_path, sweep_abandoned
 from ode2opt.solvers.memory.state import MemoryState
-from ode2opt.solvers.method_file import load_metric, save_metric
+from ode2opt.solvers.method_header import load_metric, save_metric
 from ode2opt.solvers.metric import Metric
 
 Entry = TypeVar("Entry")

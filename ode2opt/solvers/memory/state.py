@@ -11,7 +11,7 @@ import numpy as np
 from ode2opt.base.threads import one_blas_thread
 from ode2opt.solvers.metric import Metric
 from ode2opt.solvers.options import MemoryOptions
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,8 @@ from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan, proximal_stages
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import AFTER, Stage, SwitchIfCheaper
 from ode2opt.solvers.supervisor import first_alone, supervise
-from ode2opt.solvers.watches import AFTER, SwitchIfCheaper
 
 Update = Callable[[MemoryState], MemoryState]
 """How a Hessian changes what is known."""
@@ -83,7 +82,7 @@ class MemorySession:
         Then problems have changed so much that the mean solution is no longer to be trusted.
         """
         problem = self.oracle.problem
-        if "rows" not in problem.provides or np.any(x):
+        if "rows" not in self.oracle.objective.provides or np.any(x):
             return False
         return bool(mean.value > problem.value_at_zero() + self.oracle.objective.penalty_at(x))
 
@@ -112,7 +111,7 @@ class MemorySession:
         objective = self.oracle.objective
         if objective.smooth:
             return True
-        own = "quadratic" in objective.problem.provides  # which is that of all points
+        own = "quadratic" in objective.provides  # which is that of all points
         return not own and not self._is_wide and bool(proximal_stages(objective))
 
     def _preconditioner(self) -> Product | None:
@@ -200,7 +199,7 @@ class MemorySession:
         problem = self.oracle.problem
         if self._is_wide:
             return RANK + EXTRA + 1
-        return problem.hessian_flops() / problem.gradient_flops()
+        return float(problem.hessian_flops() / problem.gradient_flops())
 
     def _curvature(self, x: np.ndarray) -> Update | None:
         """Form the Hessian at a solution; returns how what is known changes by it."""
@@ -217,7 +216,7 @@ class MemorySession:
     def _floor(self, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         """Return the curvature that one more row could add, by variable."""
         problem = self.oracle.problem
-        if "rows" in problem.provides:
+        if "rows" in self.oracle.objective.provides:
             return problem.unseen_curvature(self.oracle.to_problem(x))
         return np.full(problem.n, self.known.options.floor * (float(diagonal.max()) or 1.0))
 

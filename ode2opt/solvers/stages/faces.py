@@ -14,7 +14,7 @@ import numpy as np
 from ode2opt.penalties import Face
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 
 class FaceRules(NamedTuple):
@@ -37,7 +37,7 @@ FACES = FaceRules()
 def has_faces(oracle: Oracle) -> bool:
     """Return whether Newton steps on faces can be made: few variables, and both sides know how."""
     problem = oracle.problem
-    provides = problem.provides
+    provides = oracle.objective.provides
     if not ("hessian" in provides and "classes" not in provides) or problem.n > FACES.variables:
         return False
     return oracle.penalty.curvature_set(oracle.objective.project(np.zeros(problem.n))) is not None

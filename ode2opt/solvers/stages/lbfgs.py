@@ -16,8 +16,7 @@ import numpy as np
 from ode2opt.base.ended import Ended
 from ode2opt.base.lapack import dtrtrs
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Watch
 from ode2opt.solvers.stages.line_search import Standstill, Trial, search
 from ode2opt.solvers.stages.stage import Stage
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ode2opt.kernels.coordinate import TINY, descend, is_compiled
 from ode2opt.penalties import L1Ball, SeparableTerms, Simplex
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 
 class DescentRules(NamedTuple):

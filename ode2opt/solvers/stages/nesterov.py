@@ -24,8 +24,7 @@ from ode2opt.base.arrays import norm, usable
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.concavity import concave_between
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Stop, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Stop, Watch
 from ode2opt.solvers.stages.faces import descended, has_faces
 from ode2opt.solvers.stages.line_search import Standstill
 from ode2opt.solvers.stages.stage import Stage

@@ -17,14 +17,11 @@ from ode2opt.base.ended import Ended
 from ode2opt.base.errors import InputError
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
-from ode2opt.solvers.stages.conjugate_gradients import solve_by_cg
+from ode2opt.solvers.oracle import Oracle, Outcome, Watch
 from ode2opt.solvers.stages.lbfgs import step
 from ode2opt.solvers.stages.line_search import Standstill
-from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.watches import within
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor, solve_by_cg
+from ode2opt.solvers.stages.stage import Stage, within
 
 
 class NewtonRules(NamedTuple):
@@ -74,12 +71,12 @@ class Newton(Stage):
         """Return the stage with a budget: a step may cost many calls."""
         if not costs.newton_by_cholesky():
             return cls(costs, within(NEWTON.calls, NEWTON.steps + 1))
-        hessians = NEWTON.hessians * costs.problem.hessian_flops() / costs.problem.gradient_flops()
+        hessians = NEWTON.hessians * costs.hessian_calls
         return cls(costs, within(max(NEWTON.calls, hessians), NEWTON.hessians + 1))
 
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Minimise from an evaluated point; a problem without second derivatives is refused."""
-        if not self.needs <= oracle.problem.provides:
+        if not self.needs <= oracle.objective.provides:
             raise InputError(
                 "newton needs second derivatives: give the function's hvp, or use lbfgs."
             )
@@ -118,8 +115,8 @@ class ConjugateDirections:
     """
 
     def __init__(self, oracle: Oracle) -> None:
-        self.oracle, problem = oracle, oracle.problem
-        self.quadratic = {"rows", "quadratic"} <= problem.provides
+        self.oracle = oracle
+        self.quadratic = {"rows", "quadratic"} <= oracle.objective.provides
         self.weights: np.ndarray | float | None = None
 
     def __call__(self, here: Evaluated) -> np.ndarray:

@@ -14,8 +14,7 @@ import numpy as np
 from ode2opt.base.ended import Ended
 from ode2opt.penalties import Penalty, Separable, SeparableTerms
 from ode2opt.solvers.objective import Evaluated, Objective
-from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Stop
 from ode2opt.solvers.stages.quadratic_models import (
     MODELS,
     is_by_columns,
@@ -76,9 +75,9 @@ class ProximalNewton(Stage):
         """Minimise from an evaluated point."""
         oracle.log("proximal Newton")
         problem = oracle.problem
-        if "host" not in problem.provides or oracle.penalty.pieces() is None:
+        if "host" not in oracle.objective.provides or oracle.penalty.pieces() is None:
             return newton(oracle, point, hessian=self.hessian)
-        by_columns = is_by_columns(problem)
+        by_columns = is_by_columns(oracle)
         if by_columns:
             outcome = newton(oracle, point, "hasty")
             if outcome.ended is not Ended.CHEAPER or outcome.point is None:

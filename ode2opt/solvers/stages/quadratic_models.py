@@ -102,9 +102,8 @@ class HessianModel(QuadraticModel):
         self, oracle: Oracle, pieces: SeparableTerms | None, first: np.ndarray | None = None
     ) -> None:
         super().__init__(oracle, pieces)
-        problem = oracle.problem
         self.costs = oracle.costs
-        self.exact = "quadratic" in problem.provides
+        self.exact = "quadratic" in oracle.objective.provides
         self.cheap = not self.exact and self.costs.hessian() <= MODELS.cheap
         self.rows = sampled_rows(oracle) if first is None else 0
         self.H = first
@@ -200,7 +199,7 @@ class ColumnModel(QuadraticModel):
 def sampled_rows(oracle: Oracle) -> int:
     """Return of how many rows the first Hessian is made; 0 for all."""
     problem = oracle.problem
-    provides = problem.provides
+    provides = oracle.objective.provides
     if "matrix" not in provides or "quadratic" in provides or problem.n > MODELS.matrix:
         return 0
     price = oracle.costs.hessian()
@@ -241,12 +240,13 @@ def model_of(
     hessian: np.ndarray | None = None,
 ) -> QuadraticModel | None:
     """Return the model for a problem, None where there is none that is worth it."""
-    if columns is not None and pieces is not None and is_by_columns(oracle.problem):
+    if columns is not None and pieces is not None and is_by_columns(oracle):
         return ColumnModel(oracle, pieces, columns == "patient")
     return HessianModel(oracle, pieces, hessian) if oracle.problem.n <= MODELS.matrix else None
 
 
-def is_by_columns(problem: Any) -> bool:
+def is_by_columns(oracle: Oracle) -> bool:
     """Return whether models of a problem are made of its sparse columns."""
-    rows = "matrix" in problem.provides and problem.sparse
+    problem = oracle.problem
+    rows = "matrix" in oracle.objective.provides and problem.sparse
     return rows and problem.n > MODELS.narrow and has_columns()

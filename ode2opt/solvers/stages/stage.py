@@ -1,13 +1,22 @@
-"""What a stage of a solve is: one method that goes on from a point until it is done or gives up."""
+"""What a stage of a solve is, and when it should end: where another method would cost less.
+
+All costs are in oracle calls. What is left of a solve is estimated from the gradient norms of the
+stage itself: the rate at which they fell in the later half of it.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
+from ode2opt.base.ended import Ended
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle, Watch
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome, Watch
+
+SOONEST = 3  # calls of a preconditioned stage before it is judged
+AFTER = 2.0  # calls that another preconditioner takes, about
 
 
 class Stage(ABC):
@@ -31,3 +40,84 @@ class Stage(ABC):
     @abstractmethod
     def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
         """Go on from an evaluated point."""
+
+
+class RateEstimate:
+    """The lowest gradient norms of a stage, and what is left at the rate of its later half."""
+
+    def __init__(self) -> None:
+        self._at: list[float] = []
+        self._lowest: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    @property
+    def began(self) -> float:
+        """The calls made before the first norm."""
+        return self._at[0]
+
+    def left(self, calls: float, norm: float, tol: float) -> float:
+        """Return how many more calls it takes to reach the tolerance."""
+        before = self._lowest[-1] if self._lowest else math.inf
+        self._at.append(calls)
+        self._lowest.append(norm if norm < before else before)
+        half, now = len(self._at) // 2, self._lowest[-1]
+        if not now > tol:
+            return 0.0
+        if not now < self._lowest[half] < math.inf:
+            return math.inf
+        rate = math.log(self._lowest[half] / now) / (self._at[-1] - self._at[half])
+        return math.log(now / tol) / rate
+
+
+class SwitchIfCheaper:
+    """Ends a stage when what is left costs more than the price of another method."""
+
+    def __init__(
+        self,
+        price: float | Callable[[float], float],
+        soonest: float = 0,
+        steps: int = 2,
+        reason: Ended = Ended.CHEAPER,
+    ) -> None:
+        self.price = price
+        self.soonest, self.steps, self.reason = max(2, soonest), max(2, steps), reason  # for a rate
+        self._rate = RateEstimate()
+
+    @classmethod
+    def than(cls, price: float, after: float = AFTER) -> SwitchIfCheaper:
+        """Return a watch for a preconditioned stage beside another preconditioner."""
+        return cls(price + after, max(SOONEST, math.ceil(price / 2)))
+
+    def __call__(self, oracle: Oracle) -> Outcome | None:
+        if oracle.reached is not None:
+            return None
+        left = self._rate.left(oracle.calls, oracle.norm, oracle.tol)
+        made = oracle.calls - self._rate.began
+        if len(self._rate) < self.steps or made < self.soonest:
+            return None
+        price = self.price(made) if callable(self.price) else self.price
+        if left > price:
+            return Outcome(self.reason, number=made)
+        return None
+
+
+def within(calls: float, steps: int) -> SwitchIfCheaper:
+    """Return a watch for a stage that must promise to arrive within so many calls of its own."""
+    return SwitchIfCheaper(lambda made: calls - made, steps=steps, reason=Ended.FAR)
+
+
+def turn(calls: float) -> SwitchIfCheaper:
+    """Return a watch for one turn: after so many calls more must not be left than were made."""
+    return SwitchIfCheaper(lambda made: made, calls, reason=Ended.TURN)
+
+
+def for_ever(oracle: Oracle) -> Outcome | None:
+    """Let a stage go on: the watch of one that always converges."""
+    return None
+
+
+def not_stuck(calls: float) -> SwitchIfCheaper:
+    """Return a watch for a stage that nothing competes with: it must come nearer at all."""
+    return SwitchIfCheaper(lambda made: 100 * made, calls, reason=Ended.STUCK)

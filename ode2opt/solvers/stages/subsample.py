@@ -16,12 +16,10 @@ from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated, Objective
 from ode2opt.solvers.options import DEFAULTS, AutoOptions
-from ode2opt.solvers.oracle import Oracle, Stop
-from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.oracle import Oracle, Outcome, Stop
 from ode2opt.solvers.stages.lbfgs import lbfgs
-from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.watches import SwitchIfCheaper
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper
 
 
 class SubsampleRules(NamedTuple):

@@ -25,8 +25,7 @@ from ode2opt.problems import Problem, Start
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.solvers import Method, Progress, Relay, Result
 from ode2opt.solvers.eigac import EigacIteration
-from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Outcome
+from ode2opt.solvers.oracle import Oracle, Outcome
 from ode2opt.study.reproduction.cache import Store
 from ode2opt.study.reproduction.cells import (
     Made,

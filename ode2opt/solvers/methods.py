@@ -1,22 +1,25 @@
-"""The built-in methods by name. A new one is a function and a line here."""
+"""Methods by name: the built-in ones, and the learned ones that come with the package.
+
+A new built-in one is a function and a line in ``METHODS``.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from ode2opt.base.arrays import Array
-from ode2opt.base.errors import InputError, unknown_name
+from ode2opt.base.errors import InputError, shown, unknown_name
 from ode2opt.base.schedule import Schedule
 from ode2opt.paper.default import ALPHA, DefaultCoefficients
 from ode2opt.proofs import theorem
 from ode2opt.proofs.table import schedule_of
 from ode2opt.solvers import classics
-from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.eigac import EigacIteration
 from ode2opt.solvers.guard import Guard
-from ode2opt.solvers.lbfgs_scipy import lbfgs_scipy
 from ode2opt.solvers.method_file import Method
 from ode2opt.solvers.monitored import nag_monitored
 from ode2opt.solvers.oracle import Oracle
@@ -25,10 +28,14 @@ from ode2opt.solvers.relay import Relay
 from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Fista
 from ode2opt.solvers.stages.newton import Newton
-from ode2opt.solvers.stages.stage import Stage
+from ode2opt.solvers.stages.stage import Stage, for_ever
 from ode2opt.solvers.supervisor import first_alone, supervise
 from ode2opt.solvers.table import run_watched
-from ode2opt.solvers.watches import for_ever
+
+SUFFIX = ".safetensors"
+FOLDER = Path(__file__).parents[1] / "learned"
+"""The files of the learned methods; its README.md says where they come from."""
+
 
 Policy = Guard | Relay | None
 """What watches a schedule and lets others go on: the guard, the paper's relay, or nothing."""
@@ -37,6 +44,7 @@ Policy = Guard | Relay | None
 UNSET = Guard()
 WORDS = ("guard", "none")
 """The handovers that every method takes."""
+HANDOVERS: dict[str, Policy] = {"guard": UNSET, "relay": Relay(), "none": None}
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,19 @@ def check_handover(handover: str | Guard | Relay, method: BuiltIn | Schedule | M
         )
     if isinstance(handover, Guard):
         _check_guard(handover)
+
+
+def policy_of(handover: str | Guard | Relay, method: BuiltIn | Schedule | Method) -> Policy:
+    """Return who watches a solve and goes on after it, from what ``handover`` may be."""
+    given = isinstance(handover, Guard | Relay)
+    if not given and (not isinstance(handover, str) or handover not in HANDOVERS):
+        raise unknown_name("handover", str(handover), HANDOVERS)
+    check_handover(handover, method)
+    if isinstance(handover, Guard | Relay):
+        return handover
+    if handover == "guard" and isinstance(method, Method):
+        return method.guard
+    return HANDOVERS[handover]
 
 
 def _check_guard(guard: Guard, method: Method | None = None) -> None:
@@ -200,7 +221,7 @@ METHODS: dict[str, BuiltIn] = {
     "eigac-c4": default_eigac(DefaultCoefficients(4.0)),
     "auto": _in_stages(
         "planned from the problem: Newton, L-BFGS in a metric of its rows, or L-BFGS",
-        lambda oracle: plan(oracle.objective, Costs(oracle.problem), oracle.options),
+        lambda oracle: plan(oracle.objective, oracle.costs, oracle.options),
         penalised=True,
     ),
     "fista": _in_stages(
@@ -211,11 +232,13 @@ METHODS: dict[str, BuiltIn] = {
     ),
     "newton": _in_stages(
         "Newton's method, by Cholesky or conjugate gradients",
-        lambda oracle: [Newton.within_budget(Costs(oracle.problem)), Lbfgs()],
+        lambda oracle: [Newton.within_budget(oracle.costs), Lbfgs()],
     ),
     "lbfgs": _in_stages("L-BFGS, 10 corrections", lambda oracle: [Lbfgs()]),
     "lbfgs-scipy": BuiltIn(
-        "scipy's L-BFGS-B, 10 corrections", False, lambda oracle, x, L, p: lbfgs_scipy(oracle, x)
+        "scipy's L-BFGS-B, 10 corrections",
+        False,
+        lambda oracle, x, *_: classics.lbfgs_scipy(oracle, x),
     ),
 }
 
@@ -237,3 +260,70 @@ def built_in(name: str) -> BuiltIn:
     if not METHODS[name].smooth:
         raise InputError(f"The method {name!r} is for penalties: without one use 'nag-restart'.")
     return METHODS[name]
+
+
+def learned_names() -> list[str]:
+    """Return the names of the learned methods that come with the package."""
+    return sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def by_name(name: str) -> BuiltIn | Method:
+    """Return a built-in method, or a learned one as "logistic-a5a"."""
+    if name in METHODS or name.endswith(SUFFIX):
+        return built_in(name)
+    known = learned_names()
+    if name not in known:
+        raise unknown_name("method", name, [*smooth_names(), *known])
+    return Method.load(FOLDER / f"{name}{SUFFIX}")
+
+
+def method_of(method: str | Path | Method | Schedule) -> BuiltIn | Method | Schedule:
+    """Return what a ``method`` argument stands for; the rule of every function that takes one.
+
+    A string is a name and never a file; a ``Path`` is the file of a learned method; a ``Method``
+    and a ``Schedule`` are taken as they are.
+    """
+    if isinstance(method, str):
+        return by_name(method)
+    if isinstance(method, os.PathLike):
+        return Method.load(Path(method))
+    if not isinstance(method, Method | Schedule):
+        raise InputError(
+            f"method must be a name, a Method, a Schedule or the Path of a method's file, not "
+            f"{type(method).__name__}."
+        )
+    return method
+
+
+def method_for(method: Any, penalised: bool) -> BuiltIn | Method | Schedule:
+    """Return the method of a solve; one for the other kind of problems is refused."""
+    if not penalised:
+        # With constants of its own no name stands for it.
+        found = method if isinstance(method, BuiltIn) else method_of(method)
+        if isinstance(found, Method) and found.proximal is not None:
+            raise InputError(
+                f"The method for {found.family} is for problems with a penalty: give penalty as "
+                f"well."
+            )
+        return found
+    names = [name for name, one in METHODS.items() if one.penalised]
+    if isinstance(method, str):
+        if method in names:
+            return METHODS[method]
+        if method not in {*METHODS, *learned_names()}:
+            raise unknown_name("method", method, names)
+    elif isinstance(method, Path | Method):
+        found = method_of(method)
+        if isinstance(found, Method) and found.proximal is not None:
+            return found
+    raise InputError(
+        f"The method {shown(method)} is for smooth functions: with a penalty use "
+        f"{', '.join(repr(name) for name in names)}, or one learned for it."
+    )
+
+
+def by_name_or_file(name: str) -> BuiltIn | Method:
+    """Return a method by its name, or that of a file."""
+    if Path(name).suffix == SUFFIX or (Path(name).exists() and name not in METHODS):
+        return Method.load(name)
+    return by_name(name)

@@ -1,23 +1,28 @@
-"""L-BFGS for several classes, preconditioned class by class (docs/mathematics.md, section 14).
+"""L-BFGS preconditioned by parts of the Hessian: its diagonal, or the blocks of classes.
+
+An l2 far above the curvature of the loss, with an intercept that it leaves alone, makes the Hessian
+nearly diagonal, but its entries differ by as much as l2 and the intercept's curvature do. In the
+metric of that diagonal each variable is measured by its own curvature.
 
 The Hessian of a softmax has a block for each pair of classes. The diagonal ones are of the columns'
 size: they know how columns go together, which is what slows L-BFGS down, and cost (K + 1) / 2 times
-less than the whole Hessian of K classes. Where that is dear, one matrix does for all: their mean.
+less than the whole Hessian of K classes. Where that is dear, one matrix does for all: their mean
+(docs/mathematics.md, section 14).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ode2opt.problems.row_model import RowModel
 from ode2opt.solvers.costs import Costs
 from ode2opt.solvers.objective import Evaluated
-from ode2opt.solvers.oracle import Oracle
-from ode2opt.solvers.outcome import Outcome
-from ode2opt.solvers.stages.cholesky import CholeskyFactor
+from ode2opt.solvers.oracle import Oracle, Outcome
 from ode2opt.solvers.stages.lbfgs import lbfgs
-from ode2opt.solvers.stages.stage import Stage
-from ode2opt.solvers.watches import SwitchIfCheaper
+from ode2opt.solvers.stages.linear_systems import CholeskyFactor
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper, within
 
+STRONG = 1e3  # l2 by the curvature of the loss: below this the other plans do well
 EACH = 12.0  # evaluations that the Hessian blocks of all classes may cost; else they share one
 
 
@@ -65,3 +70,29 @@ class ClasswiseLbfgs(Stage):
         preconditioner = ClassPreconditioner(oracle, point.x, self.costs)
         oracle.log(f"L-BFGS in {preconditioner.description}")
         return lbfgs(oracle, point, preconditioner)
+
+
+def is_strongly_penalised(problem: RowModel) -> bool:
+    """Whether l2 dwarfs the curvature of an intercept that it leaves alone."""
+    curvature = (problem.slope_bound or 1.0) + problem.intercept_l2
+    return problem.intercept and problem.l2 > STRONG * curvature
+
+
+class DiagonalLbfgs(Stage):
+    """L-BFGS with the Hessian's diagonal as preconditioner.
+
+    It has a budget of calls.
+    """
+
+    name = "metric-lbfgs"
+    needs = frozenset({"rows", "diagonal"})
+
+    def __init__(self) -> None:
+        super().__init__(within(calls=60, steps=6))
+
+    def run(self, oracle: Oracle, point: Evaluated) -> Outcome:
+        """Minimise from an evaluated point."""
+        oracle.log("L-BFGS in the metric of the Hessian's diagonal")
+        diagonal = oracle.hessian_diagonal(point.x)
+        diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        return lbfgs(oracle, point, lambda g: g / diagonal)

@@ -1,9 +1,12 @@
-"""A Hessian as a preconditioner: g -> H^-1 g by Cholesky, damped where H is singular."""
+"""Systems with a Hessian: by Cholesky, damped where H is singular, or by conjugate gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ode2opt.base.arrays import norm
 from ode2opt.base.lapack import dpotrf, dpotri, dpotrs
 
 DAMPING = 1e-12  # in diagonals of H, always there: what is lost is below rounding of the step
@@ -39,3 +42,33 @@ class CholeskyFactor:
     def __call__(self, g: np.ndarray) -> np.ndarray:
         """Return H^-1 g."""
         return dpotrs(self._factor, g)[0]
+
+
+def solve_by_cg(
+    product: Callable[[np.ndarray], np.ndarray],
+    weights: np.ndarray | float,
+    b: np.ndarray,
+    goal: float,
+    most: int,
+) -> tuple[np.ndarray, int]:
+    """Return about H^-1 b and how many products it took: a residual of at most ``goal``.
+
+    Where a direction without curvature is met, the solution so far is returned.
+    """
+    d, r = np.zeros_like(b), b
+    p = weights * r
+    square = float(r @ p)
+    for count in range(1, most + 1):
+        Hp = product(p)
+        bend = float(p @ Hp)
+        if not bend > 0:
+            return (d if count > 1 else p), count
+        length = square / bend
+        d = d + length * p
+        r = r - length * Hp
+        if not norm(r) > goal:
+            break
+        z = weights * r
+        square, old = float(r @ z), square
+        p = z + (square / old) * p
+    return d, count
