@@ -163,3 +163,12 @@ def counting(problem):
     counted = copy.copy(problem)
     counted.__class__, counted.tally = found, Tally()
     return counted
+
+
+def write_table(frame, path, index=False):
+    """Write a data frame by the ending of its path, which is returned."""
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, index=index)
+    else:
+        frame.to_csv(path, index=index, sep="\t" if path.suffix == ".tsv" else ",")
+    return path

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from support import write_table as write
 
 from ode2opt import InputError, Logistic, solve
 from ode2opt.problems import read_table
@@ -27,10 +28,6 @@ def due(frame):
     words = frame.select_dtypes(exclude="number").columns
     rest = frame.drop(columns="y")
     return pd.get_dummies(rest, columns=list(words), prefix_sep="=", dtype=float)
-
-
-def write(frame, path):
-    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

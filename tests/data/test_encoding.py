@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
+from support import write_table as write
 
 from ode2opt import InputError, Logistic
 from ode2opt.base import schema
@@ -35,14 +36,6 @@ def frame_of(seed, holes=False):
         frame.loc[rng.choice(N, 9, replace=False), "x"] = np.nan
         frame.loc[rng.choice(N, 9, replace=False), "z"] = np.nan
     return frame
-
-
-def write(frame, path):
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    return path
 
 
 def dense(A):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from support import write_table as write
 
 from ode2opt import Family, InputError, Logistic, load_dataset, solve
 from ode2opt.data.files import ReadOptions
@@ -13,13 +14,6 @@ from ode2opt.problems import Parts, read_table
 from ode2opt.problems.parts import files_in_parts
 
 N = 200
-
-
-def write(frame, path, index=False):
-    frame.to_csv(path, index=index) if path.suffix == ".csv" else frame.to_parquet(
-        path, index=index
-    )
-    return path
 
 
 @pytest.fixture
