@@ -50,7 +50,8 @@ class WorstCase:
         rows: the rows (m, p, q) it is about.
         solved: whether the solver met its tolerances; if it nearly did, an exact proof decides
             what the multipliers are worth.
-        share: the functions are as smooth as ``share`` L; 1 by default. tau is in units of L.
+        share: the functions are as smooth as ``share`` L; 1 by default. tau is in units of L, the
+            rows and multipliers in those of ``share`` L.
     """
 
     tau: float
@@ -156,7 +157,7 @@ def worst_case(
         tau=float(program.unit * x[0]) * share,
         last=program.layout.points - 1,
         multipliers=np.maximum(program.multipliers(x), 0.0),
-        gradient=gradient,
+        gradient=gradient * share,
         goal=goal,
         rows=rows,
         solved=_accurate(solution),
