@@ -29,6 +29,7 @@ def test_old_imports_run_in_a_process_of_their_own():
         "from ode2opt.dynamics.proofs.check_proof import bound\n"
         "from ode2opt.problems.files import ReadOptions\n"
         "from ode2opt.confidence import expectation\n"
+        "from ode2opt.dynamics.worst_cases import IterationsBound\n"
         "print(Schedule.__module__)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

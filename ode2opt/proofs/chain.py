@@ -89,6 +89,10 @@ class WorstCase:
         return self.goal.ratio(self.tau, self.last)
 
 
+IterationsBound = WorstCase
+"""Its name where older paths lead to this module; deprecated in ``ode2opt.proofs``."""
+
+
 def worst_case(
     table: Schedule | np.ndarray | Sequence[Sequence[float]],
     L: float = 1.0,
