@@ -115,16 +115,13 @@ def celer(task: Task, own: float, bound: int) -> tuple[np.ndarray, bool]:
     import celer as package
 
     A = task.A.tocsc() if sp.issparse(task.A) else np.asfortranarray(task.A)
+    limits = {"tol": own, "max_iter": bound, "fit_intercept": False}
     if task.loss == "squares":
-        model = package.Lasso(alpha=task.weight, tol=own, max_iter=bound, fit_intercept=False)
-        model.fit(A, task.b)
-    else:
-        model = package.LogisticRegression(
-            C=1 / (task.weight * len(task.b)), tol=own, max_iter=bound, fit_intercept=False
-        )
-        model.fit(A, 2 * task.b - 1)
-        return np.ravel(model.coef_), bound > FIRST_BOUND  # it does not tell its iterations
-    return np.ravel(model.coef_), int(np.max(model.n_iter_)) < bound
+        model = package.Lasso(alpha=task.weight, **limits).fit(A, task.b)
+        return np.ravel(model.coef_), int(np.max(model.n_iter_)) < bound
+    model = package.LogisticRegression(C=1 / (task.weight * len(task.b)), **limits)
+    model.fit(A, 2 * task.b - 1)
+    return np.ravel(model.coef_), bound > FIRST_BOUND  # it does not tell its iterations
 
 
 def lasso(precompute: bool) -> Fit:
@@ -145,14 +142,9 @@ def classes(solver: str) -> Fit:
 
     def fit(task: Task, own: float, bound: int) -> tuple[np.ndarray, bool]:
         model = LogisticRegression(
-            l1_ratio=1.0,
-            solver=solver,
-            C=1 / (task.weight * len(task.b)),
-            tol=own,
-            max_iter=bound,
-            fit_intercept=False,
-            random_state=0,
-        ).fit(task.A, task.b)
+            l1_ratio=1.0, solver=solver, C=1 / (task.weight * len(task.b)), tol=own,
+            max_iter=bound, fit_intercept=False, random_state=0,
+        ).fit(task.A, task.b)  # fmt: skip
         return np.ravel(model.coef_), int(np.max(model.n_iter_)) < bound
 
     return fit
@@ -162,15 +154,11 @@ def glum(task: Task, own: float, bound: int) -> tuple[np.ndarray, bool]:
     """Iterated least squares with coordinate descent."""
     from glum import GeneralizedLinearRegressor
 
+    family = "normal" if task.loss == "squares" else "binomial"
     model = GeneralizedLinearRegressor(
-        family="normal" if task.loss == "squares" else "binomial",
-        alpha=task.weight,
-        l1_ratio=1,
-        fit_intercept=False,
-        solver="irls-cd",
-        gradient_tol=own,
-        max_iter=bound,
-    ).fit(task.A, task.b)
+        family=family, alpha=task.weight, l1_ratio=1, fit_intercept=False, solver="irls-cd",
+        gradient_tol=own, max_iter=bound,
+    ).fit(task.A, task.b)  # fmt: skip
     return np.ravel(model.coef_), int(model.n_iter_) < bound
 
 
@@ -246,18 +234,9 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
 def tried(
     task: Task, tol: float, fit: Fit, own: float, first: float, fastest: float
 ) -> tuple[float | None, float, float]:
-    """Go down a peer's ladder until the residual is reached.
+    """Go down a peer's ladder from ``own`` on until the residual is reached.
 
-    Args:
-        task: what is solved.
-        tol: the residual to reach.
-        fit: the peer.
-        own: the tolerance to begin with.
-        first: our seconds.
-        fastest: those of the fastest peer so far.
-
-    Returns:
-        Its seconds, or None; the tolerance that it was reached with; the least residual seen.
+    Returns its seconds, or None; the tolerance that it was reached with; the least residual seen.
     """
     bound, best, most = FIRST_BOUND, math.inf, min(HOPELESS * first, BEHIND * fastest)
     rungs = [one for one in LADDER if one <= own * 1.01]

@@ -94,17 +94,14 @@ class Size:
         each = int(self.rows) // self.parts
         if self.per_row is None:
             return [Made(i + 1, each, self.columns) for i in range(self.parts)]
-        return [
-            Sparse(i + 1, each, self.columns, self.per_row, self.skew) for i in range(self.parts)
-        ]
+        more = (each, self.columns, self.per_row, self.skew)
+        return [Sparse(i + 1, *more) for i in range(self.parts)]
 
     def __str__(self) -> str:
         kind = "" if self.per_row is None else f", {self.per_row} a row"
         late = f", {1e3 * self.latency:g} ms more" if self.latency else ""
-        return (
-            f"{self.rows:,.0f} x {self.columns:,}{kind}, {self.workers} workers, "
-            f"{self.parts} parts{late}"
-        )
+        size = f"{self.rows:,.0f} x {self.columns:,}{kind}"
+        return f"{size}, {self.workers} workers, {self.parts} parts{late}"
 
 
 class Late(Logistic):
@@ -162,25 +159,16 @@ def constants() -> dict[str, float]:
     number = max(0.0, (wide_parts - wide) / 15 / WIDE)
     byte = max(0.0, (wide - one) - number * WIDE) / (2 * NUMBER * WIDE)
     part = max(0.0, (many - one) / 63)
-    work = {
-        rows: (seconds - one - 3 * part) / rows
-        for rows, seconds in ((DENSE[0], dense), (NARROW[0], narrow))
-    }
-    entry = (work[DENSE[0]] - work[NARROW[0]]) / (DENSE[1] - NARROW[1])
-    row = max(0.0, work[NARROW[0]] - NARROW[1] * entry)
+    of_dense, of_narrow = (dense - one - 3 * part) / DENSE[0], (narrow - one - 3 * part) / NARROW[0]
+    entry = (of_dense - of_narrow) / (DENSE[1] - NARROW[1])
+    row = max(0.0, of_narrow - NARROW[1] * entry)
     left = sparse - one - 3 * part - SPARSE[1] * (4 * number + 2 * NUMBER * byte)
     return {
-        "entry_dense": entry,
-        "entry_sparse": (left / SPARSE[0] - row) / SPARSE[2],
-        "row": row,
-        "contention": (double - two) / (dense - one),
-        "round": max(0.0, one - worker),
-        "worker": worker,
-        "part": part,
-        "number": number,
-        "byte": byte,
+        "entry_dense": entry, "entry_sparse": (left / SPARSE[0] - row) / SPARSE[2], "row": row,
+        "contention": (double - two) / (dense - one), "round": max(0.0, one - worker),
+        "worker": worker, "part": part, "number": number, "byte": byte,
         "spread": stdev(both) / mean(both),
-    }
+    }  # fmt: skip
 
 
 def asked(workers: int) -> list[int]:
@@ -200,8 +188,7 @@ def predicted(size: Size, c: dict[str, float], network: dict[str, float] | None 
     """
     entries = size.columns if size.per_row is None else size.per_row
     entry = c["entry_dense"] if size.per_row is None else c["entry_sparse"]
-    share = size.rows / size.workers
-    own = max(1.0, size.parts / size.workers)
+    share, own = size.rows / size.workers, max(1.0, size.parts / size.workers)
     work = share * (entries * entry + c["row"]) + own * (c["part"] + c["number"] * size.columns)
     levels, byte, way = asked(size.workers), c["byte"], size.latency
     if network is None:
@@ -264,14 +251,10 @@ def rounds_of(kind: Kind) -> dict[str, Any]:
     problem = Parts(Logistic, [(one.A, one.b) for one in read], executor=LocalExecutor(), l2=L2)
     found: dict[str, Any] = {}
     for name, method in (("auto", "auto"), ("L-BFGS", "lbfgs")):
-        before = problem.passes
-        result = solve(problem, method=method, tol=TOL)
+        before, result = problem.passes, solve(problem, method=method, tol=TOL)
         assert result.success, name
-        found[name] = {
-            "rounds": problem.passes - before,
-            "gradients": result.oracle_calls,
-            "how": result.method,
-        }
+        rounds = problem.passes - before
+        found[name] = {"rounds": rounds, "gradients": result.oracle_calls, "how": result.method}
     local = by_newton if kind.small.per_row is None else by_lbfgs
     for count in kind.blocks:
         groups = np.array_split(np.arange(len(read)), count)
@@ -293,9 +276,8 @@ def _joined(blocks: list[Block]) -> Logistic:
 def seconds_on(kind: Kind, name: str, workers: int, kept: dict[str, Any], way: float) -> float:
     """Return the seconds of a solve by a method; ADMM's blocks are the workers' rows."""
     c, counted = kept["constants"], kept["rounds"][kind.name]
-    large = kind.large
+    large, network = kind.large, NETWORK | {"latency": way}
     size = Size(large.rows, large.columns, workers, workers, large.per_row)
-    network = NETWORK | {"latency": way}
     each = predicted(size, c, network)
     none = predicted(Size(0, large.columns, workers, workers, large.per_row), c, network)
     if name != "ADMM":
@@ -334,8 +316,8 @@ def paper(kept: dict[str, Any]) -> None:
         for name in LOOKS:
             told = []
             for workers in FLEETS:
-                took = seconds_on(kind, name, workers, kept, NETWORK["latency"])
-                slow = seconds_on(kind, name, workers, kept, 10 * NETWORK["latency"])
+                ways = (NETWORK["latency"], 10 * NETWORK["latency"])
+                took, slow = (seconds_on(kind, name, workers, kept, way) for way in ways)
                 hours = workers * took / 3600
                 told.append(f"{workers:,}: {took:,.1f} s, {hours:,.2g} core hours ({slow:,.1f} s)")
             last = last_worthwhile(kind, name, kept, NETWORK["latency"])
@@ -358,17 +340,15 @@ def draw(kept: dict[str, Any]) -> None:
                 last = last_worthwhile(kind, name, kept, way)
                 if last <= fleets[-1]:
                     axes.plot(last, seconds_on(kind, name, last, kept, way), marker, color=colour)
-            large = kind.large
-            axes.set_title(f"{large.rows:.0e} x {large.columns:,}, {kind.name}", color=GREY)
+            size = f"{kind.large.rows:.0e} x {kind.large.columns:,}"
+            axes.set_title(f"{size}, {kind.name}", color=GREY)
             axes.set_xlabel("workers", color=GREY)
             axes.tick_params(which="both", colors=GREY)
             axes.spines[["top", "right"]].set_visible(False)
             axes.spines[["left", "bottom"]].set_color(GREY)
         figure.axes[0].set_ylabel("seconds", color=GREY)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, frameon=False, labelcolor=GREY, loc="outside upper right", ncols=3
-        )
+        named, place = figure.axes[0].get_legend_handles_labels(), "outside upper right"
+        figure.legend(*named, frameon=False, labelcolor=GREY, loc=place, ncols=3)
         figure.savefig(PICTURE, transparent=True, metadata={"Date": None})
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from support import one_sentence
 
 from ode2opt import cli
 from ode2opt.base.precision import jax_precision
@@ -157,6 +158,20 @@ def run_cli(monkeypatch, capsys):
         return int(exit_info.value.code or 0), captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def refused(run_cli):
+    """Check that a command line is wrong use: exit code 2 and one sentence, which has ``words``."""
+
+    def check(words: str, *arguments: object) -> str:
+        code, out, err = run_cli(*arguments)
+        assert (code, out, one_sentence(err)) == (2, "", True), err
+        told = " ".join(err.split())
+        assert words in told
+        return told
+
+    return check
 
 
 @pytest.fixture

@@ -123,12 +123,8 @@ def test_export_writes_files(run_cli, file, tmp_path, options, written):
         (("show", "nobody.safetensors"), "no method file nobody.safetensors"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(run_cli, file, arguments, said):
-    code, _, err = run_cli("methods", *arguments)
-    assert code == 2
-    assert said in err
-    assert err.startswith("Error: ")
-    assert err.count("\n") == 1
+def test_what_is_wrong_is_said_in_a_sentence(refused, file, arguments, said):
+    refused(said, "methods", *arguments)
 
 
 def test_a_file_beats_no_built_in_name(run_cli, tmp_path, monkeypatch):

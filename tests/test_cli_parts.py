@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ode2opt import InputError, Logistic, solve
-from ode2opt.cli.options import as_bytes
+from ode2opt.cli.fit_rows import as_bytes
 
 
 @pytest.fixture
@@ -55,11 +55,9 @@ def test_a_folder_or_pattern_is_one_problem(run_cli, folder, tmp_path, pattern, 
         (["*.csv", "--label", "z"], "has no column 'z'"),
     ],
 )
-def test_wrong_use_is_told(run_cli, folder, arguments, words):
+def test_wrong_use_is_told(refused, folder, arguments, words):
     file, *more = arguments
-    code, _, err = run_cli("solve", folder / file, "--problem", "logistic", *more)
-    assert code == 2
-    assert words in " ".join(err.split())
+    refused(words, "solve", folder / file, "--problem", "logistic", *more)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +128,8 @@ def test_a_point_of_another_problem_is_refused(run_cli, folder, tmp_path, more):
         assert (code, "cannot be read" in " ".join(err.split())) == (2, True)
 
 
-def test_to_resume_a_file_must_be_named(run_cli, folder):
-    code, _, err = run_cli("solve", folder, "--problem", "logistic", "--label", "y", "--resume")
-    assert (code, "--resume needs --out" in " ".join(err.split())) == (2, True)
+def test_to_resume_a_file_must_be_named(refused, folder):
+    refused(
+        "--resume needs --out", "solve", folder, "--problem", "logistic", "--label", "y",
+        "--resume",
+    )  # fmt: skip

@@ -46,3 +46,10 @@ def test_a_solve_visits_few_files(walk, call, files, switches):
     found = walk.WALKS[call]()
     assert len(found.files) <= files, found.files
     assert found.switches <= switches
+
+
+def test_the_way_from_a_csv_file_to_a_model_visits_few_files(walk):
+    files = walk.csv().files
+    assert {"cli/solve.py", "data/table.py", "models/model_file.py"} < set(files)
+    assert len(files) <= 57, files
+    assert sum(file.startswith("cli/") for file in files) <= 7, files

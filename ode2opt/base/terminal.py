@@ -10,13 +10,12 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -108,19 +107,6 @@ def facts_table(facts: dict[str, Any], title: str) -> Table:
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) else str(value)
         table.add_row(plain(name.replace("_", " ")), plain(shown))
-    return table
-
-
-def rows_table(
-    columns: Mapping[str, bool], title: str = "", caption: str = "", no_wrap: bool = True
-) -> Table:
-    """Return an empty table for the terminal, given whether each column stands on the right."""
-    table = Table(
-        title=plain(title) if title else None, caption=plain(caption) if caption else None,
-        caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
-    )  # fmt: skip
-    for name, right in columns.items():
-        table.add_column(plain(name), justify="right" if right else "left", no_wrap=no_wrap)
     return table
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
+from ode2opt.base.errors import InputError
 from ode2opt.base.terminal import bar, fail, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import opt, options_of, with_options
@@ -18,7 +20,6 @@ from ode2opt.cli.options import (
     WorkOptions,
     listed_method_names,
     load_method,
-    method_files,
     say_notes,
 )
 from ode2opt.cli.outputs import dataset_files, json_with, method_file
@@ -68,7 +69,7 @@ def bench(
     """Compare methods on fresh test problems of a dataset."""
     from ode2opt.study.benchmark import run_benchmark
 
-    files = method_files(method or [])
+    files = _method_files(method or [])
     result.check(RESULT, [*dataset_files(dataset), *map(method_file, files.values())])
     learned = {name: load_method(file) for name, file in files.items()}
     names = tuple(name.strip() for name in methods.split(",") if name.strip())
@@ -101,14 +102,14 @@ def bench(
 
 def _show(benchmark: Benchmark, family: Any, cell: str, unlike: Sequence[str]) -> None:
     """Print the table, and what is to be known about it."""
-    from ode2opt.study.terminal_tables import benchmark_table, expected_words, payback_sentences
+    from ode2opt.study.result_tables import benchmark_table, expected_words, payback_sentences
 
     settings, statistics = benchmark.settings, benchmark.statistics()
     title = (
         f"{cell}: {benchmark.instances} test problems of {family.size} rows, {family.split} split, "
         f"tol {settings.tol:g}"
     )
-    out.print(benchmark_table(benchmark, title))
+    out.print(benchmark_table(statistics, benchmark.instances, title).terminal())
     say_notes(family.words, family.notes)
     for sentence in (
         *(one.words() for one in benchmark.tuned.values()),
@@ -134,3 +135,16 @@ def _away(learned: Mapping[str, Any], family: Any) -> Iterator[str]:
         there = (home.get("name"), home.get("split")) if isinstance(home, dict) else None
         if there is not None and there != (family.name, family.split):
             yield f"{name} was learned for {there[0]} ({there[1]} split), not for these problems."
+
+
+def _method_files(given: list[str]) -> dict[str, str]:
+    """Return the files of options ``[NAME=]FILE`` by name; without one, by the file's stem."""
+    files: dict[str, str] = {}
+    for text in given:
+        name, sign, file = text.partition("=")
+        if not sign or not name or "/" in name:
+            name, file = Path(text).stem, text
+        if name in files:
+            raise InputError(f"The method {name} is named twice: give --method NAME=FILE.")
+        files[name] = file
+    return files

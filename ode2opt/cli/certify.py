@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from ode2opt.cli.options import (
     DatasetArgument,
     FamilyOptions,
     JsonResult,
+    L1Penalty,
     ProblemArgument,
     Reading,
     SeedOption,
@@ -24,12 +25,33 @@ from ode2opt.cli.options import (
     method_names,
 )
 from ode2opt.cli.outputs import Output, dataset_files, json_with, method_file, unknown
-from ode2opt.cli.penalising import L1Penalty
 
 EstimatorOption: Any = choice_opt(("power", "l0l1"), "How the curvature along the way is found.")
 CERTIFICATE = json_with("method", "problem", "dataset", "levels")
 RESULT = json_with("method", "K", "tail", "tau", "ratio_to_nesterov", "seconds")
 PROOF = json_with("objective", "tail", "star", "theta", "rows", "w", "v", "r")
+
+
+@dataclass(frozen=True)
+class Along:
+    """The instances that a certificate follows, and how."""
+
+    instances: Annotated[int, opt("Test problems to follow.")] = 10
+    max_iter: Annotated[int, opt("Iterations to follow.")] = 500
+    seed: SeedOption = 0
+    estimator: EstimatorOption = "power"
+    worst_case: Annotated[
+        int | None,
+        opt(
+            "Print a bound on N <= 201 iterations over all L-smooth convex functions.", metavar="N"
+        ),
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the keywords of ``certify_family``."""
+        found = vars(self) | {"K": self.max_iter, "estimator": str(self.estimator)}
+        del found["max_iter"]
+        return found
 
 
 @app.command(epilog="Example: [bold]ode2opt certify eigac-c4 lpp a5a --worst-case 5[/bold]")
@@ -45,16 +67,7 @@ def certify(
     ],
     problem: ProblemArgument,
     dataset: DatasetArgument,
-    instances: Annotated[int, opt("Test problems to follow.")] = 10,
-    max_iter: Annotated[int, opt("Iterations to follow.")] = 500,
-    seed: SeedOption = 0,
-    estimator: EstimatorOption = "power",
-    worst_case: Annotated[
-        int | None,
-        opt(
-            "Print a bound on N <= 201 iterations over all L-smooth convex functions.", metavar="N"
-        ),
-    ] = None,
+    along: Along,
     figure: Annotated[Path | None, file_opt("Draw contraction factor, C and |1-B|.")] = None,
     family: FamilyOptions,
     penalty: L1Penalty,
@@ -70,17 +83,15 @@ def certify(
     with needing("learn"):
         from ode2opt.study import style
         from ode2opt.study.certify import certify_family
-        from ode2opt.study.terminal_tables import certificate_table
+        from ode2opt.study.result_tables import certificate_table
 
     inputs = [*dataset_files(dataset), method_file(method)]
     result.check(CERTIFICATE, inputs, Output("--figure", figure, unknown))
     form = None if figure is None else style.check_figure_file(figure)
     problems = family.family(problem, dataset, reading, penalty)
-    with bar(f"{method} on {problem} {dataset}", instances) as advance:
-        certificate = certify_family(
-            load_method(method), problems, instances=instances, seed=seed, K=max_iter,
-            estimator=str(estimator), worst_case=worst_case, advance=advance,
-        )  # fmt: skip
+    subject, title = load_method(method), f"{method} on {problem} {dataset}"
+    with bar(title, along.instances) as advance:
+        certificate = certify_family(subject, problems, advance=advance, **along.options())
     if figure is not None:
         if not certificate.traces:
             raise InputError(f"{method} has no table to draw; leave out --figure.")
@@ -88,7 +99,7 @@ def certify(
         write_atomically(figure, lambda stream: drawn.savefig(stream, format=form))
     if result.for_people:
         if certificate.conditions:
-            out.print(certificate_table(certificate, f"{method} on {problem} {dataset}"))
+            out.print(certificate_table(certificate, title).terminal())
         for sentence in certificate.words():
             say(sentence)
     result.write(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ode2opt.base.errors import unknown_name
-from ode2opt.base.terminal import downloads, facts_table, out, rows_table, say
+from ode2opt.base.terminal import downloads, facts_table, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import with_options
 from ode2opt.cli.options import (
@@ -17,6 +17,7 @@ from ode2opt.cli.options import (
     dataset_names,
 )
 from ode2opt.cli.outputs import dataset_files, json_with
+from ode2opt.study.tables import Sheet
 
 data_app = typer.Typer(no_args_is_help=True, help="List, fetch and describe the datasets.")
 app.add_typer(data_app, name="data")
@@ -45,13 +46,9 @@ def data_list(*, result: JsonResult) -> None:
         for name, spec in DATASETS.items()
     ]
     if result.for_people:
-        numbers = ("columns", "train", "test", "rows")
-        table = rows_table(
-            {name: name in numbers for name in ("name", *numbers, "origin", "place")}
-        )
-        for row in rows:
-            table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
-        out.print(table)
+        columns = ["name", "columns", "train", "test", "rows", "origin", "place"]
+        cells = [[f"{v:,}" if isinstance(v, int) else str(v) for v in r.values()] for r in rows]
+        out.print(Sheet(columns, cells, texts=("origin", "place")).terminal())
     result.write(rows)
 
 

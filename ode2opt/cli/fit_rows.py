@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,7 @@ from ode2opt.base.errors import InputError, shown
 from ode2opt.base.terminal import mention
 from ode2opt.cli.fitted import HeldOutRows
 from ode2opt.cli.from_options import file_opt, opt
-from ode2opt.cli.options import as_bytes, cluster_opt, workers_opt
+from ode2opt.cli.options import cluster_opt, workers_opt
 from ode2opt.data.files import ReadOptions
 
 if TYPE_CHECKING:
@@ -207,3 +208,17 @@ class FitRows:
         """Keep the labels in their order; true and false are read as 1 and 0."""
         truths = self.encoding is not None and self.encoding.truths
         self.classes = labels.astype(bool) if truths else labels
+
+
+def as_bytes(amount: str | None) -> int | None:
+    """Return the bytes of an amount of memory."""
+    if amount is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kMGT]?)(i?)B", amount)
+    size = 0
+    if found is not None:
+        number, unit, binary = found.groups()
+        size = int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))
+    if size <= 0:
+        raise InputError(f"'{amount}' is no amount of memory: write it like 2GB.")
+    return size

@@ -84,7 +84,7 @@ def measured(
 
 
 def _of_fit(problem: Any, found: Result) -> Quality | None:
-    """Return how well the rows are fitted; None where the workers that hold them are gone."""
+    """Return how well the rows are fitted; None if the workers that hold them are gone."""
     from ode2opt import Parts, Status
     from ode2opt.problems.quality import quality_of_fit
 
@@ -110,7 +110,7 @@ def unconverged_file(out_file: Path | None) -> Path | None:
     """Return the file for a solution that misses its tolerance; None is ``out_file`` itself.
 
     A solution that reached its tolerance is not replaced by one that did not: that one is written
-    beside it, as NAME.unconverged.
+    to NAME.unconverged in the same folder.
     """
     if out_file is None or not out_file.is_file() or not _has_converged(out_file):
         return None
@@ -140,7 +140,7 @@ def write_solution(out_file: Path, model: Model, result: Result) -> None:
 
 
 def _arrays(model: Model) -> dict[str, Any]:
-    """Return what an NPZ file holds beside x: what predictions need."""
+    """Return what predictions need besides x, for an NPZ file."""
     facts = model.coefficients()
     found = {
         "problem": model.problem,
@@ -165,7 +165,7 @@ def kept_file(out: Path | None) -> Path | None:
 
 
 class KeptPoint:
-    """A file beside the solution's, as long as there is no solution."""
+    """A file with the best point so far, in the folder of --out, until there is a solution."""
 
     seconds = 10.0  # between two points that are kept
 
@@ -204,11 +204,11 @@ class KeptPoint:
             )
 
     def start(self, n: int, resume: bool) -> np.ndarray | None:
-        """Return the point to go on from; None where there is none."""
+        """Return the point to go on from; None to start anew."""
         if not resume:
             return None
         if self.file is None:
-            raise InputError("--resume needs --out: the point is kept beside it.")
+            raise InputError("--resume needs --out: the point is kept in its folder.")
         return self._read(self.file, n) if self.file.exists() else None
 
     def _read(self, file: Path, n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import typer
 
 from ode2opt.base.errors import InputError
 from ode2opt.base.storage import write_atomically
-from ode2opt.base.terminal import facts_table, out, plain, rows_table, say
+from ode2opt.base.terminal import facts_table, out, say
 from ode2opt.cli.app import app
 from ode2opt.cli.from_options import choice_opt, file_opt, with_options
 from ode2opt.cli.options import JsonResult, learned_method_names, load_method
@@ -21,6 +21,7 @@ from ode2opt.cli.outputs import (
     method_file,
     text_with,
 )
+from ode2opt.study.tables import Sheet
 
 methods_app = typer.Typer(no_args_is_help=True, help="List, describe and export learned methods.")
 app.add_typer(methods_app, name="methods")
@@ -60,12 +61,9 @@ def methods_list(*, result: JsonResult) -> None:
     result.check(LISTED)
     rows = [{"name": name} | _summary(by_name(name)) for name in learned_names()]
     if result.for_people:
-        names = rows[0] if rows else ("name",)
-        table = rows_table({name.replace("_", " "): False for name in names}, no_wrap=False)
-        table.columns[0].no_wrap = True
-        for row in rows:
-            table.add_row(*(plain(_short(value)) for value in row.values()))
-        out.print(table)
+        columns = [name.replace("_", " ") for name in (rows[0] if rows else ("name",))]
+        cells = [[_short(value) for value in row.values()] for row in rows]
+        out.print(Sheet(columns, cells, texts=columns[1:]).terminal())
         say("Calls: mean oracle calls on fresh test problems when the method was made.")
     result.write(rows)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,9 +15,14 @@ from ode2opt.base.errors import InputError
 from ode2opt.base.terminal import downloads, mention, say, write_json
 from ode2opt.cli.from_options import choice_opt, file_argument, named, opt
 from ode2opt.cli.outputs import Output, OverwriteOption, Recogniser, check_outputs
-from ode2opt.cli.penalising import L1Penalty
 from ode2opt.data.files import ReadOptions
 from ode2opt.problems.family import KINDS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ode2opt import Family
+    from ode2opt.penalties import Penalty
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -123,7 +128,7 @@ class WorkOptions:
 
     @contextmanager
     def executor(self, same: Sequence[str] = ()) -> Iterator[Any | None]:
-        """Give the executor, None where no cluster is asked for; a local one is closed."""
+        """Give the executor, None without --cluster; a local one is closed."""
         if self.cluster is None:
             if self.workers is not None:
                 raise InputError("--workers is for --cluster local.")
@@ -206,6 +211,108 @@ class ModelOptions:
         return options
 
 
+PENALTY_PANEL = "Penalty and limits"
+
+
+def _weight(flag: str, metavar: str, text: str) -> Any:
+    return opt(text, flag, metavar=metavar, rich_help_panel=PENALTY_PANEL)
+
+
+Weight = float | None
+
+
+@dataclass(frozen=True)
+class L1Penalty:
+    """The weight of |x|_1, and the share of it that is on absolute values, not on squares."""
+
+    l1: Annotated[
+        Weight,
+        _weight(
+            "--l1", "W", "Add W |x|_1: many coefficients become 0; an intercept is left alone."
+        ),
+    ] = None
+    l1_ratio: Annotated[
+        Weight,
+        _weight(
+            "--l1-ratio",
+            "R",
+            "Of --l1 W: add W (R |x|_1 + (1 - R)/2 |x|^2), an elastic net; 1 by default.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.l1 is not None and not 0 <= self.l1 < math.inf:
+            raise InputError(f"--l1 is {self.l1:g}: it must be zero or a positive number.")
+        if self.l1_ratio is not None and self.l1 is None:
+            raise InputError("--l1-ratio says how --l1 W is shared out: give --l1, too.")
+        if self.l1_ratio is not None and not 0 <= self.l1_ratio <= 1:
+            raise InputError(f"--l1-ratio is {self.l1_ratio:g}: it must be between 0 and 1.")
+
+    def penalty(self, sizes: np.ndarray | None = None) -> Penalty | None:
+        """Return the penalty; None if nothing was asked for."""
+        from ode2opt.penalties import L1, ElasticNet
+
+        if self.l1 is None:
+            return None
+        return L1(self.l1) if self.l1_ratio is None else ElasticNet(self.l1, self.l1_ratio)
+
+    def family(self, family: Family) -> Family:
+        """Return a family with the penalty added to each problem; as it is where there is none."""
+        found = self.penalty()
+        return family if found is None else family.with_penalty(found)
+
+    def about(self) -> dict[str, Any]:
+        """Return what was asked for by name, without what was not."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Penalising(L1Penalty):
+    """The same with limits: the least and the largest coefficient, or both as a box."""
+
+    lower: Annotated[
+        Weight,
+        _weight("--lower", "A", "No coefficient below A, such as 0; an intercept is left alone."),
+    ] = None
+    upper: Annotated[
+        Weight, _weight("--upper", "B", "No coefficient above B; an intercept is left alone.")
+    ] = None
+    box: Annotated[
+        tuple[float, float] | None,
+        _weight("--box", "A B", "Short for --lower A --upper B, such as --box 0 1."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.box is not None:
+            if self.lower is not None or self.upper is not None:
+                raise InputError(
+                    "--box A B is short for --lower A --upper B: give one form of them."
+                )
+            for name, limit in (("lower", self.box[0]), ("upper", self.box[1]), ("box", None)):
+                object.__setattr__(self, name, limit)
+        super().__post_init__()
+        for name in ("lower", "upper"):
+            if math.isnan(getattr(self, name) or 0.0):
+                raise InputError(f"--{name} is nan: it must be a number.")
+        low, high = self._limits()
+        if low > high or low == math.inf or high == -math.inf:
+            raise InputError(f"No number lies between --lower {low:g} and --upper {high:g}.")
+
+    def _limits(self) -> tuple[float, float]:
+        lower = -math.inf if self.lower is None else self.lower
+        return lower, math.inf if self.upper is None else self.upper
+
+    def penalty(self, sizes: np.ndarray | None = None) -> Penalty | None:
+        """Return the penalty; limits are for columns that were divided by ``sizes``."""
+        from ode2opt.penalties import Box
+
+        found = super().penalty(sizes)
+        if self.lower is None and self.upper is None:
+            return found
+        box = Box(*(limit if sizes is None else limit * sizes for limit in self._limits()))
+        return box if found is None else found + box
+
+
 @dataclass(frozen=True)
 class FamilyOptions(ModelOptions):
     """The options of commands that draw problems from a dataset."""
@@ -257,20 +364,6 @@ class JsonResult:
         write_json(document, self.json_file)
 
 
-def as_bytes(amount: str | None) -> int | None:
-    """Return the bytes of an amount of memory."""
-    if amount is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kMGT]?)(i?)B", amount)
-    size = 0
-    if found is not None:
-        number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))
-    if size <= 0:
-        raise InputError(f"'{amount}' is no amount of memory: write it like 2GB.")
-    return size
-
-
 def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
     """Say what was done to a file, and what has become of labels that are not numbers."""
     from ode2opt.data.preparing import labels_note
@@ -279,19 +372,6 @@ def say_notes(words: tuple[str, ...], notes: tuple[str, ...] = ()) -> None:
         say(note)
     if words:
         say(labels_note(words))
-
-
-def method_files(given: list[str]) -> dict[str, str]:
-    """Return the files of options ``[NAME=]FILE`` by name; without one, by the file's stem."""
-    files: dict[str, str] = {}
-    for text in given:
-        name, sign, file = text.partition("=")
-        if not sign or not name or "/" in name:
-            name, file = Path(text).stem, text
-        if name in files:
-            raise InputError(f"The method {name} is named twice: give --method NAME=FILE.")
-        files[name] = file
-    return files
 
 
 def load_method(name: str) -> Any:

@@ -46,7 +46,7 @@ def read_before(path: Path) -> bool:
 
 
 def json_with(*fields: str, longest: int = 1 << 26) -> Recogniser:
-    """Return a recogniser of JSON objects, or lists of them, in files of so many bytes."""
+    """Return a recogniser of JSON objects, or lists of them; ``longest`` is in bytes."""
 
     def recognise(path: Path) -> bool:
         if path.stat().st_size > longest:
@@ -103,7 +103,7 @@ class Output:
 
     @property
     def file(self) -> Path | None:
-        """The file; None where there is none, or a pipe or a device."""
+        """The file that is written; None for a pipe, a device or no file."""
         if self.path is None or str(self.path) == "-":
             return None
         file = Path(self.path)

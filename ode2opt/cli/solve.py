@@ -29,6 +29,7 @@ from ode2opt.cli.options import (
     PROBLEM_NAMES,
     JsonResult,
     ModelOptions,
+    Penalising,
     QuietOption,
     WeightedReading,
     load_method,
@@ -37,23 +38,54 @@ from ode2opt.cli.options import (
     say_notes,
 )
 from ode2opt.cli.outputs import Output, json_with, method_file, read_before
-from ode2opt.cli.penalising import Penalising
 
 if TYPE_CHECKING:
-    from ode2opt import Result
+    from ode2opt import Memory, Result
 
 RESULT = json_with("status", "success", "grad_norm", "oracle_calls")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When a solve ends."""
+class Solving:
+    """The method of a solve, and when it ends."""
 
+    method: Annotated[
+        str,
+        opt(
+            "A learned method's file, or a built-in name.",
+            metavar="FILE|NAME",
+            autocompletion=method_names,
+        ),
+    ] = "auto"
+    memory: Annotated[
+        Path | None,
+        file_opt("Use what earlier solves left in this file, and leave there what this one finds."),
+    ] = None
     tol: Annotated[
         float, opt("Gradient norm to reach; with a penalty or limits, the residual.")
     ] = 1e-6
     max_iter: Annotated[int, opt("At most this many iterations.")] = 100_000
     max_seconds: Annotated[float | None, opt("At most this much time.")] = None
+
+    def chosen(self, penalised: bool) -> Any:
+        """Return the method; with a penalty it must be one for penalties."""
+        from ode2opt.solvers import METHODS
+        from ode2opt.solvers.methods import method_for
+
+        name, chosen = self.method, load_method(self.method)
+        if penalised:
+            method_for(chosen, penalised=True)
+        elif name in METHODS and not METHODS[name].smooth:
+            raise InputError(f"The method {name} is for penalties: see --l1, --lower and --upper.")
+        return chosen
+
+    def known(self) -> Memory | None:
+        """Return what earlier solves left; None without ``--memory``."""
+        from ode2opt import Memory
+
+        if self.memory is None:
+            return None
+        return Memory.load(self.memory) if self.memory.exists() else Memory()
 
 
 @app.command(
@@ -72,19 +104,7 @@ def solve(
         file_argument("LIBSVM, CSV, NPZ or Parquet file, a folder of them, or a pattern in quotes"),
     ],
     problem: Annotated[str, opt(PROBLEM_NAMES, autocompletion=problem_names)],
-    method: Annotated[
-        str,
-        opt(
-            "A learned method's file, or a built-in name.",
-            metavar="FILE|NAME",
-            autocompletion=method_names,
-        ),
-    ] = "auto",
-    memory: Annotated[
-        Path | None,
-        file_opt("Use what earlier solves left in this file, and leave there what this one finds."),
-    ] = None,
-    limits: Limits,
+    how: Solving,
     model: ModelOptions,
     penalty: Penalising,
     reading: WeightedReading,
@@ -110,23 +130,12 @@ def solve(
     quiet: QuietOption = False,
 ) -> None:
     """Fit one problem to all rows of a file, or of many files."""
-    from ode2opt import Memory
     from ode2opt.problems.family import kind_of
 
-    kind, chosen = kind_of(problem), _method_of_solve(bool(penalty.about()), method)
+    kind, chosen = kind_of(problem), how.chosen(bool(penalty.about()))
     held_back, options = where.held_back, model.options(problem)
-    if str(out_file) == "-":
-        raise InputError("--out - must name a file: --json - prints the result.")
-    aside = unconverged_file(out_file)
-    outputs = [
-        Output("--out", out_file, SOLUTION),
-        Output("the unconverged solution", aside, SOLUTION),
-        Output("--memory", memory, read_before),
-        Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
-    ]
-    result.check(RESULT, [file, where.test, method_file(method)], *outputs)
-    check_model_ending(out_file)
-    known = None if memory is None else Memory.load(memory) if memory.exists() else Memory()
+    aside = _check_outputs(result, [file, where.test], how, out_file, resume)
+    known = how.known()
     rows = FitRows(file, reading.options(), where)
     about = options | {"problem": problem, "rows": str(file), "scaled": where.scale_columns}
     about |= penalty.about() | ({} if held_back is None else {"holdout": held_back})
@@ -136,31 +145,40 @@ def solve(
         shown = f"{problem} {file.name}, {fitted.N:,} x {fitted.n:,}"
         words = "residual" if penalty.about() else "gradient norm"
         display = stack.enter_context(spinner(shown, beside, quiet, words))
-        done = _Solved(rows, fitted, KeptPoint(out_file, about | {"N": fitted.N}), limits)
+        done = _Solved(rows, fitted, KeptPoint(out_file, about | {"N": fitted.N}), how)
         added = penalty.penalty(rows.sizes)
         done.run(display, resume, options, method=chosen, penalty=added, memory=known)
         done.write(out_file, aside)
-        unscaled = chosen != method and done.result.success and done.unscaled()
+        unscaled = chosen != how.method and done.result.success and done.unscaled()
     if result.for_people:
-        out.print(facts_table(done.facts(), f"{method} on {file.name}"))
+        out.print(facts_table(done.facts(), f"{how.method} on {file.name}"))
         _say_about(rows, unscaled)
     result.write(done.document())
-    if memory is not None and known is not None and done.result.success:
-        known.update_file(memory)
+    if how.memory is not None and known is not None and done.result.success:
+        known.update_file(how.memory)
     done.check(out_file, aside)
 
 
-def _method_of_solve(penalised: bool, method: str) -> Any:
-    """Return the method of a solve; with a penalty it must be one for penalties."""
-    from ode2opt.solvers import METHODS
-    from ode2opt.solvers.methods import method_for
-
-    chosen = load_method(method)
-    if penalised:
-        method_for(chosen, penalised=True)
-    elif method in METHODS and not METHODS[method].smooth:
-        raise InputError(f"The method {method} is for penalties: see --l1, --lower and --upper.")
-    return chosen
+def _check_outputs(
+    result: JsonResult,
+    inputs: list[Path | None],
+    how: Solving,
+    out_file: Path | None,
+    resume: bool,
+) -> Path | None:
+    """Refuse outputs that cannot be; return the file for a solution that misses its tolerance."""
+    if str(out_file) == "-":
+        raise InputError("--out - must name a file: --json - prints the result.")
+    aside = unconverged_file(out_file)
+    outputs = [
+        Output("--out", out_file, SOLUTION),
+        Output("the unconverged solution", aside, SOLUTION),
+        Output("--memory", how.memory, read_before),
+        Output("the kept point", kept_file(out_file), read_before if resume else KEPT),
+    ]
+    result.check(RESULT, [*inputs, method_file(how.method)], *outputs)
+    check_model_ending(out_file)
+    return aside
 
 
 class _Solved:
@@ -168,8 +186,8 @@ class _Solved:
 
     result: Result
 
-    def __init__(self, rows: FitRows, problem: Any, kept: KeptPoint, limits: Limits) -> None:
-        self.rows, self.problem, self.kept, self.limits = rows, problem, kept, limits
+    def __init__(self, rows: FitRows, problem: Any, kept: KeptPoint, how: Solving) -> None:
+        self.rows, self.problem, self.kept, self.how = rows, problem, kept, how
 
     def run(self, display: Any, resume: bool, options: dict[str, Any], **given: Any) -> None:
         """Solve the problem, and measure how well it fits."""
@@ -177,12 +195,11 @@ class _Solved:
 
         problem, rows, kept = self.problem, self.rows, self.kept
         start = kept.start(problem.n, resume)
-        self.found = solve(
-            problem, start, callback=kept.watching(display), **vars(self.limits), **given
-        )
+        limits = {name: getattr(self.how, name) for name in ("tol", "max_iter", "max_seconds")}
+        self.found = solve(problem, start, callback=kept.watching(display), **limits, **given)
         self.model = Model.of(
             problem, self.found, classes=rows.classes, encoding=rows.encoding, scaling=rows.sizes,
-            tol=self.limits.tol, options={"p": options["p"]} if "p" in options else {},
+            tol=self.how.tol, options={"p": options["p"]} if "p" in options else {},
         )  # fmt: skip
         self.quality = measured(self.model, problem, self.found, rows.others)
         self.result = _for_columns_as_they_are(self.found, problem, rows.sizes)
@@ -221,7 +238,7 @@ class _Solved:
             mention(f"{out_file} reached its tolerance, and stays; this solution is in {aside}.")
         name, size = self.result.measure
         sentence = (
-            f"{self.result.message} {name.capitalize()} {size:.3g}, tolerance {self.limits.tol:g}."
+            f"{self.result.message} {name.capitalize()} {size:.3g}, tolerance {self.how.tol:g}."
         )
         fail(sentence, 1, self.kept.resume_command(self.result))
 

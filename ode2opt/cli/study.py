@@ -52,7 +52,7 @@ def reproduce(
     jobs: Annotated[int, opt("Processes, without --cluster.")] = 2,
     work: WorkOptions,
 ) -> None:
-    """Make the paper's tables and figures, with its numbers beside ours.
+    """Make the paper's tables and figures, with its numbers next to ours.
 
     DIR gets results.json, tables/, figures/ and report.html. What is done is kept in DIR/cache:
     after an interruption the same command goes on.
@@ -110,7 +110,7 @@ def demo(
 ) -> None:
     """Solve one problem of handwritten digits, then a stream, then learn a method; a minute."""
     from ode2opt.study import demo as study
-    from ode2opt.study.terminal_tables import benchmark_table
+    from ode2opt.study.result_tables import benchmark_table
 
     check_folder(out_dir)
     if out_dir.is_dir():
@@ -131,5 +131,6 @@ def demo(
         lambda words: live_training(words, study.STEPS, quiet=True),
         lambda: bar("test problems", study.INSTANCES),
     )
-    out.print(benchmark_table(benchmark, TITLE))
+    statistics, total = benchmark.statistics(), benchmark.instances
+    out.print(benchmark_table(statistics, total, TITLE).terminal())
     say(f"The method is {out_dir / study.METHOD_FILE}, the report {out_dir / study.REPORT_FILE}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from ode2opt.cli.options import (
     DatasetArgument,
     FamilyOptions,
     JsonResult,
+    L1Penalty,
     ProblemArgument,
     QuietOption,
     WeightedReading,
@@ -23,7 +25,6 @@ from ode2opt.cli.options import (
     say_notes,
 )
 from ode2opt.cli.outputs import check_folder, dataset_files, json_with
-from ode2opt.cli.penalising import L1Penalty
 from ode2opt.learning.options import (
     LEARNED_PANEL,
     MAIN_PANEL,
@@ -57,7 +58,7 @@ SHOWN_IN = {
     WORK_PANEL: ("work",),
     RESULT_PANEL: ("result", "quiet"),
 }
-"""The groups of the help, and what each shows besides the options of targets."""
+"""The groups of the help, and what each shows in addition to the options of targets."""
 
 
 @app.command(
@@ -124,26 +125,41 @@ def train(
         work.executor(SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
-        try:
-            training = start_run(
+        method = _trained(
+            lambda: start_run(
                 problems, options, folder, resume, note, known, executor or THIS_PROCESS
-            )
-        except (KeyboardInterrupt, WorkersLostError) as error:
-            kept = "the run is as it was" if resume else "nothing is kept"
-            fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
-        try:
-            method = training.run(callback)
-        except (KeyboardInterrupt, WorkersLostError) as error:
-            done = f"after {training.position.done} of {training.steps} steps"
-            fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
+            ),
+            callback,
+            "the run is as it was" if resume else "nothing is kept",
+        )
     if result.for_people:
-        out.print(facts_table(_facts(method, folder), f"learned for {problems.name}"))
-        say_notes(problems.words, problems.notes)
-        for sentence in method.certificate["verdict"]:
-            say(sentence)
-        say(comparison.comparison_sentence(method.statistics["fresh"]))
+        _show(method, problems, folder)
     found = comparison.without_curves(method.statistics)
     result.write({"run": str(folder), "horizon": method.horizon} | found)
+
+
+def _show(method: Any, problems: Any, folder: Path) -> None:
+    """Print what was learned, and what is to be known about it."""
+    from ode2opt.learning.comparison import comparison_sentence
+
+    out.print(facts_table(_facts(method, folder), f"learned for {problems.name}"))
+    say_notes(problems.words, problems.notes)
+    compared = comparison_sentence(method.statistics["fresh"])
+    for sentence in (*method.certificate["verdict"], compared):
+        say(sentence)
+
+
+def _trained(start: Callable[[], Any], callback: Any, kept: str) -> Any:
+    """Return what is learned; where the set-up or the training is broken off, say what goes on."""
+    try:
+        training = start()
+    except (KeyboardInterrupt, WorkersLostError) as error:
+        fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
+    try:
+        return training.run(callback)
+    except (KeyboardInterrupt, WorkersLostError) as error:
+        done = f"after {training.position.done} of {training.steps} steps"
+        fail(f"{_broken_off(error)} {done}.", 1, command_again("--resume"))
 
 
 def _broken_off(error: BaseException) -> str:

@@ -127,7 +127,7 @@ def _check_penalty(method: str | Method | Coefficients | Schedule, family: Famil
 def _expected(
     method: str | Method, problems: Sequence[Problem], most: int, penalty: Any = None
 ) -> Expectation:
-    """Return what further problems need, from solves of these of at most so many iterations."""
+    """Return what further problems need, from solves of these, at most ``most`` iterations each."""
     own = method if isinstance(method, Method) else None
     tol = Settings.tol if own is None else own.tol
     starts = [p.start() if own is None else None for p in problems]

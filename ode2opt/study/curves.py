@@ -139,7 +139,7 @@ def _alike(curves: Sequence[Curve], heights: list[np.ndarray], i: int, j: int, n
 
 
 def thinned(curve: Curve, most: int = 300) -> Curve:
-    """Return a curve with at most so many points: both ends, and the extremes of each stretch.
+    """Return a curve with at most ``most`` points: both ends, and the extremes of each stretch.
 
     By default two for each four pixels of a plot.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -116,11 +116,17 @@ class Page:
                 "threshold": plot.threshold,
                 "heights": plot.heights,
                 "curves": [
-                    self._drawn(curve, 2 + 5 * hidden)  # five more are seen beside what hides it
+                    self._drawn(
+                        curve, 2 + 5 * hidden
+                    )  # five pixels wider than the curve that hides it
                     for curve, hidden in zip(found.curves, found.hidden, strict=True)
                 ],
             }
         )
+
+    def plot(self, title: str, curves: Sequence[Curve], x: str, y: str, **options: Any) -> None:
+        """Add a plot with the fields of a :class:`Plot`."""
+        self.add_plot(Plot(title, curves, x, y, **options))
 
     def html(self) -> str:
         """Return the whole page as HTML."""

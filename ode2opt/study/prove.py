@@ -36,7 +36,7 @@ class MethodProof:
 
     Attributes:
         method: the method's name.
-        found: the bound that was proved in exact arithmetic; None where no multipliers were found.
+        found: the bound that was proved in exact arithmetic; None if no multipliers were found.
         kind: "theorem" (the corrected Theorem 2) or "lmi" (multipliers of matrix inequalities).
         why: why there is no proof; empty where there is one.
         notes: what else is to be known, in sentences.

@@ -21,12 +21,12 @@ from ode2opt.base.machine import described
 from ode2opt.learning import FlowOptions, comparison
 from ode2opt.proofs.confidence import Expectation
 from ode2opt.proofs.table import Table
-from ode2opt.study.curves import Curve, Plot
+from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.prove import prove
+from ode2opt.study.result_tables import CONDITIONS, benchmark_table
 from ode2opt.study.run_files import OWN_NAME, Compared, Run, part_of, read_run
 from ode2opt.study.run_training import add_training
-from ode2opt.study.terminal_tables import CONDITIONS, benchmark_cells, legend
 
 if TYPE_CHECKING:
     from ode2opt.paper.coefficients import Coefficients
@@ -202,11 +202,9 @@ def _add_convergence(page: Page, run: Run) -> None:
         "The first of the fresh test problems, by each method from the same start; the dashed line "
         "is the tolerance."
     )
-    page.add_plot(
-        Plot(
-            "Gradient norm on a fresh problem", shown, "oracle calls", "gradient norm", log_y=True,
-            threshold=run.method.tol, caption=caption,
-        )
+    page.plot(
+        "Gradient norm on a fresh problem", shown, "oracle calls", "gradient norm", log_y=True,
+        threshold=run.method.tol, caption=caption,
     )  # fmt: skip
 
 
@@ -216,23 +214,16 @@ def _add_comparison(
     benchmark: Mapping[str, Any] | None,
     curves: Mapping[str, Sequence[float]],
 ) -> None:
-    page.add_heading("Beside other methods")
+    page.add_heading("Compared with other methods")
     if benchmark is not None:
-        total = benchmark["instances"]
-        page.add_table(
-            ["method", "measure", "complexity", "worst", "oracle calls", "within", "ms", "reached"],
-            [benchmark_cells(name, row, total) for name, row in benchmark["methods"].items()],
-            legend(benchmark["methods"]),
-        )
+        benchmark_table(benchmark["methods"], benchmark["instances"]).add_to(page)
     if curves:
         names = sorted(curves, key=lambda name: name != LEARNED)  # it gets the page's first colour
         shown = [Curve(name, range(len(curves[name])), curves[name]) for name in names]
-        page.add_plot(
-            Plot(
-                "Gradient norm", shown, "iteration", "gradient norm", log_y=True,
-                threshold=run.method.tol,
-                caption="On one test problem; the dashed line is the tolerance.",
-            )
+        page.plot(
+            "Gradient norm", shown, "iteration", "gradient norm", log_y=True,
+            threshold=run.method.tol,
+            caption="On one test problem; the dashed line is the tolerance.",
         )  # fmt: skip
 
 
@@ -289,12 +280,10 @@ def _add_coefficients(page: Page, run: Run) -> None:
         _add_formula(page, run)
     if method.schedule is not None:
         numbers = {name: getattr(method.schedule, name) for name in "acd"}
-        page.add_plot(
-            Plot(
-                "The schedule", _over_iterations(numbers), "iteration k", "a, c, d",
-                log_y=all(np.all(values > 0) for values in numbers.values()),
-                caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1.",
-            )
+        page.plot(
+            "The schedule", _over_iterations(numbers), "iteration k", "a, c, d",
+            log_y=all(np.all(values > 0) for values in numbers.values()),
+            caption="e = u - a g;  x <- x + e;  u <- u - d e - c g, for a curvature of 1.",
         )  # fmt: skip
     if method.proximal is not None:
         numbers = {name: getattr(method.proximal, name) for name in Table.names()}
@@ -302,11 +291,9 @@ def _add_coefficients(page: Page, run: Run) -> None:
             "g = the gradient at x + w (x - x_before);  x <- prox of x + m (x - x_before) - p g "
             "+ q g_before with the step p - q, for a curvature of 1."
         )
-        page.add_plot(
-            Plot(
-                "The table", _over_iterations(numbers), "iteration k", ", ".join(numbers),
-                caption=caption,
-            )
+        page.plot(
+            "The table", _over_iterations(numbers), "iteration k", ", ".join(numbers),
+            caption=caption,
         )  # fmt: skip
     if method.metric is not None:
         page.add_facts({"metric": method.metric.kind, "variables": str(method.metric.n)})
@@ -315,10 +302,9 @@ def _add_coefficients(page: Page, run: Run) -> None:
             "order. Flat directions of the training problems are the long ones."
         )
         lengths = _over_iterations({LEARNED: method.metric.lengths()})
-        page.add_plot(
-            Plot("The metric's lengths", lengths, "direction", "length", log_y=True,
-                 caption=caption)
-        )  # fmt: skip
+        page.plot(
+            "The metric's lengths", lengths, "direction", "length", log_y=True, caption=caption
+        )
 
 
 def _over_iterations(numbers: Mapping[str, np.ndarray]) -> list[Curve]:
@@ -352,7 +338,7 @@ def _add_formula(page: Page, run: Run) -> None:
     both = {LEARNED: _curves(learned, t), "at the start": _curves(options.first_coefficients(), t)}
     for name in ("beta", "gamma"):
         shown = [Curve(who, t, found[name]) for who, found in both.items()]
-        page.add_plot(Plot(f"{name}(t)", shown, "t", f"{name}(t)", log_x=True))
+        page.plot(f"{name}(t)", shown, "t", f"{name}(t)", log_x=True)
 
 
 def _curves(coefficients: Coefficients, t: np.ndarray) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ode2opt.base.errors import many
-from ode2opt.study.curves import Curve, Plot
+from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.run_files import RESTART, Metrics, Run
 
@@ -39,7 +39,7 @@ TRAINING = (
     Shown("Penalty", ("penalty",), "penalty", "The coefficient of P + Q."),
 )
 RATIO = Shown(
-    "Worst case beside Nesterov's",
+    "Worst case, in units of Nesterov's",
     ("ratio",),
     "ratio",
     "By the matrix inequalities; the dashed line is the cap.",
@@ -66,7 +66,7 @@ def add_training(page: Page, run: Run) -> None:
     for one in TRAINING if run.cap is None else CERTIFIED_TRAINING:
         shown = [_measured(run.metrics, name) for name in one.names]
         cap = run.cap if one is RATIO else None
-        page.add_plot(Plot(one.title, shown, "step", one.y, threshold=cap, caption=one.caption))
+        page.plot(one.title, shown, "step", one.y, threshold=cap, caption=one.caption)
 
 
 def _training_words(run: Run) -> str:
@@ -97,7 +97,7 @@ def _add_restarts(page: Page, restarts: Metrics) -> None:
         "Mean stopping time over a batch, for each way to begin; training goes on with the one "
         "that costs least on held-out training problems (choice.json)."
     )
-    page.add_plot(Plot("Restarts", curves, "step", "t or iterations", caption=caption))
+    page.plot("Restarts", curves, "step", "t or iterations", caption=caption)
 
 
 def _measured(metrics: Metrics, name: str) -> Curve:

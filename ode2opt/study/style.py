@@ -115,7 +115,7 @@ def _set_axes(axes: Any, plot: Plot) -> None:
 
 
 def add_threshold(axes: Any, height: float) -> None:
-    """Draw a line across a panel, its height written beside it."""
+    """Draw a line across a panel, with its height at the right end."""
     axes.axhline(height, color="0.45", linewidth=0.9, linestyle=(0, (3, 3)), zorder=1)
     axes.annotate(
         f"{height:g}", (1, height), xycoords=("axes fraction", "data"), xytext=(2, 0),

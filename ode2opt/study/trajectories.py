@@ -20,6 +20,7 @@ from ode2opt.base.arrays import Array, as_count, as_positive, as_vector
 from ode2opt.base.display import Displayed, Listing
 from ode2opt.base.errors import InputError, Ode2OptError, many
 from ode2opt.base.precision import double
+from ode2opt.base.schedule import Schedule
 from ode2opt.learning.sequence.in_metric import in_metric
 from ode2opt.paper.check_flow import flow
 from ode2opt.paper.coefficients import Coefficients, Default
@@ -46,7 +47,7 @@ class Path(NamedTuple):
         x: the points, one a row.
         fun: f at each.
         grad_norm: the Euclidean norm of the gradient at each.
-        energy: the Lyapunov function at each; None where no minimiser was given.
+        energy: the Lyapunov function at each; None without a minimiser.
     """
 
     t: np.ndarray
@@ -67,8 +68,8 @@ class Trajectories(Displayed):
         h: the step between two times.
         scale: the curvature that the coefficients were divided by.
         convergence: the conditions of Theorem 1 for the pair (kappa, lam) of the Lyapunov function,
-            which falls along the flow where ``convergence.margin`` is not negative; None where no
-            minimiser was given.
+            which falls along the flow where ``convergence.margin`` is not negative; None without
+            a minimiser.
     """
 
     method: str
@@ -166,27 +167,30 @@ def trajectories(
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem, not {type(problem).__name__}.")
     subject = _subject(method)
-    x0 = _start(subject, problem, x0)
+    x0 = subject.start(problem) if x0 is None else x0
+    x0 = np.asarray(as_vector(x0, np.empty(0), "x0", problem.n))
     step = as_positive(subject.h if h is None else h, "h")
     first = as_positive(subject.t0 if t0 is None else t0, "t0")
     K = as_count(subject.horizon if iterations is None else iterations, "iterations")
-    if scale is None:
-        scale = _scale(subject, problem, x0)
-    host = MethodCoordinates(subject.learned, problem, x0, as_positive(scale, "scale"))
-    schedule = subject.coefficients.schedule(step, first, K)  # refuses h and t0 that do not fit
+    L = as_positive(subject.scale(problem, x0) if scale is None else scale, "scale")
+    coefficients, host = subject.coefficients, MethodCoordinates(subject.learned, problem, x0, L)
+    schedule = coefficients.schedule(step, first, K).scaled(L)  # refuses h and t0 that do not fit
     fine = first + step / FINER * np.arange(FINER * K + 1)
     found, minimum = None, None
     if minimiser is not None:
-        best = np.asarray(as_vector(minimiser, np.empty(0), "minimiser", problem.n))
-        found = _conditions(subject.coefficients, fine, pair)
-        minimum = host.minimum(best)
-    measure = partial(host.path, subject.coefficients, found, minimum)
-    flowing = measure(fine, host.flow(subject.coefficients, fine))
-    numbers = (schedule.a, schedule.c, schedule.d)
-    paths = flowing, measure(fine[::FINER], host.sequence(numbers, step))
+        minimum = host.minimum(as_vector(minimiser, np.empty(0), "minimiser", problem.n))
+        conditions = (
+            best_convergence if pair is None else partial(convergence, kappa=pair[0], lam=pair[1])
+        )
+        found = conditions(coefficients, fine)
+    measure = partial(host.path, coefficients, found, minimum)
+    paths = (
+        measure(fine, host.flow(coefficients, fine)),
+        measure(fine[::FINER], host.sequence(schedule, step)),
+    )
     if minimum is not None:
         _check_minimum(float(minimum.value), paths)
-    return Trajectories(subject.name, *paths, step, host.scale, found)
+    return Trajectories(subject.name, *paths, step, L, found)
 
 
 class _Subject(NamedTuple):
@@ -198,6 +202,17 @@ class _Subject(NamedTuple):
     horizon: int = MOST_ITERATIONS
     h: float = H
     t0: float = T0
+
+    def start(self, problem: Problem) -> Array:
+        """Return the method's own start, else 0."""
+        return np.zeros(problem.n) if self.learned is None else self.learned.start_of(problem)
+
+    def scale(self, problem: Problem, x0: np.ndarray) -> float:
+        """Return the scale that a solve would take."""
+        there = problem.xp.asarray(x0, dtype=problem.dtype)
+        if self.learned is None:
+            return problem.scale(there).L
+        return self.learned.scale_of(problem, there)
 
 
 def _subject(method: Described) -> _Subject:
@@ -218,29 +233,6 @@ def _subject(method: Described) -> _Subject:
     if entry.coefficients is None:
         raise InputError(f"{method} is no inertial system and has no flow: 'eigac-c2' has one.")
     return _subject(entry.coefficients)._replace(name=str(method))
-
-
-def _start(subject: _Subject, problem: Problem, x0: Array) -> np.ndarray:
-    if x0 is None:
-        learned = subject.learned
-        x0 = np.zeros(problem.n) if learned is None else learned.start_of(problem)
-    return np.asarray(as_vector(x0, np.empty(0), "x0", problem.n))
-
-
-def _scale(subject: _Subject, problem: Problem, x0: np.ndarray) -> float:
-    """Return the scale that a solve would take."""
-    there = problem.xp.asarray(x0, dtype=problem.dtype)
-    if subject.learned is None:
-        return problem.scale(there).L
-    return subject.learned.scale_of(problem, there)
-
-
-def _conditions(
-    coefficients: Coefficients, times: np.ndarray, pair: tuple[float, float] | None
-) -> Convergence:
-    if pair is None:
-        return best_convergence(coefficients, times)
-    return convergence(coefficients, times, *pair)
 
 
 def _check_minimum(lowest: float, paths: tuple[Path, Path], slack: float = 1e-9) -> None:
@@ -285,16 +277,16 @@ class MethodCoordinates:
         return State(np.asarray(found.x), np.asarray(found.v))
 
     @double
-    def sequence(self, numbers: tuple[Array, Array, Array], h: float) -> State:
+    def sequence(self, schedule: Schedule, h: float) -> State:
         """Return the iterates of EIGAC and their velocities u/h."""
-        a, c, d = map(jnp.asarray, numbers)
-        scaled = (a / self.scale, c / self.scale, d)
-        y, u = _sequence(self.inner, scaled, jnp.asarray(self.y0))
+        numbers = tuple(map(jnp.asarray, (schedule.a, schedule.c, schedule.d)))
+        y, u = _sequence(self.inner, numbers, jnp.asarray(self.y0))
         return State(np.asarray(y), np.asarray(u) / h)
 
     @double
-    def minimum(self, best: np.ndarray) -> ReferencePoint:
+    def minimum(self, minimiser: Array) -> ReferencePoint:
         """Return a minimiser in the method's coordinates, and f there."""
+        best = np.asarray(minimiser)
         y = best if self.S is None else np.linalg.solve(self.S, best)
         return ReferencePoint(jnp.asarray(y), self.outer.value(jnp.asarray(best)))
 
@@ -313,11 +305,11 @@ class MethodCoordinates:
         if found is None or minimum is None:
             return Path(times, x, fun, norms, None)
         pair = Pair(jnp.asarray(found.kappa), jnp.asarray(found.lam))
-        scale, there = jnp.asarray(self.scale), State(*map(jnp.asarray, states))
-        energies = _energies(
-            coefficients, self.inner, pair, minimum, jnp.asarray(times), there, scale
+        at = jax.tree_util.Partial(energy, coefficients, self.inner, pair, minimum)
+        there = State(*map(jnp.asarray, states))
+        return Path(
+            times, x, fun, norms, np.asarray(_energies(at, jnp.asarray(times), there, self.scale))
         )
-        return Path(times, x, fun, norms, np.asarray(energies))
 
 
 @eqx.filter_jit
@@ -345,15 +337,6 @@ def _measured(problem: Problem, points: Array) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _energies(
-    coefficients: Coefficients,
-    problem: Problem,
-    pair: Pair,
-    minimum: ReferencePoint,
-    times: Array,
-    states: State,
-    scale: Array,
-) -> Array:
+def _energies(at: Any, times: Array, states: State, scale: float) -> Array:
     """Return the Lyapunov function at each time."""
-    at = partial(energy, coefficients, problem, pair, minimum)
     return jax.vmap(lambda t, x, v: at(t, State(x, v), scale))(times, *states)

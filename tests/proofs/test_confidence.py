@@ -20,7 +20,7 @@ from ode2opt.proofs.confidence import (
 )
 from ode2opt.study.benchmark import Settings, run_benchmark
 from ode2opt.study.certify import certify_family
-from ode2opt.study.terminal_tables import benchmark_cells, expected_words, legend
+from ode2opt.study.result_tables import benchmark_cells, expected_words, legend
 
 SIZES = [1, 2, 10, 20, 59, 200]
 CONFIDENCES = [0.6, 0.8, 0.95, 0.99]

@@ -12,7 +12,7 @@ import pytest
 from ode2opt import Family, InputError, Memory, Method, Quadratic, Schedule, solve
 from ode2opt.paper.default import DefaultCoefficients
 from ode2opt.study.benchmark import Settings, run_benchmark
-from ode2opt.study.terminal_tables import benchmark_cells
+from ode2opt.study.result_tables import benchmark_cells
 from ode2opt.study.tuned import TUNED
 
 

@@ -37,12 +37,12 @@ NUMERICS = (
 )
 """The folders and files whose source decides the numbers of a study."""
 WRITTEN = ("results.json", "cache", "tables", "figures", "report.html")
-"""What a study writes into its folder, beside study.json."""
+"""What a study writes into its folder in addition to study.json."""
 Identity = dict[str, Any]
 
 
 def identity_of(effort: Effort) -> Identity:
-    """Return what decides every number of a study, beside the data."""
+    """Return what decides every number of a study, the data apart."""
     return {
         "ode2opt": version("ode2opt"),
         "code": code_hash(),
@@ -130,7 +130,7 @@ class Store:
         return (item.problem, item.dataset) in self.fingerprints and self.file(item).is_file()
 
     def load(self, item: Item) -> dict[str, Any] | None:
-        """Return an item's result; None where it is not done."""
+        """Return an item's result; None if it is not done."""
         return read_json(self.file(item)) if self.knows(item) else None
 
     def save(self, item: Item, result: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class Store:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds; None where it cannot be read."""
+    """Return what a JSON file holds; None if it cannot be read."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

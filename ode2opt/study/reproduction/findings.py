@@ -1,4 +1,4 @@
-"""What a study has found so far, and one cell of its tables beside the paper's."""
+"""What a study has found so far, and one cell of its tables compared with the paper's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Findings:
     _seen: dict[Item, Made | None] = field(default_factory=dict)
 
     def get(self, kind: str, problem: str, dataset: str) -> Made | None:
-        """Return a result; None where it is missing."""
+        """Return a result; None if it is missing."""
         item = Item(kind, problem, dataset)
         if item not in self._seen:
             self._seen[item] = self.store.load(item)
@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def mean(self) -> float | None:
-        """Our mean; None where there is nothing to take it of."""
+        """Our mean; None if all diverged or nothing was measured."""
         if self.found is None or self.diverged == self.total:
             return None
         if self.diverged:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ode2opt.base.machine import described
 from ode2opt.solvers import Relay
-from ode2opt.study.curves import Curve, Plot
+from ode2opt.study.curves import Curve
 from ode2opt.study.page import Page
 from ode2opt.study.reproduction.figures import add_figures
 from ode2opt.study.reproduction.findings import QUANTITIES, Comparison, Findings
@@ -39,14 +39,14 @@ ABOUT = """\
 Learned and classical methods on random problems from the paper's datasets, after "ODE-based \
 Learning to Optimize". A learned EIGAC is trained for each problem and dataset by minimising the \
 flow's stopping time, with the package's default options; all methods then run on fresh test \
-problems. The paper's numbers stand beside ours.
+problems. The paper's numbers stand next to ours.
 """
 
 DIFFERENCES = f"""\
 Learned EIGAC. The paper learns two networks by SGD; ours learns splines that meet the stability \
 condition by construction, by Adam, and keeps the best point by validation. So this row tells how \
 well the idea works, not whether the same numbers come out. Figures 3 and 4 show the paper's \
-protocol beside ours.
+protocol next to ours.
 
 EIGAC(default). The paper's text prints C = 4, but its tables are those of C = 1. Both rows are \
 here; only C = 1 is compared with the print.
@@ -98,7 +98,7 @@ def write_report(
     if tables:
         page.add_heading("Tables")
         for table in tables.values():
-            page.add_table(table.columns, table.rows, table.title)
+            table.sheet.add_to(page)
     add_figures(page, findings)
     _learned(page, findings)
     page.add_heading("Where this differs from the paper")
@@ -120,14 +120,13 @@ def _learned(page: Page, findings: Findings) -> None:
     for name, found in cells.items():
         curves, verdict = found["curves"], found["certificate"]["verdict"]
         beta_gamma = [Curve(n, curves["t"], curves[n]) for n in ("beta", "gamma")]
-        page.add_plot(
-            Plot(f"{name}: coefficients", beta_gamma, "t", "beta, gamma", log_x=True, log_y=True,
-                 caption=" ".join(verdict[:3]))
+        page.plot(
+            f"{name}: coefficients", beta_gamma, "t", "beta, gamma", log_x=True, log_y=True,
+            caption=" ".join(verdict[:3]),
         )  # fmt: skip
-        page.add_plot(
-            Plot(f"{name}: schedule", [Curve(n, curves["k"], curves[n]) for n in "acd"],
-                 "iteration k", "a, c, d", log_y=True,
-                 caption=f"Horizon {found['horizon']} iterations.")
+        page.plot(
+            f"{name}: schedule", [Curve(n, curves["k"], curves[n]) for n in "acd"], "iteration k",
+            "a, c, d", log_y=True, caption=f"Horizon {found['horizon']} iterations.",
         )  # fmt: skip
 
 
@@ -267,7 +266,7 @@ def results(
 
 
 def _cell(findings: Findings, problem: str, dataset: str) -> dict[str, Any]:
-    """Return all numbers of a cell, the paper's beside them; empty where there are none."""
+    """Return all numbers of a cell, and those of the paper; empty if there are none."""
     cell: dict[str, Any] = {}
     if methods := findings.statistics(problem, dataset):
         cell["methods"] = methods

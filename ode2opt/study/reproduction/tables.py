@@ -12,6 +12,7 @@ from typing import Any
 from ode2opt.base.storage import write_atomically
 from ode2opt.study.reproduction.findings import MISSING, NOTHING, QUANTITIES, Comparison, Findings
 from ode2opt.study.reproduction.plan import CLASSICS, ITERATIONS, RIVALS, ROWS, Row, printed
+from ode2opt.study.tables import Sheet
 
 BENCHMARKS = {
     "table2": ("logistic", "measure"),
@@ -34,13 +35,15 @@ class PaperTable:
     study: str
 
     @property
-    def title(self) -> str:
-        """The caption with the table's number before it."""
-        return f"Table {self.name.removeprefix('table')}. {self.caption}"
+    def sheet(self) -> Sheet:
+        """The table to read; its caption begins with its number."""
+        title = f"Table {self.name.removeprefix('table')}. {self.caption}"
+        return Sheet(self.columns, self.rows, caption=title)
 
     def save(self, folder: Path) -> list[Path]:
         """Write name.csv, name.md and name.tex."""
-        texts = {"csv": self._csv(), "md": self._markdown(), "tex": self._latex()}
+        sheet = self.sheet
+        texts = {"csv": self._csv(), "md": sheet.markdown(), "tex": sheet.latex(self.caption)}
         return [_written(folder / f"{self.name}.{end}", text) for end, text in texts.items()]
 
     def _csv(self) -> str:
@@ -51,31 +54,10 @@ class PaperTable:
         writer.writerows(record | {"study": self.study} for record in self.records)
         return text.getvalue()
 
-    def _markdown(self) -> str:
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return f"{body}\n\n{self.title}\n"
-
-    def _latex(self) -> str:
-        head, *rows = (" & ".join(map(_tex, line)) + r" \\" for line in (self.columns, *self.rows))
-        lines = [
-            r"\begin{table}", r"\centering", rf"\caption{{{_tex(self.caption)}}}",
-            rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}", r"\toprule", head, r"\midrule",
-            *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
-        ]  # fmt: skip
-        return "\n".join(lines)
-
 
 def _written(path: Path, text: str) -> Path:
     write_atomically(path, lambda stream: stream.write(text.encode()))
     return path
-
-
-def _tex(text: str) -> str:
-    for sign in "&%_#":
-        text = text.replace(sign, "\\" + sign)
-    text = text.replace("<", "$<$").replace(">", "$>$")
-    return f"${text[0]}${text[1:]}" if text[:1] in {"+", "-"} and text != NOTHING else text
 
 
 def make_tables(findings: Findings) -> dict[str, PaperTable]:
@@ -115,7 +97,7 @@ def _datasets(findings: Findings) -> PaperTable:
         without = facts.get("problems_without_minimiser")
         rows.append(
             [dataset]
-            + [_beside(one, paper and paper[i]) for i, one in enumerate(sizes)]
+            + [_with_paper(one, paper and paper[i]) for i, one in enumerate(sizes)]
             + [MISSING if one is None else f"{one:,}" for one in [facts.get("rows_a_problem")]]
             + [MISSING if one is None else f"{one:.3f}" for one in shares]
             + [_separable(facts, printed()["separable"].get(dataset))]
@@ -134,8 +116,8 @@ def _datasets(findings: Findings) -> PaperTable:
         "The datasets as loaded, split as in the paper; share of ones and density are "
         "those of the training rows. Where the paper's number differs, it stands in brackets. "
         "covtype20k, the first 20,000 rows of covtype, is not in the paper. Separable: a plane has "
-        "all training rows of each class strictly on its side. No minimiser: so many logistic test "
-        "problems have none, because along some direction no row's loss grows."
+        "all training rows of each class strictly on its side. No minimiser: how many logistic "
+        "test problems have none, because along some direction no row's loss grows."
     )
     return _table(findings, "table1", caption, columns, rows, records)
 
@@ -149,7 +131,7 @@ def _separable(facts: dict[str, Any], paper: bool | None) -> str:
     return words[ours] + (f" ({words[paper]})" if paper is not None and paper != ours else "")
 
 
-def _beside(ours: int | None, paper: int | None) -> str:
+def _with_paper(ours: int | None, paper: int | None) -> str:
     text = MISSING if ours is None else f"{ours:,}"
     return text if paper is None or paper == ours else f"{text} ({paper:,})"
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal."""
+"""Tables and sentences of benchmarks and certificates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from ode2opt.base.schema import read
-from ode2opt.base.terminal import plain, rows_table
 from ode2opt.proofs.confidence import Expectation, percent_down
-from ode2opt.study.benchmark import Benchmark
+from ode2opt.study.tables import Sheet
 
 if TYPE_CHECKING:
     from ode2opt.proofs.certificate import Certificate
@@ -24,23 +21,20 @@ LEGEND = (
 )
 
 
-def benchmark_table(benchmark: Benchmark, title: str) -> Table:
+def benchmark_table(
+    statistics: Mapping[str, Mapping[str, Any]], total: int, title: str = ""
+) -> Sheet:
     """Return a benchmark as a table, one row for each method; the fewest calls are bold."""
-    total, statistics = benchmark.instances, benchmark.statistics()
-    eventful = any(map(_events, statistics.values()))
-    names = ("measure", "complexity", "worst", "calls", "within", "ms", "reached")
-    columns = {"method": False, **dict.fromkeys(names, True)}
-    table = rows_table(columns, title, legend(statistics))
-    if eventful:
-        table.add_column("events")
-    fewest = min((row["oracle_calls_mean"] for row in statistics.values()), default=0)
-    for method, row in statistics.items():
-        table.add_row(
-            *map(plain, benchmark_cells(method, row, total)),
-            *([_events(row)] if eventful else []),
-            style="bold" if row["oracle_calls_mean"] == fewest and row["reached"] else "",
-        )
-    return table
+    names = ["method", "measure", "complexity", "worst", "calls", "within", "ms", "reached"]
+    rows = [benchmark_cells(name, row, total) for name, row in statistics.items()]
+    events = list(map(_events, statistics.values()))
+    if any(events):
+        names.append("events")
+        rows = [[*row, words] for row, words in zip(rows, events, strict=True)]
+    found = list(statistics.values())
+    fewest = min(range(len(found)), key=lambda i: found[i]["oracle_calls_mean"], default=None)
+    bold = fewest if fewest is not None and found[fewest]["reached"] else None
+    return Sheet(names, rows, title, legend(statistics), ("events",), bold)
 
 
 def benchmark_cells(method: str, row: Mapping[str, Any], total: int) -> list[str]:
@@ -73,7 +67,7 @@ def legend(statistics: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def expected(row: Mapping[str, Any]) -> Expectation | None:
-    """Return what further problems need by one method's statistics; None where it is not known."""
+    """Return what further problems need by one method's statistics; None if that is not known."""
     found = row.get("statistical")
     return None if found is None else read(Expectation, found)
 
@@ -119,21 +113,20 @@ CONDITIONS = {
 }
 
 
-def certificate_table(certificate: Certificate, title: str) -> Table:
+def certificate_table(certificate: Certificate, title: str) -> Sheet:
     """Return the conditions of a certificate as a table."""
     caption = f"Curvature: {certificate.estimator}."
     if certificate.growth is not None:
         c1, c2, c3, limit = certificate.growth
         caption += f" Growth: C1 = {c1:.3g}, C2 = {c2:.3g} (limit {limit:.3g}), C3 = {c3:.3g}."
-    names = ("smallest margin", "at t", "on instance", "holds on")
-    columns = {"condition": False, **dict.fromkeys(names, True)}
-    table = rows_table(columns, title, caption, no_wrap=False)
+    rows = []
     for name, meaning in CONDITIONS.items():
         condition = certificate.conditions.get(name)
         if condition is None:
-            table.add_row(meaning, "-", "-", "-", "-")
+            rows.append([meaning, "-", "-", "-", "-"])
             continue
         instance = "all" if condition.instance is None else str(condition.instance)
         held = f"{condition.held}/{condition.total}"
-        table.add_row(meaning, f"{condition.margin:.4g}", f"{condition.t:.4g}", instance, held)
-    return table
+        rows.append([meaning, f"{condition.margin:.4g}", f"{condition.t:.4g}", instance, held])
+    columns = ["condition", "smallest margin", "at t", "on instance", "holds on"]
+    return Sheet(columns, rows, title, caption)
