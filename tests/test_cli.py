@@ -393,8 +393,9 @@ def test_no_network_and_no_data_exits_1(run_cli, no_network):
     assert one_sentence(err)
 
 
-def test_a_traceback_comes_with_debug_only(refused):
-    refused("Traceback", "bench", "logit", "digits", "--debug")
+def test_a_traceback_comes_with_debug_only(run_cli):
+    code, _, err = run_cli("bench", "logit", "digits", "--debug")
+    assert (code, "Traceback" in err) == (2, True)
 
 
 def test_a_full_disk_leaves_the_old_file(run_cli, tmp_path, monkeypatch, classification):

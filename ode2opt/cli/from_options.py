@@ -8,13 +8,13 @@ have appears once, with the default of each. Options that a command tells itself
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -45,17 +45,8 @@ def file_argument(help: str, metavar: str | None = None) -> Any:
     return typer.Argument(help=help, metavar=metavar, parser=named)
 
 
-class CommandParameter(NamedTuple):
-    """A parameter of a command: its type with a ``typer.Option``, and the panel that shows it."""
-
-    name: str
-    annotation: Any
-    default: Any
-    panel: str
-
-
-def options_of(kinds: Kinds) -> list[CommandParameter]:
-    """Return the options of several dataclasses, each option once."""
+def options_of(kinds: Kinds) -> list[Parameter]:
+    """Return the options of several dataclasses as parameters of a command, each option once."""
     found: dict[str, dict[str, Field[Any]]] = {}
     for owner, kind in kinds.items():
         for each in fields(kind):
@@ -66,11 +57,10 @@ def options_of(kinds: Kinds) -> list[CommandParameter]:
     return [_shown(owners, kinds) for owners in found.values()]
 
 
-def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> CommandParameter:
+def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> Parameter:
     """Return one option, given the field of each dataclass that has it."""
     owner, first = next(iter(owners.items()))
     about: OptionInfo = first.metadata["about"]
-    assert about.panel is not None
     kind, default = get_type_hints(kinds[owner])[first.name], first.default
     shown: bool | str = default is not None
     choices = [c for each in owners.values() for c in each.metadata["about"].choices or ()]
@@ -83,8 +73,8 @@ def _shown(owners: dict[str, Field[Any]], kinds: Kinds) -> CommandParameter:
     if kind is bool and default:
         flag += f"/--no-{flag[2:]}"
     parsed: dict[str, Any] = {"parser": limit_of, "metavar": "NUMBER|none"} if about.limit else {}
-    option = typer.Option(flag, help=about.help, show_default=shown, **parsed)
-    return CommandParameter(first.name, Annotated[kind, option], default, about.panel)
+    option = opt(about.help, flag, show_default=shown, rich_help_panel=about.panel, **parsed)
+    return _parameter(first.name, Annotated[kind, option], default)
 
 
 def limit_of(text: str | float) -> float:
@@ -118,7 +108,7 @@ def choice_opt(choices: Iterable[str], help: str, *names: str, **about: Any) -> 
 
 
 def with_options(
-    more: Sequence[CommandParameter] = (), panels: Mapping[str, Sequence[str]] | None = None
+    more: Sequence[Parameter] = (), panels: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command the signature that typer reads.
 
@@ -130,17 +120,17 @@ def with_options(
     def give(function: Callable[..., None]) -> Callable[..., None]:
         own = signature(function, eval_str=True).parameters
         groups = {name: each.annotation for name, each in own.items() if _is_group(each)}
-        order = list(panels or ())
+        place = {name: panel for panel, names in (panels or {}).items() for name in names}
         found = [
-            (panel, each)
+            each
             for name, parameter in own.items()
             if parameter.kind is not Parameter.VAR_KEYWORD
-            for panel in [next((p for p in order if name in (panels or {})[p]), None)]
-            for each in _expanded(parameter, panel)
+            for each in _expanded(parameter, place.get(name))
         ]
-        assert not groups.keys() & {one.name for one in more}, "an option has the name of a group"
-        found += [(one.panel, _parameter(one, one.panel)) for one in more]
-        found.sort(key=lambda pair: -1 if pair[0] is None else order.index(pair[0]))
+        found += more
+        if panels:
+            order: dict[str | None, int] = {panel: i for i, panel in enumerate(panels)}
+            found.sort(key=lambda each: order.get(_panel(each), -1))
 
         def command(**given: Any) -> None:
             for name, kind in groups.items():
@@ -150,7 +140,7 @@ def with_options(
                 given[one.name] = value.value if isinstance(value, StrEnum) else value
             function(**given)
 
-        command.__signature__ = Signature([each for _, each in found])  # type: ignore[attr-defined]
+        command.__signature__ = Signature(found)  # type: ignore[attr-defined]
         command.__name__, command.__doc__ = function.__name__, function.__doc__
         return command
 
@@ -161,22 +151,26 @@ def _is_group(parameter: Parameter) -> bool:
     return is_dataclass(parameter.annotation)
 
 
-def _expanded(parameter: Parameter, panel: str | None) -> Iterator[Parameter]:
-    """Give a parameter, or those that a group of options stands for."""
+def _expanded(parameter: Parameter, panel: str | None) -> list[Parameter]:
+    """Return a parameter, or those that a group of options stands for."""
     if not _is_group(parameter):
-        one = CommandParameter(parameter.name, parameter.annotation, parameter.default, panel or "")
-        yield _parameter(one, panel)
-        return
+        return [_parameter(parameter.name, parameter.annotation, parameter.default, panel)]
     hints = get_type_hints(parameter.annotation, include_extras=True)
-    for each in fields(parameter.annotation):
-        yield _parameter(CommandParameter(each.name, hints[each.name], each.default, ""), panel)
+    return [
+        _parameter(each.name, hints[each.name], each.default, panel)
+        for each in fields(parameter.annotation)
+    ]
 
 
-def _parameter(one: CommandParameter, panel: str | None) -> Parameter:
-    annotation = one.annotation
+def _parameter(name: str, annotation: Any, default: Any, panel: str | None = None) -> Parameter:
     if panel is not None:
         kind, option = get_args(annotation)
         option = copy(option)
         option.rich_help_panel = panel
         annotation = Annotated[kind, option]
-    return Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=one.default)
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _panel(parameter: Parameter) -> str | None:
+    """Return the group of the help that shows a parameter; None for an argument."""
+    return next((one.rich_help_panel for one in get_args(parameter.annotation)[1:]), None)

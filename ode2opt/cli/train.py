@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,13 +126,8 @@ def train(
         work.executor(SAME_VERSIONS) as executor,
         live_training(f"{problem} {dataset}", options.steps, quiet) as (callback, note),
     ):
-        method = _trained(
-            lambda: start_run(
-                problems, options, folder, resume, note, known, executor or THIS_PROCESS
-            ),
-            callback,
-            "the run is as it was" if resume else "nothing is kept",
-        )
+        start = partial(start_run, problems, options, folder, resume, note, known)
+        method = _trained(lambda: start(executor or THIS_PROCESS), callback, resume)
     if result.for_people:
         _show(method, problems, folder)
     found = comparison.without_curves(method.statistics)
@@ -149,11 +145,12 @@ def _show(method: Any, problems: Any, folder: Path) -> None:
         say(sentence)
 
 
-def _trained(start: Callable[[], Any], callback: Any, kept: str) -> Any:
+def _trained(start: Callable[[], Any], callback: Any, resume: bool) -> Any:
     """Return what is learned; where the set-up or the training is broken off, say what goes on."""
     try:
         training = start()
     except (KeyboardInterrupt, WorkersLostError) as error:
+        kept = "the run is as it was" if resume else "nothing is kept"
         fail(f"{_broken_off(error)} in the set-up: {kept}.", 1, command_again())
     try:
         return training.run(callback)

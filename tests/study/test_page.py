@@ -12,8 +12,10 @@ import pytest
 from support import said_without
 
 from ode2opt import InputError
+from ode2opt.base.terminal import out
 from ode2opt.study.curves import Curve, Plot
 from ode2opt.study.page import COLOURS, DASHES, Page
+from ode2opt.study.tables import Sheet
 
 EVIL = "</script><script>alert(1)</script>\u2028<!-- &"
 
@@ -287,3 +289,18 @@ def test_the_file_is_the_page(tmp_path):
 def test_without_jinja_the_error_is_the_line_that_installs_it():
     code = "from ode2opt.study.page import Page; Page('title').html()"
     assert "pip install 'ode2opt[study]'" in said_without("jinja2", code)
+
+
+def test_a_table_is_shown_in_four_ways(capsys):
+    sheet = Sheet(["method", "calls"], [["a_b", "> 3"], ["c", "-1"]], "Title", "50% of <x>", bold=0)
+    assert sheet.markdown() == (
+        "| method | calls |\n| --- | --- |\n| a_b | > 3 |\n| c | -1 |\n\n50% of <x>\n"
+    )
+    tex = sheet.latex("50% of <x>").splitlines()
+    assert {r"a\_b & $>$ 3 \\", r"c & $-$1 \\", r"\caption{50\% of $<$x$>$}"} <= set(tex)
+    page = Page("A page")
+    sheet.add_to(page)
+    assert "50% of &lt;x&gt;" in page.html()
+    out.print(sheet.terminal())
+    shown = capsys.readouterr().out
+    assert all(words in shown for words in ("Title", "a_b", "> 3", "50% of <x>"))

@@ -358,10 +358,9 @@ def test_processes_do_not_change_the_numbers(tmp_path):
 # What cannot be made ----------------------------------------------------------------------------
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(run_cli, tmp_path):
-    code, _, said = run_cli("reproduce", "--only", "table2,fig1", "--out", tmp_path / "out")
-    assert code == 2
-    assert "'fig1': choose from table1, table2, table3, table4, table5, fig2" in said
+def test_an_unknown_name_is_answered_with_the_known_ones(refused, tmp_path):
+    known = "'fig1': choose from table1, table2, table3, table4, table5, fig2"
+    refused(known, "reproduce", "--only", "table2,fig1", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -374,14 +373,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones(run_cli, tmp_path):
         ("packages", {"numpy": "1.0"}, "other packages"),
     ],
 )
-def test_a_folder_of_another_study_is_refused(run_cli, tmp_path, field, value, words):
+def test_a_folder_of_another_study_is_refused(refused, tmp_path, field, value, words):
     folder = tmp_path / "out"
     Reproduction(folder, "table1", quick=True)
     identity = json.loads((folder / "study.json").read_text())
     (folder / "study.json").write_text(json.dumps(identity | {field: value}))
-    code, _, said = run_cli("reproduce", "--quick", "--only", "table1", "--out", folder)
-    assert code == 2
-    assert words in said
+    said = refused(words, "reproduce", "--quick", "--only", "table1", "--out", folder)
     assert "name another --out" in said
 
 

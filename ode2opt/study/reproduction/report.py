@@ -181,52 +181,44 @@ def _made_with(page: Page, findings: Findings) -> None:
 # The first sentence and the bars -----------------------------------------------------------------
 
 
+def _whole_cells(findings: Findings) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the statistics of the cells in which all methods were measured."""
+    cells = {cell: findings.statistics(*cell) for cell in product(PROBLEMS, findings.datasets)}
+    return {cell: found for cell, found in cells.items() if set(KEYS) <= set(found)}
+
+
 def headline(findings: Findings) -> str:
     """Say how often the learned method comes first, and in how many cells L-BFGS is quicker."""
-    cells = [cell for cell in product(PROBLEMS, findings.datasets) if _whole(findings, *cell)]
+    cells = _whole_cells(findings)
     if not cells:
         return findings.effort.mark or "the whole study"
-    wins = [findings.win_rate(problem, dataset, "complexity") for problem, dataset in cells]
-    quicker = sum(_mean(findings, "lbfgs", *c) < _mean(findings, LEARNED.key, *c) for c in cells)
+    wins = [findings.win_rate(*cell, "complexity") or 0.0 for cell in cells]
+    means = [
+        [found[key]["complexity_mean"] for key in ("lbfgs", LEARNED.key)]
+        for found in cells.values()
+    ]
     return findings.effort.marked(
         "The learned EIGAC meets the tolerance before GD, NAG, IGAHD and EIGAC(default) with "
-        f"C = 1 on {np.mean([rate or 0.0 for rate in wins]):.0%} of the test problems. L-BFGS, "
-        f"which is not in the paper, is quicker on average in {quicker} of {len(cells)} cells."
+        f"C = 1 on {np.mean(wins):.0%} of the test problems. L-BFGS, which is not in the paper, is "
+        f"quicker on average in {sum(lbfgs < ours for lbfgs, ours in means)} of {len(cells)} cells."
     )
 
 
 def add_bars(page: Page, findings: Findings) -> None:
     """Add, for each problem, the iterations of each method: means over the datasets."""
     for problem in PROBLEMS:
-        datasets = [name for name in findings.datasets if _whole(findings, problem, name)]
-        if not datasets:
+        cells = [found for (one, _), found in _whole_cells(findings).items() if one == problem]
+        if not cells:
             continue
         means, shown = {}, {}
         for key in KEYS:
-            mean = np.mean([_mean(findings, key, problem, dataset) for dataset in datasets])
-            missed = any(_missed(findings, key, problem, dataset) for dataset in datasets)
-            means[NAMES[key]] = float(mean)
-            shown[NAMES[key]] = ">" * missed + f"{mean:.0f}"
+            mean = float(np.mean([found[key]["complexity_mean"] for found in cells]))
+            missed = any(found[key]["reached"] < findings.effort.instances for found in cells)
+            means[NAMES[key]], shown[NAMES[key]] = mean, ">" * missed + f"{mean:.0f}"
         page.add_bars(
-            f"{problem}: iterations to the gradient norm {TOL:g}",
-            means,
-            shown,
+            f"{problem}: iterations to the gradient norm {TOL:g}", means, shown,
             "Means over the datasets; > where some problems did not get there.",
-        )
-
-
-def _whole(findings: Findings, problem: str, dataset: str) -> bool:
-    """Whether all methods were measured in a cell."""
-    return set(KEYS) <= set(findings.statistics(problem, dataset))
-
-
-def _mean(findings: Findings, key: str, problem: str, dataset: str) -> float:
-    return float(findings.statistics(problem, dataset)[key]["complexity_mean"])
-
-
-def _missed(findings: Findings, key: str, problem: str, dataset: str) -> bool:
-    reached = findings.statistics(problem, dataset)[key]["reached"]
-    return bool(reached < findings.effort.instances)
+        )  # fmt: skip
 
 
 # results.json -------------------------------------------------------------------------------------
