@@ -8,7 +8,7 @@ from integrations.learned import COLUMNS, HORIZON, method, metrics, table
 
 from ode2opt import Logistic, Method, Schedule, solve
 from ode2opt.integrations.sklearn import LogisticRegression
-from ode2opt.solvers import library
+from ode2opt.solvers import methods
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def shelf(tmp_path, monkeypatch):
     """A folder of learned methods with one in it."""
     folder = tmp_path / "shelf"
     folder.mkdir()
-    monkeypatch.setattr(library, "FOLDER", folder)
+    monkeypatch.setattr(methods, "FOLDER", folder)
     measured = {"fresh": {"calls": {"method": 3.5, "lbfgs": 7.0}}}
     Method(table(), "logistic here", 1e-3, "family", 9.0, statistics=measured).save(
         folder / "logistic-here.safetensors"
