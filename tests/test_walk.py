@@ -34,7 +34,7 @@ def test_a_gradient_on_dask_visits_few_files_beside_those_of_the_solver(walk):
     pytest.importorskip("distributed")
     rows = [file for file in walk.dask().files if not file.startswith("solvers/")]
     assert {"problems/parts/problem.py", "integrations/dask/workers.py"} < set(rows)
-    assert len(rows) <= 6, rows
+    assert len(rows) <= 4, rows
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ from ode2opt.kernels.row_loss import PRODUCT
 from ode2opt.problems import rounding, row_kernels
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import largest_eigenvalue
-from ode2opt.problems.gram import Extent
 from ode2opt.problems.has_loss import HasLoss
 from ode2opt.problems.row_model import RowModel
 from ode2opt.problems.rows import Rows
@@ -138,17 +137,9 @@ class LinearModel(HasLoss, RowModel):
         return super().provides | {"matrix"} | host
 
     @cached_property
-    def data(self) -> Rows:
+    def data(self) -> Rows:  # type: ignore[override]
         """The rows with what is known of them; made here where JAX traces the matrix."""
         return Rows(self.A, self.intercept, self.xp)
-
-    @property
-    def columns(self) -> int:
-        return int(self.A.shape[1])
-
-    @property
-    def sparse(self) -> bool:
-        return is_sparse(self.A)
 
     @property
     def has_kernel(self) -> bool:
@@ -330,12 +321,6 @@ class LinearModel(HasLoss, RowModel):
         gram = absolute_gram_product(self.A, self.bends_bound(), several, self.intercept)
         return gram.reshape(-1) + self.penalties() * v
 
-    def entries(self) -> int:
-        return self.data.entries()
-
-    def extent(self) -> Extent:
-        return self.data.extent()
-
     def gradient_error(self, x: Array) -> float:
         slope = self._weighted(self.slope(self.scores(x)))
         squares = slope * slope if slope.ndim == 1 else self.xp.sum(slope * slope, axis=1)
@@ -344,9 +329,6 @@ class LinearModel(HasLoss, RowModel):
 
     def largest_bend(self, x: Array) -> float:
         return float(self.xp.max(self._bend_shares(x)))
-
-    def largest_squares(self) -> np.ndarray:
-        return self.data.largest_squares()
 
     def _copied(self) -> Self:
         """Return a copy that shares the arrays and knows nothing of points."""

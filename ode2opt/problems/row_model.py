@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,9 +21,26 @@ LOSS_FLOPS = 20  # of one row's slope, about
 ROWS_PER_SAMPLED = 4  # a sample has at most one row in this many: it is copied
 
 
+class RowData(Protocol):
+    """What is known of rows, wherever they are."""
+
+    columns: int
+    sparse: bool
+
+    def entries(self) -> int:
+        """Return how many entries of the matrix are kept."""
+
+    def extent(self) -> Extent:
+        """Return what the price of A^T W A depends on."""
+
+    def largest_squares(self) -> np.ndarray:
+        """Return the square of each column's largest entry, then 1 for an intercept."""
+
+
 class RowModel(Problem):
     """The weighted mean of loss(a_i . x, b_i) over N rows, plus l2/2 |x|^2."""
 
+    data: RowData
     N: int
     l2: float
     intercept: bool
@@ -65,14 +82,26 @@ class RowModel(Problem):
         return super().provides | {"rows", "hessian"} | {k for k, v in known.items() if v}
 
     @property
-    @abstractmethod
     def columns(self) -> int:
         """Those of the matrix; the intercept has none."""
+        return self.data.columns
 
     @property
-    @abstractmethod
     def sparse(self) -> bool:
         """Whether only the entries of the matrix that are not zero are kept."""
+        return self.data.sparse
+
+    def entries(self) -> int:
+        """Return how many entries of the matrix are kept."""
+        return self.data.entries()
+
+    def extent(self) -> Extent:
+        """Return what the price of A^T W A depends on."""
+        return self.data.extent()
+
+    def largest_squares(self) -> np.ndarray:
+        """Return the square of each column's largest entry, then 1 for an intercept."""
+        return self.data.largest_squares()
 
     @abstractmethod
     def subset(self, index: np.ndarray) -> LinearModel:
@@ -81,14 +110,6 @@ class RowModel(Problem):
         Args:
             index: the rows, by number from 0.
         """
-
-    @abstractmethod
-    def entries(self) -> int:
-        """Return how many entries of the matrix are kept."""
-
-    @abstractmethod
-    def extent(self) -> Extent:
-        """Return what the price of A^T W A depends on."""
 
     @abstractmethod
     def value_at_zero(self) -> float:
@@ -111,10 +132,6 @@ class RowModel(Problem):
         Args:
             x: the point, n numbers.
         """
-
-    @abstractmethod
-    def largest_squares(self) -> np.ndarray:
-        """Return the square of each column's largest entry, then 1 for an intercept."""
 
     @abstractmethod
     def _gram_eigenvalue(self) -> tuple[float, int]:
@@ -144,10 +161,10 @@ class RowModel(Problem):
         return self.width * (self.width + 1) // 2
 
     def hessian_flops(self) -> int:
-        return self.grams() * self.extent().flops()
+        return self.grams() * self.data.extent().flops()
 
     def gradient_flops(self) -> int:
-        entries = self.entries()
+        entries = self.data.entries()
         entries = SPARSE_SLOWER * entries if self.sparse else entries + self.intercept * self.N
         return self.width * (4 * entries + LOSS_FLOPS * self.N)
 
@@ -160,7 +177,7 @@ class RowModel(Problem):
         Args:
             x: the point, n numbers.
         """
-        squares = self.largest_squares()
+        squares = self.data.largest_squares()
         seen = squares > 0
         squares[~seen] = squares[seen].mean() if seen.any() else 1.0
         return self.largest_bend(x) * np.repeat(squares, self.width)

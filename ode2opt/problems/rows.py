@@ -118,7 +118,7 @@ class Rows:
         return self._with_last(diagonal, self.xp.sum(weights, axis=0)) if self.ones else diagonal
 
     def largest_squares(self) -> np.ndarray:
-        """Return the square of each column's largest entry."""
+        """Return the square of each column's largest entry, then 1 for an intercept."""
         if self.sparse:
             size = np.zeros(self.columns, dtype=self.A.dtype)
             np.maximum.at(size, self.A.indices, np.abs(self.A.data))  # no copy by columns

@@ -17,7 +17,7 @@ from ode2opt.base.display import Listing, one_line
 from ode2opt.base.errors import InputError
 from ode2opt.data.categories import column_names
 from ode2opt.data.encoding import encoding_of
-from ode2opt.executor import Executor, LocalExecutor
+from ode2opt.executor import Executor, HeldItems, LocalExecutor
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.gram import Extent
 from ode2opt.problems.linear_model import LinearModel
@@ -30,6 +30,85 @@ NUMBER = 8  # bytes
 LARGEST_SAMPLE = 1 << 30  # bytes of rows that are brought together
 PartQuestion = Callable[[LinearModel, float], Any]
 """A function of a part's problem and share of all rows; on workers it must be picklable."""
+
+
+class HeldRows:
+    """The rows of a problem's parts, which an executor holds.
+
+    Attributes:
+        N: how many there are.
+        columns: those of the matrix.
+        sparse: whether only the entries that are not zero are kept.
+        passes: how often parts were asked, all of them or those that a sample is from.
+        held: the parts.
+    """
+
+    def __init__(self, held: HeldItems, facts: Mapping[int, Facts], terms: Terms) -> None:
+        rows = [part.rows for part in facts.values()]
+        self.N, self.columns, self.passes, self.held = sum(rows), terms.columns, 0, held
+        held.change({i: Part(one.name, terms, one.rows / self.N).of for i, one in facts.items()})
+        self.numbers, self._ends = list(facts), np.cumsum(rows)
+        self._entries = sum(part.entries for part in facts.values())
+        pairs = [part.pairs for part in facts.values() if part.pairs is not None]
+        self.sparse = bool(pairs)
+        self._pairs = sum(pairs) if pairs else None
+
+    def entries(self) -> int:
+        """Return how many entries are kept."""
+        return self._entries
+
+    def extent(self) -> Extent:
+        """Return what the price of A^T W A depends on."""
+        return Extent(self.N, self.columns, self._pairs)
+
+    def total(self, question: PartQuestion) -> Any:
+        """Return the sum of all parts' answers."""
+        self.passes += 1
+        return self.held.sum(partial(_asked, question))
+
+    def ask(self, questions: Mapping[int, PartQuestion]) -> list[Any]:
+        """Return the answers of some parts."""
+        self.passes += 1
+        asked = {i: partial(_asked, question) for i, question in questions.items()}
+        return list(self.held.ask(asked).values())
+
+    def ask_each(self, question: PartQuestion) -> list[Any]:
+        """Return the answers of all parts with rows, in order."""
+        return self.ask(dict.fromkeys(self.numbers, question))
+
+    def largest_squares(self) -> np.ndarray:
+        """Return the square of each column's largest entry, then 1 for an intercept."""
+        return self._largest_squares.copy()
+
+    @cached_property
+    def _largest_squares(self) -> np.ndarray:
+        return np.max(self.ask_each(_largest_squares), axis=0)
+
+    def take(self, index: np.ndarray) -> LinearModel:
+        """Return the problem of some of the rows, brought together here."""
+        owner = np.searchsorted(self._ends, index, side="right")
+        first = np.concatenate([[0], self._ends])
+        asks = {
+            self.numbers[k]: partial(_subset, index[owner == k] - first[k])
+            for k in np.unique(owner)
+        }
+        joined = _joined(self.ask(asks))
+        order = np.argsort(owner, kind="stable")
+        if np.array_equal(order, np.arange(len(order))):
+            return joined
+        return joined.subset(np.argsort(order))
+
+
+def _summed(name: str, *checks: str) -> Any:
+    """Return a method: the sum over parts of their answers times their shares of the rows."""
+
+    def method(self: Parts, *args: Any) -> Any:
+        for check in checks:
+            getattr(self, check)()
+        return self._sum(name, *args)
+
+    method.__name__, method.__doc__ = name, getattr(RowModel, name).__doc__
+    return method
 
 
 class Parts(RowModel):
@@ -51,7 +130,7 @@ class Parts(RowModel):
         options: of the loss, such as ``l2`` and ``intercept``.
 
     Attributes:
-        passes: how often parts were asked, all of them or those that a sample is from.
+        data: the rows as they are held.
         held: the parts, where the executor holds them.
         words: those of columns of words, each of which is a column, after those of numbers.
         names: those of all columns, where they have some.
@@ -62,6 +141,8 @@ class Parts(RowModel):
         >>> problem = Parts(Logistic, [(A[:500], b[:500]), (A[500:], b[500:])], l2=1e-3)
         >>> solve(problem).x
     """
+
+    data: HeldRows
 
     def __init__(
         self,
@@ -75,51 +156,31 @@ class Parts(RowModel):
     ) -> None:
         sources = _sources(parts)
         self.executor = LocalExecutor() if executor is None else executor
-        self.held = self.executor.hold(FirstPass(labels, not kind.binary, scale).read, sources)
-        facts = list(
-            self.held.ask(dict.fromkeys(range(len(sources)), attrgetter("facts"))).values()
-        )
+        held = self.executor.hold(FirstPass(labels, not kind.binary, scale).read, sources)
+        known = held.ask(dict.fromkeys(range(len(sources)), attrgetter("facts"))).values()
+        facts = list(known)
         terms = agreed(kind, options, facts, labels)
         full = {i: terms.with_words(part) for i, part in enumerate(facts) if part.rows}
-        self._make_parts(terms, full, sources)
-        self._like(_one_row(terms, next(part.dtype for part in facts if part.rows)))
-
-    def _make_parts(
-        self, terms: Terms, facts: Mapping[int, Facts], sources: Sequence[RowSource]
-    ) -> None:
-        """Make problems of the parts with rows, and keep what is known of their rows."""
-        self.N = self.rows = sum(part.rows for part in facts.values())
-        self.passes = 0
-        self.held.change(
-            {i: Part(part.name, terms, part.rows / self.N).of for i, part in facts.items()}
-        )
+        self.data = HeldRows(held, full, terms)
+        self.held, self.N = held, self.data.N
+        self.rows = self.N
         self.sizes, self.label_values, self.words = terms.sizes, terms.values, terms.words
         self.encoding = terms.encoding
         if terms.encoding is None and terms.names is not None:
             names, words = terms.names, terms.words
             self.encoding = encoding_of(len(names), names, words, named=True)
-        self.notes = noted([*facts.values()])
+        self.notes = noted([*full.values()])
         self.names = None if terms.names is None else column_names(terms.names, terms.words)
-        self.bytes = sum(part.bytes for part in facts.values())
-        self._numbers = list(facts)
-        ends = [sources[self._numbers[i]] for i in (0, -1)]
+        self.bytes = sum(part.bytes for part in full.values())
+        ends = [sources[self.data.numbers[i]] for i in (0, -1)]
         self._first_and_last = tuple(end.name for end in ends if not isinstance(end, RowsInMemory))
-        self._ends = np.cumsum([part.rows for part in facts.values()])
-        self._entries = sum(part.entries for part in facts.values())
-        pairs = [part.pairs for part in facts.values() if part.pairs is not None]
-        self._extent = Extent(self.N, terms.columns, sum(pairs) if pairs else None)
+        self._like(_one_row(terms, next(part.dtype for part in facts if part.rows)))
 
     def _like(self, model: LinearModel) -> None:
         """Take over what does not depend on the rows."""
         self._kind = model.kind
-        self.l2, self.intercept, self.n, self.width = (
-            model.l2,
-            model.intercept,
-            model.n,
-            model.width,
-        )
-        self.quadratic, self.slope_bound = model.quadratic, model.slope_bound
-        self.intercept_l2 = model.intercept_l2
+        for name in ("l2", "intercept", "intercept_l2", "n", "width", "quadratic", "slope_bound"):
+            setattr(self, name, getattr(model, name))
         self.dtype, self.xp = model.dtype, namespace(np.empty(0))
 
     @property
@@ -134,92 +195,43 @@ class Parts(RowModel):
 
     def _about(self) -> list[tuple[str, str]]:
         names = " ... ".join(dict.fromkeys(self._first_and_last))
-        parts = f"{len(self._numbers):,}{f' ({names})' if names else ''}"
+        parts = f"{len(self.data.numbers):,}{f' ({names})' if names else ''}"
         return [*super()._about(), ("parts", parts), ("held by", type(self.executor).__name__)]
 
     @property
-    def columns(self) -> int:
-        return self._extent.columns
-
-    @property
-    def sparse(self) -> bool:
-        return self._extent.pairs is not None
-
-    def entries(self) -> int:
-        return self._entries
-
-    def extent(self) -> Extent:
-        return self._extent
+    def passes(self) -> int:
+        """How often parts were asked, all of them or those that a sample is from."""
+        return self.data.passes
 
     def largest_sample(self) -> int:
         """Return how many rows may be brought together: they must fit into memory here."""
-        return min(
-            super().largest_sample(), LARGEST_SAMPLE * self.N // max(1, NUMBER * self._entries)
-        )
+        fitting = LARGEST_SAMPLE * self.N // max(1, NUMBER * self.data.entries())
+        return min(super().largest_sample(), fitting)
 
     def _sum(self, name: str, *args: Any) -> Any:
         """Return the sum over parts of a method's answers times the parts' shares."""
-        return self._total(partial(_share_of, name, args))
+        return self.data.total(partial(_share_of, name, args))
 
-    def _total(self, question: PartQuestion) -> Any:
-        self.passes += 1
-        return self.held.sum(partial(_asked, question))
-
-    def _ask(self, questions: Mapping[int, PartQuestion]) -> list[Any]:
-        self.passes += 1
-        asked = {i: partial(_asked, question) for i, question in questions.items()}
-        return list(self.held.ask(asked).values())
-
-    def value(self, x: Array) -> Array:
-        return self._sum("value", x)
-
-    def value_at_zero(self) -> float:
-        return float(self._sum("value_at_zero"))
-
-    def gradient(self, x: Array) -> Array:
-        return self._sum("gradient", x)
-
-    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self._sum("value_and_gradient", x)
-
-    def hvp(self, x: Array, v: Array) -> Array:
-        return self._sum("hvp", x, v)
-
-    def hessian(self, x: Array) -> Array:
-        self._check_hessian_size()
-        return self._sum("hessian", x)
-
-    def hessian_bound(self) -> Array:
-        self._check_hessian_size()
-        self._check_slope_bound()
-        return self._sum("hessian_bound")
+    value = _summed("value")
+    value_at_zero = _summed("value_at_zero")
+    gradient = _summed("gradient")
+    value_and_gradient = _summed("value_and_gradient")
+    hvp = _summed("hvp")
+    hessian = _summed("hessian", "_check_hessian_size")
+    hessian_bound = _summed("hessian_bound", "_check_hessian_size", "_check_slope_bound")
+    hessian_diagonal = _summed("hessian_diagonal")
+    absolute_product = _summed("absolute_product", "_check_slope_bound")
+    class_hessians = _summed("class_hessians")
 
     def gradient_rounding(self, x: Array, value: float | None = None) -> float:
         """Return the sum of the parts' bounds, and that of adding up their gradients."""
         return 2 * float(self._sum("gradient_rounding", x))
 
-    def absolute_product(self, v: np.ndarray) -> np.ndarray:
-        self._check_slope_bound()
-        return self._sum("absolute_product", v)
-
-    def class_hessians(self, x: Array, each: bool = True) -> Array:
-        return self._sum("class_hessians", x, each)
-
-    def hessian_diagonal(self, x: Array) -> Array:
-        return self._sum("hessian_diagonal", x)
-
     def gradient_error(self, x: Array) -> float:
-        return math.sqrt(self._total(partial(_squared_error, x)))
+        return math.sqrt(self.data.total(partial(_squared_error, x)))
 
     def largest_bend(self, x: Array) -> float:
         return max(self.ask_each(partial(_share_of, "largest_bend", (x,))))
-
-    def largest_squares(self) -> np.ndarray:
-        return self._largest_squares.copy()
-
-    @cached_property
-    def _largest_squares(self) -> np.ndarray:
-        return np.max(self.ask_each(_largest_squares), axis=0)
 
     def ask_each(self, question: PartQuestion) -> list[Any]:
         """Return ``question(problem, share)`` of each part with rows, in order.
@@ -228,24 +240,14 @@ class Parts(RowModel):
             question: a function of a part's problem and its share of all rows. It must be
                 picklable where others hold the parts.
         """
-        return self._ask(dict.fromkeys(self._numbers, question))
+        return self.data.ask_each(question)
 
     def _gram_eigenvalue(self) -> tuple[float, int]:
         return largest_eigenvalue(partial(self._sum, "gram_product"), self.n, self.dtype)
 
     def subset(self, index: np.ndarray) -> LinearModel:
         """Return the problem of some of the rows, brought together here."""
-        owner = np.searchsorted(self._ends, index, side="right")
-        first = np.concatenate([[0], self._ends])
-        asks = {
-            self._numbers[k]: partial(_subset, index[owner == k] - first[k])
-            for k in np.unique(owner)
-        }
-        joined = _joined(self._ask(asks))
-        order = np.argsort(owner, kind="stable")
-        if np.array_equal(order, np.arange(len(order))):
-            return joined
-        return joined.subset(np.argsort(order))
+        return self.data.take(index)
 
 
 def _sources(parts: Iterable[tuple[Array, Array] | Block | RowSource]) -> list[RowSource]:
@@ -290,7 +292,7 @@ def _squared_error(x: Array, model: LinearModel, share: float) -> float:
 
 
 def _largest_squares(model: LinearModel, _: float) -> np.ndarray:
-    return model.largest_squares()
+    return model.data.largest_squares()
 
 
 def _subset(index: np.ndarray, model: LinearModel, _: float) -> LinearModel:
