@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from ode2opt.kernels.compiled_rows import kept_on_disk
+
 TINY = 1e-14  # of the largest curvature: what a variable without one is given
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 
@@ -107,7 +109,4 @@ def compiled(name: str) -> Any:
         short = types.Array(types.int32, 1, "C")
         given = (vector, short, places, vector, places, *[vector] * 7, whole, whole, real)
         loops = _on_columns
-    try:
-        return njit(answer(*given), cache=True, **OPTIONS)(loops)
-    except (RuntimeError, OSError):  # no folder to keep it in
-        return njit(answer(*given), **OPTIONS)(loops)
+    return kept_on_disk(njit, answer(*given), **OPTIONS)(loops)

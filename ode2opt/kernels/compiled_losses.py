@@ -153,7 +153,7 @@ BUILT_IN = {
 }
 
 
-def compiled_loss(kind: Loss | RowLoss) -> Any:
+def compiled(kind: Loss | RowLoss) -> Any:
     """Return a compiled loss, whose attribute ``address`` a pass takes."""
     if isinstance(kind, Loss):
         return kept_on_disk(cfunc, ADDRESS, **EXACT)(BUILT_IN[str(kind.compiled)])

@@ -238,7 +238,7 @@ def _pass(  # type: ignore[no-untyped-def]
                 waiting = 0
 
 
-def compiled_pass(dtype: np.dtype[Any]) -> Any:
+def compiled(dtype: np.dtype[Any]) -> Any:
     """Return the pass over rows for matrices of float64 or float32, compiled or read from disk."""
     number = types.float64 if dtype == np.float64 else types.float32
     matrix = types.Array(number, 2, "C", readonly=True)
@@ -254,14 +254,14 @@ def compiled_pass(dtype: np.dtype[Any]) -> Any:
 def kept_on_disk(compiler: Any, signature: Any, **options: Any) -> Callable[..., Any]:
     """Return a decorator that compiles and keeps the result on disk, where there is a folder."""
 
-    def compiled(function: Any) -> Any:
+    def kept(function: Any) -> Any:
         try:
             return compiler(signature, cache=True, **options)(function)
         except (RuntimeError, OSError):  # no folder to write to
             _tell()
             return compiler(signature, **options)(function)
 
-    return compiled
+    return kept
 
 
 @cache

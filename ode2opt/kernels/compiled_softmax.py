@@ -72,7 +72,7 @@ def _softmax_pass(  # type: ignore[no-untyped-def]
                     G[k, j] += part[k, j]
 
 
-def compiled_softmax(dtype: np.dtype[Any]) -> Any:
+def compiled(dtype: np.dtype[Any]) -> Any:
     """Return the pass over rows for matrices of float64 or float32, compiled or read from disk."""
     number = types.float64 if dtype == np.float64 else types.float32
     matrix = types.Array(number, 2, "C", readonly=True)

@@ -12,6 +12,7 @@ from typing import Any
 from numba import njit, types
 
 from ode2opt.base.ended import Ended
+from ode2opt.kernels.compiled_rows import kept_on_disk
 
 CONVERGED, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, PATIENCE, VALUE = (
     list(Ended).index(one)
@@ -119,7 +120,4 @@ def compiled() -> Any:
         matrix, vector, real, vector, vector, matrix, *[vector] * 6, whole, whole, vector,
     )  # fmt: skip
     signature = types.UniTuple(whole, 2)(*given)
-    try:
-        return njit(signature, cache=True, **EXACTLY)(_follow)
-    except (RuntimeError, OSError):  # no folder to keep it in
-        return njit(signature, **EXACTLY)(_follow)
+    return kept_on_disk(njit, signature, **EXACTLY)(_follow)

@@ -7,25 +7,20 @@ the other, each exactly; g = H x - c is kept up to date (docs/mathematics.md, se
 from __future__ import annotations
 
 import math
-import threading
-import warnings
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ode2opt.kernels.rows import available, loaded
+from ode2opt.kernels.rows import available, compiled
 
 FEWEST_VARIABLES = 16  # below, NumPy is quick enough: numba takes 0.3 s to import
 WITHIN = 10  # sweeps over sparse columns that move, between those over all
 TINY = 1e-14  # of the largest curvature: what a variable without one is given
 
-_compiling = threading.Lock()
-
 
 def is_compiled(n: int) -> bool:
     """Return whether descent on a matrix of n variables is compiled."""
-    return n >= FEWEST_VARIABLES and available() and _kernel("on_matrix") is not None
+    return n >= FEWEST_VARIABLES and available() and compiled("descent", "on_matrix") is not None
 
 
 def descend(
@@ -38,7 +33,7 @@ def descend(
     tol: float,
 ) -> tuple[float, int]:
     """Go through all variables a few times, or until the residual is small; x and g change."""
-    found = _kernel("on_matrix") if is_compiled(len(x)) else _plain
+    found = compiled("descent", "on_matrix") if is_compiled(len(x)) else _plain
     size, moves = found(H, x, g, steps, *weights, sweeps, tol)
     return float(size), int(moves)
 
@@ -69,7 +64,7 @@ def descend_columns(
     tol: float,
 ) -> tuple[np.ndarray, float]:
     """Minimise g.d + 1/2 d.(A^T D A + R)d + h(x + d) over some of the d, from d = 0."""
-    kernel = _kernel("on_columns")
+    kernel = compiled("descent", "on_columns")
     assert kernel is not None, "has_columns() says whether there is one"
     z = x.copy()
     size = kernel(*A, shares, among.astype(np.int64), z, g, ridge, *weights, sweeps, WITHIN, tol)
@@ -120,25 +115,4 @@ def _residual_norm(x: np.ndarray, g: np.ndarray, *weights: np.ndarray) -> float:
 
 def has_columns() -> bool:
     """Return whether there is a descent on sparse columns: it is compiled or not at all."""
-    return available() and _kernel("on_columns") is not None
-
-
-def _kernel(name: str) -> Any:
-    """Return a compiled descent; None where numba does not work."""
-    with _compiling:
-        return loaded(_compiled, name)
-
-
-@cache
-def _compiled(name: str) -> Any:
-    try:
-        from ode2opt.kernels.compiled_descent import compiled
-
-        return compiled(name)
-    except Exception as error:  # numba fails in many ways, with NumPy's version for one
-        warnings.warn(
-            f"numba does not work ({type(error).__name__}: {error}): NumPy descends instead.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None
+    return available() and compiled("descent", "on_columns") is not None

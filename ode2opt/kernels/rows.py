@@ -6,11 +6,11 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ MOST_CHUNKS, LEAST_ROWS = 64, 64
 # rows in the first one, with the rows after them. Pieces of columns shall be long.
 FIRST_CACHE, SECOND_CACHE = 25_600, 1 << 18  # bytes
 
+_NUMPY_INSTEAD = {"descent": "descends", "table": "follows"}
 _compiling = threading.Lock()
 _known: set[tuple[Any, ...]] = set()
 _limited: ContextVar[bool] = ContextVar("limited", default=False)
@@ -97,7 +98,9 @@ def can_run(kind: Loss | RowLoss, A: Any) -> bool:
     """Whether a kernel takes the matrix and the loss: both are compiled now, if they are not
     yet.
     """
-    return is_worth_it(A) and kernel_for(A.dtype) is not None and _loss(kind) is not None
+    return (
+        is_worth_it(A) and kernel_for(A.dtype) is not None and compiled("losses", kind) is not None
+    )
 
 
 def one_pass(
@@ -119,7 +122,7 @@ def one_pass(
     same = all(v is None or goes_with(v, A, A.shape[0]) for v in vectors)
     if not (same and goes_with(x, A, A.shape[1] + intercept)):
         return None
-    kernel, loss = kernel_for(A.dtype), _loss(kind)
+    kernel, loss = kernel_for(A.dtype), compiled("losses", kind)
     if kernel is None or loss is None:
         return None
     nothing = np.empty(0, A.dtype)
@@ -158,24 +161,21 @@ def goes_with(v: Any, A: np.ndarray, length: int) -> bool:
 
 def kernel_for(dtype: np.dtype[Any], name: str = "rows") -> Any:
     """Return the pass over matrices of a precision; None where numba does not work."""
-    with _compiling:
-        return loaded(_compiled_pass, dtype, name)
+    return compiled(name, dtype)
 
 
-def _loss(kind: Loss | RowLoss) -> Any:
-    with _compiling:
-        return loaded(_compiled_loss, kind)
+def compiled(name: str, *key: Any) -> Any:
+    """Return what ``compiled(*key)`` of the module ``compiled_name`` makes, once in a process.
 
-
-def loaded(compiled: Callable[..., Any], *key: Any) -> Any:
-    """Return a kernel; None where it would have to be compiled first and there is no time for
-    it.
+    None where numba does not work, which is said once, and where it would have to be compiled
+    first and there is no time for it.
     """
-    if _limited.get() and (compiled, key) not in _known:
-        return None
-    found = compiled(*key)
-    _known.add((compiled, key))
-    return found
+    with _compiling:
+        if _limited.get() and (name, key) not in _known:
+            return None
+        found = _made(name, *key)
+        _known.add((name, key))
+        return found
 
 
 @contextmanager
@@ -189,33 +189,22 @@ def nothing_compiled() -> Iterator[None]:
 
 
 @cache
-def _compiled_pass(dtype: np.dtype[Any], name: str) -> Any:
-    """Return the kernel for a precision, or None where numba does not work, which is said once."""
+def _made(name: str, *key: Any) -> Any:
     try:
-        if name == "softmax":
-            from ode2opt.kernels.compiled_softmax import compiled_softmax as compiled
-        else:
-            from ode2opt.kernels.compiled_rows import compiled_pass as compiled
-
-        return compiled(dtype)
+        return import_module(f"ode2opt.kernels.compiled_{name}").compiled(*key)
     except Exception as error:  # numba fails in many ways, with NumPy's version for one
-        _warn(f"numba does not work ({type(error).__name__}: {error})")
+        _warn(_failure(error, *key), _NUMPY_INSTEAD.get(name, "evaluates rows"))
         return None
 
 
-@cache
-def _compiled_loss(kind: Loss | RowLoss) -> Any:
-    """Return a compiled loss, or None where numba cannot compile it, which is said once."""
-    try:
-        from ode2opt.kernels.compiled_losses import compiled_loss
-
-        return compiled_loss(kind)
-    except Exception as error:
-        name = kind.compiled if isinstance(kind, Loss) else f"{kind.loss} or {kind.slope}"
-        first = str(error).strip().partition("\n")[0]
-        _warn(f"numba cannot compile {name} ({type(error).__name__}: {first})")
-        return None
+def _failure(error: Exception, *key: Any) -> str:
+    (kind,) = key if len(key) == 1 else (None,)
+    if not isinstance(kind, Loss | RowLoss):
+        return f"numba does not work ({type(error).__name__}: {error})"
+    name = kind.compiled if isinstance(kind, Loss) else f"{kind.loss} or {kind.slope}"
+    first = str(error).strip().partition("\n")[0]
+    return f"numba cannot compile {name} ({type(error).__name__}: {first})"
 
 
-def _warn(what: str) -> None:
-    warnings.warn(f"{what}: NumPy evaluates rows instead.", RuntimeWarning, stacklevel=2)
+def _warn(what: str, instead: str = "evaluates rows") -> None:
+    warnings.warn(f"{what}: NumPy {instead} instead.", RuntimeWarning, stacklevel=2)

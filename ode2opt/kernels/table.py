@@ -6,18 +6,13 @@ iteration of 100 variables takes microseconds, and variables that are 0 take not
 
 from __future__ import annotations
 
-import threading
-import warnings
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ode2opt.base.ended import Ended
 from ode2opt.kernels.coordinate import FEWEST_VARIABLES
-from ode2opt.kernels.rows import available, loaded
-
-_compiling_tables = threading.Lock()
+from ode2opt.kernels.rows import available, compiled
 
 
 class TableLimits(NamedTuple):
@@ -62,8 +57,7 @@ def table_kernel(n: int) -> Any:
     """Return the compiled loop for so many variables; None where there is none or NumPy will do."""
     if n < FEWEST_VARIABLES or not available():
         return None
-    with _compiling_tables:
-        return loaded(_compiled_table)
+    return compiled("table")
 
 
 def follow_table(
@@ -84,18 +78,3 @@ def follow_table(
     )  # fmt: skip
     ended = list(Ended)[code]
     return TableEnd(int(made), ended, x if ended is Ended.CONVERGED else best)
-
-
-@cache
-def _compiled_table() -> Any:
-    try:
-        from ode2opt.kernels.compiled_table import compiled
-
-        return compiled()
-    except Exception as error:  # numba fails in many ways, with NumPy's version for one
-        warnings.warn(
-            f"numba does not work ({type(error).__name__}: {error}): NumPy follows instead.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None

@@ -316,14 +316,14 @@ def test_numba_that_cannot_be_imported_leaves_numpy_in_place(monkeypatch, numpy_
     problem, x = made("logistic")
     expected = numpy_form(lambda: problem.gradient(x))
     monkeypatch.setitem(sys.modules, "ode2opt.kernels.compiled_rows", None)
-    rows._compiled_pass.cache_clear()
+    rows._made.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="numba does not work"):
             found = problem.gradient(x)
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(problem.gradient(x), expected)
     finally:
-        rows._compiled_pass.cache_clear()
+        rows._made.cache_clear()
 
 
 SCRIPT = """
@@ -390,7 +390,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch
     monkeypatch.setattr(compiled_rows, "njit", without_folder)
     compiled_rows._tell.cache_clear()
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        kernel = compiled_rows.compiled_pass(np.dtype(np.float64))
+        kernel = compiled_rows.compiled(np.dtype(np.float64))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compiled_rows.kept_on_disk(without_folder, "f8(f8)")(lambda x: x)
