@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,25 @@ from ode2opt.base.errors import InputError
 if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
 
-FORMED = 8  # up to this many variables the matrix is formed
-DENSE_GRAM = 512  # up to this many columns A^T A is formed; its eigenvalue costs n/2 gradients
-POWER_STEPS = 30
-FEW_VECTORS_FROM = 100_000  # variables: Lanczos keeps fewer vectors, for memory
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """How largest eigenvalues are found. All count from 1.
+
+    Attributes:
+        formed: up to this many variables the matrix is formed.
+        dense_gram: up to this many columns A^T A is formed; its eigenvalue costs n/2 gradients.
+        power_steps: at most, where there are no products; a few reach 1e-3 of the value.
+        few_vectors_from: variables from which on Lanczos keeps fewer vectors, for memory.
+    """
+
+    formed: int = 8
+    dense_gram: int = 512
+    power_steps: int = 30
+    few_vectors_from: int = 100_000
+
+
+LANCZOS = Eigenvalues()
 
 
 def largest_eigenvalue(
@@ -38,7 +54,7 @@ def largest_eigenvalue(
         products += 1
         return product(v.reshape(-1))
 
-    if n <= FORMED:
+    if n <= LANCZOS.formed:
         columns = np.stack([counted(e) for e in np.eye(n, dtype=dtype)])
         if not np.all(np.isfinite(columns)):
             return math.nan, products
@@ -52,7 +68,9 @@ def largest_eigenvalue(
     if not np.all(np.isfinite(first)):
         return math.nan, products
     options: dict[str, Any] = {"tol": 1e-8 if np.dtype(dtype) == np.float64 else 1e-4, "v0": v0}
-    options["ncv"] = min(n, 20 if n < FEW_VECTORS_FROM else 6)  # the vectors that Lanczos keeps
+    options["ncv"] = min(
+        n, 20 if n < LANCZOS.few_vectors_from else 6
+    )  # the vectors that Lanczos keeps
     if _takes_random_numbers():
         options["rng"] = np.random.default_rng(0)
     try:
@@ -107,7 +125,7 @@ def curvature_along(problem: Problem, x: Array, g: Array, v: Array) -> float:
 def gram_eigenvalue(A: Array) -> tuple[float, int]:
     """Return the largest eigenvalue of A^T A / N and its price in gradients."""
     N, n = A.shape
-    if n <= DENSE_GRAM:
+    if n <= LANCZOS.dense_gram:
         with np.errstate(over="ignore", invalid="ignore"):
             gram = A.T @ A
         gram = gram.toarray() if is_sparse(gram) else np.asarray(gram)
@@ -128,7 +146,7 @@ def _power_on_differences(problem: Problem, x: Array) -> tuple[float, int]:
     z = xp.asarray(np.random.default_rng(0).standard_normal(problem.n), dtype=problem.dtype)
     z /= math.sqrt(float(z @ z))
     top = 0.0
-    for step in range(POWER_STEPS):
+    for step in range(LANCZOS.power_steps):
         Hz = (problem.gradient(x + length * z) - base) / length
         norm = math.sqrt(float(Hz @ Hz))
         if not math.isfinite(norm) or norm == 0.0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,13 +14,31 @@ from ode2opt.base.arrays import Array, is_sparse
 from ode2opt.base.lapack import syrk
 from ode2opt.base.machine import measured_times
 
-SPARSE_SLOWER = 4  # an operation on a sparse entry takes about so many times as long
-MOST_ACTIVE = 0.8  # share of rows with a weight up to which the others are left out
-BLOCK = 1 << 18  # entries of a block of rows: it stays in the cache
-FEW_COLUMNS = 128  # up to which B^T B is quicker by NumPy than added in place by SciPy's BLAS
-SPARSE_BLOCK = 1 << 18  # entries of a block of sparse rows
-SIDE = 128  # rows and columns of the squares that are copied at once
-SPARSE_TIME = 2.0  # a sparse product may take this many times as long: it has fewer operations
+
+@dataclass(frozen=True)
+class GramRoutes:
+    """Which way A^T W A is formed. All are positive, measured on an AMD EPYC.
+
+    Attributes:
+        sparse_slower: about so many times as long takes an operation on a sparse entry.
+        sparse_time: a sparse product may take so many times as long: it has fewer operations.
+        most_active: share of rows with a weight up to which the others are left out; at most 1.
+        block: entries of a block of rows, which stays in the cache.
+        sparse_block: the same for sparse rows.
+        few_columns: up to which B^T B is quicker by NumPy than added in place by SciPy's BLAS.
+        side: rows and columns of the squares that are copied at once.
+    """
+
+    sparse_slower: int = 4
+    sparse_time: float = 2.0
+    most_active: float = 0.8
+    block: int = 1 << 18
+    sparse_block: int = 1 << 18
+    few_columns: int = 128
+    side: int = 128
+
+
+ROUTES = GramRoutes()
 
 
 def weighted_gram(A: Array, weights: Array) -> Array:
@@ -65,12 +84,12 @@ class Extent(NamedTuple):
 
     def stays_sparse(self) -> bool:
         """Whether A^T W A is made of products between sparse entries, not between dense columns."""
-        return self.pairs is not None and self._sparse() < SPARSE_TIME * self._dense()
+        return self.pairs is not None and self._sparse() < ROUTES.sparse_time * self._dense()
 
     def flops(self) -> int:
         """Return about how many operations it takes; one between sparse entries counts four."""
         if self.pairs is not None and self.stays_sparse():
-            return int(2 * SPARSE_SLOWER * self.pairs)
+            return int(2 * ROUTES.sparse_slower * self.pairs)
         return int(self.rows * self.columns * (self.columns + 1))
 
     def seconds(self) -> float:
@@ -108,7 +127,7 @@ def _active(weights: np.ndarray) -> np.ndarray | None:
 
     A squared hinge gives no weight to rows beyond the margin.
     """
-    if np.count_nonzero(weights) > MOST_ACTIVE * len(weights):
+    if np.count_nonzero(weights) > ROUTES.most_active * len(weights):
         return None
     return np.flatnonzero(weights)
 
@@ -128,7 +147,7 @@ def _sparse_gram(A: Array, weights: np.ndarray | None) -> np.ndarray:
     """
     data = A.data if weights is None else A.data * np.repeat(weights, np.diff(A.indptr))
     B = type(A)((data, A.indices, A.indptr), shape=A.shape, copy=False)
-    room = max(SPARSE_BLOCK, A.shape[1] ** 2 // 8)  # adding up takes time, too
+    room = max(ROUTES.sparse_block, A.shape[1] ** 2 // 8)  # adding up takes time, too
     if A.nnz <= room:
         return _sparse_product(A, B)
     total = np.zeros((A.shape[1], A.shape[1]), dtype=data.dtype)
@@ -189,11 +208,11 @@ def _sum_of_squares(A: Array, active: np.ndarray | None, factor: np.ndarray | No
         if factor is not None:
             room = room if len(room) >= len(block) else np.empty_like(block, order="C")
             block = np.multiply(block, factor[here], out=room[: len(block)])
-        if n <= FEW_COLUMNS:
+        if n <= ROUTES.few_columns:
             total += block.T @ block
         else:
             total = add(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=True)
-    if n > FEW_COLUMNS:
+    if n > ROUTES.few_columns:
         _mirror(total)
     return total
 
@@ -201,7 +220,7 @@ def _sum_of_squares(A: Array, active: np.ndarray | None, factor: np.ndarray | No
 def _blocks(A: Array, active: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield which of the active rows are in a block, and these rows as a dense array."""
     count = A.shape[0] if active is None else len(active)
-    rows = max(64, BLOCK // A.shape[1])
+    rows = max(64, ROUTES.block // A.shape[1])
     for first in range(0, count, rows):
         here = slice(first, first + rows)
         block = A[here if active is None else active[here]]
@@ -210,8 +229,8 @@ def _blocks(A: Array, active: np.ndarray | None) -> Iterator[tuple[slice, np.nda
 
 def _mirror(H: np.ndarray) -> None:
     """Copy the lower half of a matrix to the upper one."""
-    for first in range(0, len(H), SIDE):
-        here, rest = slice(first, first + SIDE), slice(first + SIDE, None)
+    for first in range(0, len(H), ROUTES.side):
+        here, rest = slice(first, first + ROUTES.side), slice(first + ROUTES.side, None)
         H[here, rest] = H[rest, here].T
         square = H[here, here]
         np.copyto(square, square.T, where=_above(len(square)))
@@ -219,5 +238,5 @@ def _mirror(H: np.ndarray) -> None:
 
 @cache
 def _above(side: int) -> np.ndarray:
-    """Return which entries of a square are above its diagonal; there are at most SIDE squares."""
+    """Return which entries of a square are above its diagonal; there are few squares."""
     return ~np.tri(side, dtype=bool)

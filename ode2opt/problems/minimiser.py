@@ -23,6 +23,7 @@ from ode2opt.problems.quadratic import Quadratic
 from ode2opt.problems.row_model import RowModel
 from ode2opt.problems.scaled_huber import ScaledHuber
 from ode2opt.problems.separation import (
+    PROGRAMS,
     as_dense,
     falling_direction,
     one_signed_column,
@@ -31,8 +32,6 @@ from ode2opt.problems.separation import (
 from ode2opt.problems.softmax import Softmax
 from ode2opt.problems.transformed import Transformed
 
-LARGEST_COLUMNS = 2_000  # of which linear programs are asked
-LARGEST_ENTRIES = 20_000_000
 SINGULAR = 1e-12  # of a quadratic, in largest eigenvalues
 
 ALWAYS = (Lpp, Huber, ScaledHuber, SquaredHinge)
@@ -183,7 +182,9 @@ def _of_rows(problem: LinearModel) -> MinimiserCheck:
 def _too_large(problem: LinearModel) -> bool:
     """Whether the linear program's matrix would be: N rows for each pair of classes, dense."""
     pairs = max(problem.width - 1, 1)
-    return problem.n > LARGEST_COLUMNS or problem.N * problem.n * pairs > LARGEST_ENTRIES
+    return (
+        problem.n > PROGRAMS.most_columns or problem.N * problem.n * pairs > PROGRAMS.most_entries
+    )
 
 
 def _free_variables(problem: LinearModel) -> np.ndarray:

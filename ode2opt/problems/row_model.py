@@ -11,7 +11,7 @@ from ode2opt.base.arrays import Array
 from ode2opt.base.errors import many
 from ode2opt.data.encoding import TableEncoding
 from ode2opt.problems.base import Point, Problem
-from ode2opt.problems.gram import SPARSE_SLOWER, Extent
+from ode2opt.problems.gram import ROUTES, Extent
 from ode2opt.problems.smoothness import no_bound
 
 if TYPE_CHECKING:
@@ -165,7 +165,9 @@ class RowModel(Problem):
 
     def gradient_flops(self) -> int:
         entries = self.data.entries()
-        entries = SPARSE_SLOWER * entries if self.sparse else entries + self.intercept * self.N
+        entries = (
+            ROUTES.sparse_slower * entries if self.sparse else entries + self.intercept * self.N
+        )
         return self.width * (4 * entries + LOSS_FLOPS * self.N)
 
     def unseen_curvature(self, x: Array) -> np.ndarray:

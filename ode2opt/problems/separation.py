@@ -7,18 +7,41 @@ Rows are taken into a linear program when they are needed, so that many rows cos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ode2opt.base.arrays import Array, is_sparse
 
-FIRST_ROWS = 2_000  # of the first linear program, or 10 a column
-ROUNDS = 40
-SECONDS = 60.0  # for one linear program
-FEASIBLE = 1e-9  # how far HiGHS may miss an inequality
-ACTIVE = 1e-6  # margins below are meant to be zero
-CLEAR = 1e-5  # of margins: from there a row is clearly on its side
-MARGIN_ROUNDING = 1e-9  # a margin this close to zero is zero
+
+@dataclass(frozen=True)
+class LinearPrograms:
+    """How directions are looked for. All are positive; margins are of columns scaled to 1.
+
+    Attributes:
+        most_columns: of a matrix that is asked; more would take minutes.
+        most_entries: likewise, zeros counted.
+        first_rows: of the first program, or 10 a column, and of those that are added to it.
+        rounds: programs at most.
+        seconds: for one program.
+        feasible: how far HiGHS may miss an inequality.
+        active: margins below are meant to be zero.
+        clear: margins from which a row is clearly on its side.
+        rounding: a margin this close to zero is zero.
+    """
+
+    most_columns: int = 2_000
+    most_entries: int = 20_000_000
+    first_rows: int = 2_000
+    rounds: int = 40
+    seconds: float = 60.0
+    feasible: float = 1e-9
+    active: float = 1e-6
+    clear: float = 1e-5
+    rounding: float = 1e-9
+
+
+PROGRAMS = LinearPrograms()
 
 
 def one_signed_column(sides: Array, fixed: Array) -> int | None:
@@ -48,23 +71,23 @@ def falling_direction(sides: np.ndarray, fixed: np.ndarray) -> bool | None:
     G, E = G[: len(sides)], G[len(sides) :]
     if len(E):
         G = G @ _null_space(E)
-    if not np.any(np.abs(G) > MARGIN_ROUNDING):
+    if not np.any(np.abs(G) > PROGRAMS.rounding):
         return False
     chosen = _first_rows(G)
-    for _ in range(ROUNDS):
+    for _ in range(PROGRAMS.rounds):
         d = _most_margin(G[chosen])
         if d is None:
             return None
-        if float(np.sum(G[chosen] @ d)) <= ACTIVE:  # no direction for these rows
-            missed = np.abs(G @ _null_space(G[chosen])).max(axis=1, initial=0.0) > ACTIVE
+        if float(np.sum(G[chosen] @ d)) <= PROGRAMS.active:  # no direction for these rows
+            missed = np.abs(G @ _null_space(G[chosen])).max(axis=1, initial=0.0) > PROGRAMS.active
             if not missed.any():
                 return False
         else:
             d = _with_exact_zeros(G[chosen], d)
             margins = G @ d
-            missed = margins < -MARGIN_ROUNDING
+            missed = margins < -PROGRAMS.rounding
             if not missed.any():
-                return True if margins.max() > CLEAR else None
+                return True if margins.max() > PROGRAMS.clear else None
         if not (more := _worst(G @ d, missed, chosen)).size:
             return None
         chosen = np.concatenate([chosen, more])
@@ -75,16 +98,16 @@ def separating_plane(sides: np.ndarray) -> bool | None:
     """Return whether some d has G d > 0 in every row; None where it is unclear."""
     G = _unit_columns(sides)
     chosen = _first_rows(G)
-    for _ in range(ROUNDS):
+    for _ in range(PROGRAMS.rounds):
         d = _widest_margin(G[chosen])
         if d is None:
             return None
         margins = G @ d
-        if margins.min() > MARGIN_ROUNDING:
+        if margins.min() > PROGRAMS.rounding:
             return True
-        if margins[chosen].min() <= ACTIVE:  # the best for these rows
+        if margins[chosen].min() <= PROGRAMS.active:  # the best for these rows
             return False
-        more = _worst(margins, margins <= MARGIN_ROUNDING, chosen)
+        more = _worst(margins, margins <= PROGRAMS.rounding, chosen)
         chosen = np.concatenate([chosen, more])
     return None
 
@@ -95,7 +118,7 @@ def _unit_columns(G: np.ndarray) -> np.ndarray:
 
 
 def _first_rows(G: np.ndarray) -> np.ndarray:
-    count = max(FIRST_ROWS, 10 * G.shape[1])
+    count = max(PROGRAMS.first_rows, 10 * G.shape[1])
     if len(G) <= count:
         return np.arange(len(G))
     return np.sort(np.random.default_rng(0).choice(len(G), count, replace=False))
@@ -106,7 +129,7 @@ def _worst(margins: np.ndarray, missed: np.ndarray, chosen: np.ndarray) -> np.nd
     missed = missed.copy()
     missed[chosen] = False
     rows = np.flatnonzero(missed)
-    return rows[np.argsort(margins[rows])][:FIRST_ROWS]
+    return rows[np.argsort(margins[rows])][: PROGRAMS.first_rows]
 
 
 def _null_space(rows: np.ndarray) -> np.ndarray:
@@ -117,7 +140,7 @@ def _null_space(rows: np.ndarray) -> np.ndarray:
 
 def _with_exact_zeros(G: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Return the nearest direction whose margins that are about zero are zero to rounding."""
-    flat = _null_space(G[G @ d < ACTIVE])
+    flat = _null_space(G[G @ d < PROGRAMS.active])
     return flat @ (flat.T @ d)
 
 
@@ -145,6 +168,6 @@ def _program(
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    options = {"primal_feasibility_tolerance": FEASIBLE, "time_limit": SECONDS}
+    options = {"primal_feasibility_tolerance": PROGRAMS.feasible, "time_limit": PROGRAMS.seconds}
     found = linprog(cost, csr_array(rows), limits, bounds=bounds, method="highs", options=options)
     return np.asarray(found.x) if found.status == 0 else None

@@ -8,6 +8,7 @@ power iteration approach an eigenvalue from below. Here every step errs upwards,
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,10 +20,27 @@ if TYPE_CHECKING:
     from ode2opt.problems.base import Problem
     from ode2opt.problems.linear_model import LinearModel
 
-EXACT = 2_000  # up to this many variables, or rows, a matrix of that size is formed
-STEPS, CLOSE = 60, 1e-4  # of the iteration on absolute values: at most, and when it stops
-SMALLEST = 1e-10  # of the iterated vector's largest entry: no entry may become 0
-BLOCK = 1 << 20  # entries of a block of rows
+
+@dataclass(frozen=True)
+class CurvatureBound:
+    """How the bound is found. All are positive.
+
+    Attributes:
+        exact: up to this many variables, or rows, a matrix of that size is formed.
+        steps: of the iteration on absolute values, at most.
+        close: how near to the best bound it stops, relative to that.
+        smallest: share of the iterated vector's largest entry: no entry may become 0.
+        block: entries of a block of rows.
+    """
+
+    exact: int = 2_000
+    steps: int = 60
+    close: float = 1e-4
+    smallest: float = 1e-10
+    block: int = 1 << 20
+
+
+BOUND = CurvatureBound()
 
 
 class Preconditioner(Protocol):
@@ -53,7 +71,7 @@ def smoothness_bound(problem: Problem, metric: Preconditioner | None) -> float:
     if metric is not None:
         _check(problem, metric)
     with np.errstate(over="ignore", invalid="ignore"):
-        if problem.n <= EXACT:
+        if problem.n <= BOUND.exact:
             bound = _by_variables(problem, metric)
         elif _few_rows(problem):
             bound = _by_rows(problem, metric)  # type: ignore[arg-type]
@@ -79,7 +97,7 @@ def absolute_gram_product(A: Array, bends: np.ndarray, v: np.ndarray, ones: bool
     """Return |A|^T diag(bends) |A| v, by blocks of rows."""
     N, n = A.shape
     total = np.zeros_like(v)
-    for first in range(0, N, rows := max(1, BLOCK // n)):
+    for first in range(0, N, rows := max(1, BOUND.block // n)):
         block = abs(A[first : first + rows])
         block = block if is_sparse(block) else np.asarray(detached(block))
         image = block @ v[:n]
@@ -104,7 +122,7 @@ def _check(problem: Problem, metric: Preconditioner) -> None:
 
 
 def _few_rows(problem: Problem) -> bool:
-    return problem.rows is not None and problem.rows <= EXACT and hasattr(problem, "A")
+    return problem.rows is not None and problem.rows <= BOUND.exact and hasattr(problem, "A")
 
 
 def _by_variables(problem: Problem, metric: Preconditioner | None) -> float:
@@ -171,14 +189,14 @@ def _by_absolute_values(problem: Problem, metric: Preconditioner | None) -> floa
     """
     scale, _, stretch = _parts(problem, metric)
     v, best = np.ones(problem.n), math.inf
-    for _ in range(STEPS):
+    for _ in range(BOUND.steps):
         image = scale * problem.absolute_product(scale * v)
         best = min(best, float(np.max(image / v)))
         lowest = float(v @ image / (v @ v))
         top = float(image.max())
-        if not 0 < top < math.inf or best <= (1 + CLOSE) * lowest:
+        if not 0 < top < math.inf or best <= (1 + BOUND.close) * lowest:
             break
-        v = np.maximum(image / top, SMALLEST)
+        v = np.maximum(image / top, BOUND.smallest)
     return _longest(stretch) * best * (1 + _rounding(problem))
 
 

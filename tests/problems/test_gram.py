@@ -79,7 +79,7 @@ def test_scipys_public_product_gives_the_same(weights, monkeypatch):
 def test_blocks_of_sparse_rows_add_up(block, monkeypatch):
     A, w = made(300, 90, density=0.02)
     A[50:80] = 0  # empty rows
-    monkeypatch.setattr(gram, "SPARSE_BLOCK", block)
+    monkeypatch.setattr(gram, "ROUTES", gram.GramRoutes(sparse_block=block))
     B = scipy.sparse.csr_array(A)
     assert extent(B).stays_sparse()
     np.testing.assert_allclose(weighted_gram(B, w), plain(A, w), atol=1e-12)

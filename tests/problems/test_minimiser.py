@@ -142,7 +142,7 @@ def test_many_rows_are_taken_into_the_program_as_they_are_needed(monkeypatch):
     A, b = overlapping(rows=400, n=4)
     whole = has_minimiser(Logistic(A, b)), separable(Logistic(A, b))
     plain = A @ np.arange(1, 5) > 0
-    monkeypatch.setattr(separation, "FIRST_ROWS", 10)
+    monkeypatch.setattr(separation, "PROGRAMS", separation.LinearPrograms(first_rows=10))
     assert (has_minimiser(Logistic(A, b)), separable(Logistic(A, b))) == whole == (True, False)
     assert has_minimiser(Logistic(A, plain.astype(float))) is False
     assert separable(Logistic(A, plain.astype(float))) is True

@@ -22,6 +22,7 @@ from ode2opt import (
 )
 from ode2opt.problems import ScaledHuber, smoothness
 from ode2opt.problems.parts import Parts
+from ode2opt.problems.smoothness import CurvatureBound
 from ode2opt.problems.transformed import Transformed
 from ode2opt.solvers.metric import Metric
 
@@ -134,7 +135,7 @@ def test_wide_problems_have_a_bound_too(loss, sparse, few_rows, monkeypatch):
     problem = LOSSES[loss](A, b, **OPTIONS["weights"])
     kinds = metrics(problem)
     exact = {kind: problem.smoothness(metric) for kind, metric in kinds.items()}
-    monkeypatch.setattr(smoothness, "EXACT", 0)
+    monkeypatch.setattr(smoothness, "BOUND", CurvatureBound(exact=0))
     monkeypatch.setattr(smoothness, "_few_rows", lambda problem: few_rows)
     for kind, metric in kinds.items():
         L = problem.smoothness(metric)
@@ -194,7 +195,7 @@ def test_other_coordinates_are_a_preconditioner(monkeypatch):
     metric = metrics(problem)["lowrank"]
     moved = Transformed(problem, metric.matrix())
     assert moved.smoothness() == pytest.approx(problem.smoothness(metric), rel=1e-9)
-    monkeypatch.setattr(smoothness, "EXACT", 0)
+    monkeypatch.setattr(smoothness, "BOUND", CurvatureBound(exact=0))
     assert moved.smoothness() >= problem.smoothness(metric) / 50
 
 
@@ -230,8 +231,8 @@ NO_BOUND = {
 @pytest.mark.parametrize("kind", NO_BOUND)
 def test_without_a_limit_it_is_refused_in_a_sentence(kind, monkeypatch):
     problem = NO_BOUND[kind](*rows())
-    for limit in (smoothness.EXACT, 0):
-        monkeypatch.setattr(smoothness, "EXACT", limit)
+    for limit in (CurvatureBound().exact, 0):
+        monkeypatch.setattr(smoothness, "BOUND", CurvatureBound(exact=limit))
         with pytest.raises(InputError, match=f"^{problem.kind} has no known smoothness constant"):
             problem.smoothness()
 

@@ -9,7 +9,7 @@ import scipy.sparse
 from support import random_sparse
 
 from ode2opt import InputError, LeastSquares, Logistic, Lpp, Problem, Quadratic, Status, solve
-from ode2opt.problems.gram import BLOCK
+from ode2opt.problems.gram import ROUTES
 from ode2opt.solvers.stages.linear_systems import CholeskyFactor
 
 
@@ -46,7 +46,7 @@ def test_memory_is_for_a_hessian_its_factor_and_blocks_of_rows():
     newton(problem, max_iter=2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= 8 * (2.2 * n**2 + 2 * BLOCK)
+    assert peak <= 8 * (2.2 * n**2 + 2 * ROUTES.block)
 
 
 @pytest.mark.parametrize("kind", [Logistic, Lpp])
