@@ -4,22 +4,21 @@ import os
 import subprocess
 import sys
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
 pytest.importorskip("numba")
+from written_losses import LOSSES as WRITTEN
 
 from ode2opt import (
-    Huber,
     InputError,
-    LeastSquares,
     LinearModel,
     Logistic,
     Lpp,
-    Poisson,
-    SquaredHinge,
+    Softmax,
     kernels,
     solve,
     threads,
@@ -29,28 +28,24 @@ from ode2opt.base.threads import one_thread
 from ode2opt.executor import LocalExecutor
 from ode2opt.kernels import rows
 
-LOSSES = {
-    "logistic": (Logistic, {}),
-    "least squares": (LeastSquares, {}),
-    "fourth power": (Lpp, {"p": 4}),
-    "sixth power": (Lpp, {"p": 6}),
-    "poisson": (Poisson, {}),
-    "huber": (Huber, {"delta": 0.7}),
-    "squared hinge": (SquaredHinge, {}),
-}
+LOSSES = {name: (one.kind, one.options) for name, one in WRITTEN.items() if one.kind != Softmax}
+CLASSES = {f"{count} classes": (Softmax, {"classes": count}) for count in (2, 3, 10, 30)}
+EVERY = LOSSES | CLASSES
 N, COLUMNS = 1003, 37  # no multiple of any block
 
 
 def made(loss, dtype=np.float64, N=N, n=COLUMNS, everything=True, order="C"):
     """A problem with weights, offset and intercept, and a point."""
     rng = np.random.default_rng(N + n)
-    kind, options = LOSSES[loss]
+    kind, options = EVERY[loss]
     A = (rng.standard_normal((N, n)) / np.sqrt(n + 1)).astype(dtype, order=order)
-    b = rng.integers(0, 2, N).astype(dtype)
+    b = (np.arange(N) % options["classes"] if loss in CLASSES else rng.integers(0, 2, N)).astype(
+        dtype
+    )
     if everything:
-        weights, offset = rng.random(N), 0.3 * rng.standard_normal(N)
-        options = {**options, "weights": weights, "offset": offset, "intercept": True, "l2": 0.01}
-    problem = kind(A, b, **options)
+        offset = {} if loss in CLASSES else {"offset": 0.3 * rng.standard_normal(N)}
+        options = {**options, **offset, "weights": rng.random(N), "intercept": True, "l2": 0.01}
+    problem = kind(A, b.astype(dtype), **options)
     return problem, rng.standard_normal(problem.n).astype(dtype)
 
 
@@ -73,8 +68,10 @@ def everything_of(problem, x, v):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 3e-6)])
-@pytest.mark.parametrize(("everything", "order"), [(True, "C"), (False, "C"), (True, "F")])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "everything", "order"),
+    [*product(EVERY, [True, False], "C"), *product(LOSSES, [True], "F")],
+)
 def test_kernels_return_what_numpy_returns(
     loss, everything, order, dtype, tolerance, numpy_form, passes
 ):
@@ -82,13 +79,14 @@ def test_kernels_return_what_numpy_returns(
     assert problem.A.flags[order]
     v = np.cos(np.arange(problem.n)).astype(dtype)
     found = everything_of(problem, x, v)
-    assert passes == [np.dtype(dtype).name] * 3
+    count = 2 if loss in CLASSES else 3  # products with the Hessian of classes have no kernel
+    assert passes == [np.dtype(dtype).name] * count
     for one, other in zip(found, numpy_form(lambda: everything_of(problem, x, v)), strict=True):
         assert_near(one, other, tolerance)
-    assert len(passes) == 3
+    assert len(passes) == count
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY)
 def test_gradients_are_differences_of_values(loss):
     problem, x = made(loss)
     v = np.sin(1 + np.arange(problem.n))
@@ -115,11 +113,11 @@ def test_logistic_scores_have_the_digits_of_the_closed_form():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("score", [1e4, -1e4, 1e300, np.inf, -np.inf, np.nan, 5e-324, 0.0])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "3 classes"])
 def test_hostile_scores_are_treated_as_by_numpy(loss, score, dtype, numpy_form):
-    kind, options = LOSSES[loss]
+    kind, options = EVERY[loss]
     with np.errstate(all="ignore"):
-        x = np.array([score, 0.5]).astype(dtype)
+        x = np.array([score, 0.5, -0.5, 1, 2, 3][: 2 * options.get("classes", 1)]).astype(dtype)
     A = np.array([[1.0, 0.25], [-1.0, 0.5], [0.5, 1.0], [1.0, -1.0]], dtype)
     problem = kind(A, np.array([0.0, 1.0, 1.0, 0.0], dtype), **options)
 
@@ -144,8 +142,26 @@ def test_few_rows_and_columns(N, n, order):
     np.testing.assert_allclose(found[1], A.T @ r, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("N", [1, 15, 16, 17, 64, 65])
+@pytest.mark.parametrize("n", [1, 9])
+def test_few_rows_and_columns_of_classes(N, n, numpy_form):
+    problem, x = made("3 classes", N=N, n=n)
+    found = problem.value_and_gradient(x)
+    for one, due in zip(found, numpy_form(lambda: problem.value_and_gradient(x)), strict=True):
+        assert_near(one, due, 1e-13)
+
+
+def test_other_matrices_and_many_classes_are_left_to_numpy(passes, monkeypatch):
+    problem, x = made("3 classes", everything=False)
+    Softmax(np.asfortranarray(problem.A), problem.b).gradient(x)
+    problem.gradient(x.astype(np.float32))
+    many = Softmax(problem.A, np.arange(N) % 31)
+    many.gradient(np.zeros(many.n))
+    assert passes == []
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("loss", "order"), [("logistic", "C"), ("fourth power", "F")])
+@pytest.mark.parametrize(("loss", "order"), [("logistic", "C"), ("lpp", "F"), ("10 classes", "C")])
 def test_the_number_of_threads_changes_no_bit(loss, order, dtype):
     problem, x = made(loss, dtype, N=5003, order=order)
     results = []
@@ -156,9 +172,11 @@ def test_the_number_of_threads_changes_no_bit(loss, order, dtype):
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize("method", ["auto", "lbfgs"])
-def test_the_number_of_threads_changes_no_bit_of_a_solve(method):
-    problem, _ = made("logistic", N=5003)
+@pytest.mark.parametrize(
+    ("loss", "method"), [("logistic", "auto"), ("logistic", "lbfgs"), ("3 classes", "auto")]
+)
+def test_the_number_of_threads_changes_no_bit_of_a_solve(loss, method):
+    problem, _ = made(loss, N=5003)
     results = []
     for count in (1, 2, 4):
         with threads(count):

@@ -5,17 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from written_losses import LOSSES
 
 from ode2opt import (
     Huber,
     InputError,
     LeastSquares,
     Logistic,
-    Lpp,
     Memory,
-    Poisson,
     Softmax,
-    SquaredHinge,
     solve,
 )
 from ode2opt.executor import LocalExecutor
@@ -25,15 +23,7 @@ from ode2opt.problems.parts.blocks import FirstPass, RowsInMemory
 from ode2opt.solvers.result import Status
 
 N, n = 331, 6
-KINDS = {
-    "logistic": (Logistic, {}),
-    "lpp": (Lpp, {"p": 4}),
-    "leastsquares": (LeastSquares, {}),
-    "poisson": (Poisson, {}),
-    "huber": (Huber, {"delta": 0.7}),
-    "squaredhinge": (SquaredHinge, {}),
-    "softmax": (Softmax, {}),
-}
+KINDS = {name: LOSSES[name] for name in LOSSES if name != "lpp6"}
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +31,8 @@ def data():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((N, n)) * (rng.random((N, n)) < 0.5)
     z = A @ rng.standard_normal(n)
-    b = {
-        "logistic": z + rng.standard_normal(N) > 0,
-        "squaredhinge": z + rng.standard_normal(N) > 0,
-        "softmax": np.digitize(z + rng.standard_normal(N), [-1, 0.3, 1.2]),
-        "poisson": rng.poisson(np.exp(0.3 * z)),
-    }
     weights, offset = rng.random(N) * (rng.random(N) < 0.9), 0.1 * rng.standard_normal(N)
-    return A, {name: b.get(name, z + rng.standard_normal(N)) for name in KINDS}, weights, offset
+    return A, {name: KINDS[name].targets(z, rng) for name in KINDS}, weights, offset
 
 
 def cut(count):
@@ -62,8 +46,8 @@ def cut(count):
 def both(data, name, count, *, sparse=False, weighted=False, shifted=False, **options):
     """The problem of one matrix, and the same in parts."""
     A, targets, weights, offset = data
-    kind, own = KINDS[name]
-    b = targets[name].astype(float)
+    kind, own, *_ = KINDS[name]
+    b = np.asarray(targets[name], dtype=float)
     form = sp.csr_array if sparse else np.asarray
     extra = ({"weights": weights} if weighted else {}) | ({"offset": offset} if shifted else {})
     whole = kind(form(A), b, **own, **extra, **options)
