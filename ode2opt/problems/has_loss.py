@@ -28,8 +28,6 @@ class HasLoss:
     """Whether targets are labels of classes that are counted from 0."""
     prediction: ClassVar[Prediction] = NUMBER
     """What scores predict."""
-    one_score: ClassVar[bool] = True
-    """Whether each row has one score, so that the matrix is multiplied with vectors."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Take what is known of a loss that is data, and the curvature by either of its names."""

@@ -117,9 +117,9 @@ class LinearModel(HasLoss, RowModel):
     def _set(self, A: Array, b: Array) -> None:
         self.A, self.b = A, b
         self.N = self.rows = A.shape[0]
-        self.n = A.shape[1] + self.intercept
+        self.n = self.width * (A.shape[1] + self.intercept)
         self.dtype, self.xp = b.dtype, namespace(b)
-        self.data = Rows(A, self.intercept, self.xp, copied=self.one_score)
+        self.data = Rows(A, self.intercept, self.xp, self.width)
 
     def _about(self) -> list[tuple[str, str]]:
         """Add the loss's own options, weights and offset."""
@@ -139,7 +139,7 @@ class LinearModel(HasLoss, RowModel):
     @cached_property
     def data(self) -> Rows:  # type: ignore[override]
         """The rows with what is known of them; made here where JAX traces the matrix."""
-        return Rows(self.A, self.intercept, self.xp)
+        return Rows(self.A, self.intercept, self.xp, self.width)
 
     @property
     def has_kernel(self) -> bool:
@@ -152,16 +152,8 @@ class LinearModel(HasLoss, RowModel):
         Args:
             x: the point, n numbers.
         """
-        z = self._product(x)
+        z = self.data.dot(x)
         return z if self.offset is None else z + self.offset
-
-    def _product(self, v: Array) -> Array:
-        """Return the matrix times v, with the intercept's column of ones."""
-        return self.data.dot(v)
-
-    def _transposed_product(self, r: Array) -> Array:
-        """Return the transposed matrix times r, with the intercept's row of ones."""
-        return self.data.tdot(r)
 
     def _penalty(self, v: Array) -> Array:
         """Return the penalty's Hessian times v; at v = x it is its gradient."""
@@ -219,7 +211,7 @@ class LinearModel(HasLoss, RowModel):
     def _gradient(self, x: Array, slope: Array) -> Array:
         slope = self._weighted(slope)
         slope /= self.N
-        return self._with_penalty(x, self._transposed_product(slope))
+        return self._with_penalty(x, self.data.tdot(slope))
 
     def _with_penalty(self, x: Array, g: Array) -> Array:
         """Return g with the penalty's gradient; g may be overwritten."""
@@ -234,7 +226,11 @@ class LinearModel(HasLoss, RowModel):
         """Return the Hessian times v, whose rows have these shares."""
         if (done := self.data.in_one_pass(PRODUCT, v, shares)) is not None:
             return done[1] + self._penalty(v)
-        return self._transposed_product(shares * self._product(v)) + self._penalty(v)
+        return self.data.tdot(self._bent(shares, self.data.dot(v))) + self._penalty(v)
+
+    def _bent(self, shares: Array, s: Array) -> Array:
+        """Return the second derivatives of rows, told by their shares, times changes of scores."""
+        return shares * s
 
     def _bend_shares(self, x: Array) -> Array:
         """Return w_i bend_i / N at x.
@@ -396,4 +392,4 @@ class LinearModel(HasLoss, RowModel):
             v: n numbers, on the problem's kind of arrays or on the host.
         """
         there = self.xp.asarray(v, dtype=self.dtype)
-        return self._transposed_product(self._weighted(self._product(there)) / self.N)
+        return self.data.tdot(self._weighted(self.data.dot(there)) / self.N)

@@ -28,7 +28,7 @@ def kernel_of(problem: LinearModel) -> Loss | RowLoss | None:
     kernel = own.get("kernel", own.get("row_loss"))
     if kernel is None or (isinstance(kernel, Loss) and kernel.compiled is None):
         return None
-    if not problem.one_score:
+    if problem.width > 1:
         return kernel if can_run_classes(problem.A, problem.width) else None
     return kernel if can_run(kernel, problem.A) else None
 
@@ -43,7 +43,7 @@ def evaluated(problem: LinearModel, x: Array) -> tuple[Any, np.ndarray] | None:
         _checked.add(type(problem))
     A, b = problem.A, problem.b
     rows: dict[str, Any] = {"weights": problem.weights, "intercept": problem.intercept}
-    if not problem.one_score:
+    if problem.width > 1:
         done = classes_in_one_pass(A, x, b, problem.width, **rows)
     else:
         parameter = _parameter(problem, kernel)

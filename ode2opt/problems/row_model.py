@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,31 +16,17 @@ from ode2opt.problems.smoothness import no_bound
 
 if TYPE_CHECKING:
     from ode2opt.problems.linear_model import LinearModel
+    from ode2opt.problems.parts.problem import HeldRows
+    from ode2opt.problems.rows import Rows
 
 LOSS_FLOPS = 20  # of one row's slope, about
 ROWS_PER_SAMPLED = 4  # a sample has at most one row in this many: it is copied
 
 
-class RowData(Protocol):
-    """What is known of rows, wherever they are."""
-
-    columns: int
-    sparse: bool
-
-    def entries(self) -> int:
-        """Return how many entries of the matrix are kept."""
-
-    def extent(self) -> Extent:
-        """Return what the price of A^T W A depends on."""
-
-    def largest_squares(self) -> np.ndarray:
-        """Return the square of each column's largest entry, then 1 for an intercept."""
-
-
 class RowModel(Problem):
     """The weighted mean of loss(a_i . x, b_i) over N rows, plus l2/2 |x|^2."""
 
-    data: RowData
+    data: Rows | HeldRows
     N: int
     l2: float
     intercept: bool
@@ -220,7 +206,7 @@ class Line:
 
     def __init__(self, model: LinearModel, point: Point, d: Array) -> None:
         self.model, self.point, self.d = model, point, d
-        self.change, self.trials = model._product(d), 0
+        self.change, self.trials = model.data.dot(d), 0
         along = model._penalty(d)
         self._first, self._bend = float(along @ point.x), float(along @ d)
 

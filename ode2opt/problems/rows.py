@@ -51,23 +51,26 @@ UNEVEN = UnevenRows()
 class Rows:
     """A matrix A, with a column of ones that is not stored where there is an intercept.
 
+    Where a row has several scores, points and gradients have as many numbers for each column.
+
     Attributes:
         A: the matrix.
         ones: whether there is the column of ones.
+        width: how many scores a row has.
         looked_at: entries, zeros counted, from which on a look at a vector costs nothing beside A.
         sum_of_squares: that of the entries, where it is known.
     """
 
     looked_at = 100_000
 
-    def __init__(self, A: Array, ones: bool, xp: Namespace, *, copied: bool = True) -> None:
-        self.A, self.ones, self.xp = A, ones, xp
+    def __init__(self, A: Array, ones: bool, xp: Namespace, width: int = 1) -> None:
+        self.A, self.ones, self.xp, self.width = A, ones, xp, width
         self.N, self.columns = A.shape
         self.sparse = is_sparse(A)
         self.sum_of_squares: float | None = None
         self.multiplied, self._transposed = A, None
         if self.sparse:
-            by_columns = UNEVEN.by_columns(A) if copied else None
+            by_columns = UNEVEN.by_columns(A) if width == 1 else None
             self.multiplied = A if by_columns is None else by_columns
             self._transposed = self.multiplied.T
 
@@ -77,17 +80,20 @@ class Rows:
         return self.A.T if self._transposed is None else self._transposed
 
     def dot(self, v: Array) -> Array:
-        """Return A v; v may have several columns. Most solves start at 0, whose image is known."""
-        A = self.multiplied
+        """Return the scores at v. Most solves start at 0, whose image is known."""
+        A, v = self.multiplied, v if self.width == 1 else self.xp.reshape(v, (-1, self.width))
         size = self.N * (self.columns + self.ones)
         if size >= self.looked_at and isinstance(v, np.ndarray) and not v.any():
             return np.zeros((self.N, *v.shape[1:]), dtype=np.result_type(A.dtype, v.dtype))
         return A @ v[:-1] + v[-1] if self.ones else A @ v
 
     def tdot(self, r: Array) -> Array:
-        """Return A^T r; r may have several columns."""
+        """Return A^T r as numbers for each column."""
         g = self.transposed @ r
-        return self._with_last(g, self._sum(r)) if self.ones else g
+        return self._flat(self._with_last(g, self._sum(r)) if self.ones else g)
+
+    def _flat(self, g: Array) -> Array:
+        return g if self.width == 1 else self.xp.reshape(g, (-1,))
 
     def _sum(self, r: Array) -> Array:
         """Return the sum over rows; a product is several times quicker than sums of few columns."""
@@ -113,9 +119,11 @@ class Rows:
         return type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape, copy=False)
 
     def gram_diagonal(self, weights: Array) -> Array:
-        """Return the diagonal of A^T diag(weights) A; weights may have several columns."""
+        """Return the diagonal of A^T diag(weights) A, for the weights of each score."""
         diagonal = self.squares().T @ weights
-        return self._with_last(diagonal, self.xp.sum(weights, axis=0)) if self.ones else diagonal
+        if self.ones:
+            diagonal = self._with_last(diagonal, self.xp.sum(weights, axis=0))
+        return self._flat(diagonal)
 
     def largest_squares(self) -> np.ndarray:
         """Return the square of each column's largest entry, then 1 for an intercept."""
@@ -147,6 +155,6 @@ class Rows:
         self, kernel: Loss | RowLoss, v: Array, b: Array, **given: Any
     ) -> tuple[Any, np.ndarray] | None:
         """Return the sum of losses at A v, and its gradient; None where no kernel is worth it."""
-        if not is_worth_it(self.A) or not can_run(kernel, self.A):
+        if self.width > 1 or not is_worth_it(self.A) or not can_run(kernel, self.A):
             return None
         return one_pass(kernel, self.A, v, b, intercept=self.ones, **given)

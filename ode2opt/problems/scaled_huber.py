@@ -124,7 +124,7 @@ class ScaledHuber(LinearModel):
         bent = self._bend_shares(x) * u
         total = float(self.xp.sum(bent * u))
         follows = total > 0 and scale > self.least_scale
-        q = self._transposed_product(bent) / math.sqrt(total) if follows else 0 * x
+        q = self.data.tdot(bent) / math.sqrt(total) if follows else 0 * x
         self._last_curved = (self.xp.asarray(x, copy=True), q)
         return q
 

@@ -81,7 +81,6 @@ class Softmax(LinearModel):
     counted = True
     prediction = MANY_CLASSES
     row_loss = SOFTMAX
-    one_score = False
     _one_hot: Array = None
 
     def __init__(
@@ -98,10 +97,8 @@ class Softmax(LinearModel):
         super().__init__(A, b, l2=l2, weights=weights, intercept=intercept)
 
     def _set(self, A: Array, b: Array) -> None:
+        self.classes = self.width = self.classes or max(2, int(namespace(b).max(b)) + 1)
         super()._set(A, b)
-        self.classes = self.classes or max(2, int(self.xp.max(b)) + 1)
-        self.width = self.classes
-        self.n = self.classes * (A.shape[1] + self.intercept)
         self._one_hot = None
         self._one_hot = self.targets
 
@@ -126,12 +123,6 @@ class Softmax(LinearModel):
                 f"class."
             )
 
-    def _product(self, v: Array) -> Array:
-        return self.data.dot(self.xp.reshape(v, (-1, self.classes)))
-
-    def _transposed_product(self, r: Array) -> Array:
-        return self.xp.reshape(self.data.tdot(r), (-1,))
-
     def _weighted(self, values: Array) -> Array:
         if self.weights is None:
             return values
@@ -143,20 +134,16 @@ class Softmax(LinearModel):
     def _as_shares(self, bend: Array) -> Array:
         return bend  # quadratic in them: weights come with the product
 
-    def _curvature_product(self, p: Array, s: Array) -> Array:
+    def _bent(self, p: Array, s: Array) -> Array:
         """Return w_i (diag(p_i) - p_i p_iᵀ) s_i / N for each row i."""
         inner = _over_classes(p * s)
         return self._weighted(p * (s - inner[:, None])) / self.N
 
-    def hvp(self, x: Array, v: Array) -> Array:
-        product = self._curvature_product(self._bend_shares(x), self._product(v))
-        return self._transposed_product(product) + self._penalty(v)
-
     def mean_hvp(self, here: Point, there: Point, v: Array) -> Array:
-        s = self._product(v)
+        s = self.data.dot(v)
         scores = [(1 - tau) * here.scores + tau * there.scores for tau in SEGMENT_NODES]
-        products = [self._curvature_product(self.curvature(z), s) for z in scores]
-        return self._transposed_product(0.5 * (products[0] + products[1])) + self._penalty(v)
+        products = [self._bent(self.curvature(z), s) for z in scores]
+        return self.data.tdot(0.5 * (products[0] + products[1])) + self._penalty(v)
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian, formed by pairs of classes."""
@@ -190,8 +177,8 @@ class Softmax(LinearModel):
 
     def hessian_diagonal(self, x: Array) -> Array:
         p = self._bend_shares(x)
-        diagonal = self.data.gram_diagonal(self._weighted(p * (1 - p)) / self.N)
-        return self.xp.reshape(diagonal, (-1,)) + self._penalty(0 * x + 1)
+        shares = self._weighted(p * (1 - p)) / self.N
+        return self.data.gram_diagonal(shares) + self._penalty(0 * x + 1)
 
     def largest_bend(self, x: Array) -> float:
         p = self._bend_shares(x)
