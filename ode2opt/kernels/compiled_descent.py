@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ode2opt.kernels.compiled_rows import kept_on_disk
+from ode2opt.kernels.rows import kept_on_disk
 
 TINY = 1e-14  # of the largest curvature: what a variable without one is given
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}

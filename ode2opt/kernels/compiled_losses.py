@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numba import carray, cfunc, njit, types
 
-from ode2opt.kernels.compiled_rows import kept_on_disk
 from ode2opt.kernels.row_loss import Loss, RowLoss
+from ode2opt.kernels.rows import kept_on_disk
 
 # Losses may not be re-ordered: log(1 + e^z) would lose its digits. Nothing supposes that numbers
 # are finite.

@@ -7,15 +7,14 @@ compiles anew what it kept on disk when the file of the outermost function has c
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+
+from ode2opt.kernels.rows import kept_on_disk
 
 # Sums of products may be re-ordered, so that they are done several at a time. Nothing supposes that
 # numbers are finite.
@@ -249,27 +248,3 @@ def compiled(dtype: np.dtype[Any]) -> Any:
         whole, real, whole, whole, whole, whole, types.Array(real, 2, "C"),
     )  # fmt: skip
     return kept_on_disk(njit, signature, nogil=True, **SUMS)(_pass)
-
-
-def kept_on_disk(compiler: Any, signature: Any, **options: Any) -> Callable[..., Any]:
-    """Return a decorator that compiles and keeps the result on disk, where there is a folder."""
-
-    def kept(function: Any) -> Any:
-        try:
-            return compiler(signature, cache=True, **options)(function)
-        except (RuntimeError, OSError):  # no folder to write to
-            _tell()
-            return compiler(signature, **options)(function)
-
-    return kept
-
-
-@cache
-def _tell() -> None:
-    """Warn, once in a process, that nothing can be kept on disk."""
-    warnings.warn(
-        "Kernels are compiled in every process, as numba has no folder to keep them in: set "
-        "NUMBA_CACHE_DIR to a folder that can be written to.",
-        RuntimeWarning,
-        stacklevel=2,
-    )

@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit, types
 
 from ode2opt.kernels.compiled_losses import EXACT, exp
-from ode2opt.kernels.compiled_rows import SUMS, kept_on_disk, row_gradient, row_scores
+from ode2opt.kernels.compiled_rows import SUMS, row_gradient, row_scores
+from ode2opt.kernels.rows import kept_on_disk
 
 
 @njit(**EXACT)

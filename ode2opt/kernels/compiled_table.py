@@ -12,7 +12,7 @@ from typing import Any
 from numba import njit, types
 
 from ode2opt.base.ended import Ended
-from ode2opt.kernels.compiled_rows import kept_on_disk
+from ode2opt.kernels.rows import kept_on_disk
 
 CONVERGED, HORIZON, NON_FINITE, BLOWUP, ENVELOPE, PATIENCE, VALUE = (
     list(Ended).index(one)

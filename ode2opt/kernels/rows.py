@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -208,3 +208,27 @@ def _failure(error: Exception, *key: Any) -> str:
 
 def _warn(what: str, instead: str = "evaluates rows") -> None:
     warnings.warn(f"{what}: NumPy {instead} instead.", RuntimeWarning, stacklevel=2)
+
+
+def kept_on_disk(compiler: Any, signature: Any, **options: Any) -> Callable[..., Any]:
+    """Return a decorator that compiles and keeps the result on disk, where there is a folder."""
+
+    def kept(function: Any) -> Any:
+        try:
+            return compiler(signature, cache=True, **options)(function)
+        except (RuntimeError, OSError):  # no folder to write to
+            _tell()
+            return compiler(signature, **options)(function)
+
+    return kept
+
+
+@cache
+def _tell() -> None:
+    """Warn, once in a process, that nothing can be kept on disk."""
+    warnings.warn(
+        "Kernels are compiled in every process, as numba has no folder to keep them in: set "
+        "NUMBA_CACHE_DIR to a folder that can be written to.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -33,12 +33,12 @@ from ode2opt.data.frames import (
     taken_out,
 )
 from ode2opt.kernels.row_loss import PRODUCT
-from ode2opt.problems import rounding, row_kernels
+from ode2opt.problems import rounding
 from ode2opt.problems.base import SEGMENT_NODES, Point
 from ode2opt.problems.curvature import largest_eigenvalue
 from ode2opt.problems.has_loss import HasLoss
 from ode2opt.problems.row_model import RowModel
-from ode2opt.problems.rows import Rows
+from ode2opt.problems.rows import Rows, evaluated, kernel_of
 from ode2opt.problems.smoothness import absolute_gram_product
 
 COMMON_OPTIONS = ("A", "b", "l2", "weights", "intercept", "offset")
@@ -144,7 +144,7 @@ class LinearModel(HasLoss, RowModel):
     @property
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
-        return row_kernels.kernel_of(self) is not None
+        return kernel_of(self) is not None
 
     def scores(self, x: Array) -> Array:
         """Return what the losses are functions of: A x, with intercept and offset.
@@ -178,12 +178,12 @@ class LinearModel(HasLoss, RowModel):
         return float(self.xp.sum(self._weighted(self.loss(z)))) / self.N
 
     def gradient(self, x: Array) -> Array:
-        if (done := row_kernels.evaluated(self, x)) is not None:
+        if (done := evaluated(self, x)) is not None:
             return self._with_penalty(x, done[1])
         return self._gradient(x, self._slope_in_place(self.scores(x)))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        if (done := row_kernels.evaluated(self, x)) is not None:
+        if (done := evaluated(self, x)) is not None:
             return self._value(x, done[0]), self._with_penalty(x, done[1])
         total, slope = self._total_and_slope(self.scores(x))
         return self._value(x, total), self._gradient(x, slope)

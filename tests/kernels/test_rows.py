@@ -406,12 +406,12 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_kernels_work(monkeypatch
         return compile_it(*signature, **options)
 
     monkeypatch.setattr(compiled_rows, "njit", without_folder)
-    compiled_rows._tell.cache_clear()
+    rows._tell.cache_clear()
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         kernel = compiled_rows.compiled(np.dtype(np.float64))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compiled_rows.kept_on_disk(without_folder, "f8(f8)")(lambda x: x)
+        rows.kept_on_disk(without_folder, "f8(f8)")(lambda x: x)
     monkeypatch.setattr(rows, "kernel_for", lambda _: kernel)
     found = rows.one_pass(Lpp.row_loss, np.eye(3), np.ones(3), np.zeros(3), parameter=2)
     assert found[0] == 1.5

@@ -143,6 +143,7 @@ class Parts(RowModel):
     """
 
     data: HeldRows
+    provides: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -182,6 +183,7 @@ class Parts(RowModel):
         for name in ("l2", "intercept", "intercept_l2", "n", "width", "quadratic", "slope_bound"):
             setattr(self, name, getattr(model, name))
         self.dtype, self.xp = model.dtype, namespace(np.empty(0))
+        self.provides = super().provides
 
     @property
     def kind(self) -> str:
