@@ -16,24 +16,32 @@ from ode2opt.learning.sequence.options import SequenceOptions
 
 if TYPE_CHECKING:
     from ode2opt.learning.begin import learn
+    from ode2opt.learning.flow.given import ConvergenceQ, FlowState, StabilityP
+    from ode2opt.learning.history import TrainingHistory
     from ode2opt.learning.run import Training, TrainingStep
     from ode2opt.paper.stopping_time import Rules, StoppingTime, stopping_time
 
 _LAZY = {
     "learning.begin": ("learn",),
     "paper.stopping_time": ("Rules", "StoppingTime", "stopping_time"),
+    "learning.flow.given": ("ConvergenceQ", "FlowState", "StabilityP"),
+    "learning.history": ("TrainingHistory",),
     "learning.run": ("Training", "TrainingStep"),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
+    "ConvergenceQ",
     "FlowOptions",
+    "FlowState",
     "Options",
     "PaperOptions",
     "Rules",
     "SequenceOptions",
+    "StabilityP",
     "StoppingTime",
     "Training",
+    "TrainingHistory",
     "TrainingStep",
     "learn",
     "make_options",

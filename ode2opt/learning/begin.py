@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ode2opt.base.errors import InputError
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning.config import read_config
-from ode2opt.learning.flow.given import with_named_coefficients
+from ode2opt.learning.flow.given import NOTHING, Given, taken_out
 from ode2opt.learning.flow.target import flow_plan
 from ode2opt.learning.options import Options
 from ode2opt.learning.protocol import Planner
@@ -52,13 +53,16 @@ def learn(
         options: ``target``, "flow" or "sequence", and the fields of its options:
             :class:`ode2opt.learning.FlowOptions` or :class:`ode2opt.learning.SequenceOptions`. The
             ``coefficients`` of a flow may also be a class of :mod:`ode2opt.coefficients` as
-            ``Spline``, or an instance as ``Spline(knots=5)``: training then begins there. With
+            ``Spline``, an instance as ``Spline(knots=5)``, or any equinox module with ``alpha``,
+            ``beta(t)`` and ``gamma(t)``: training then begins there. Its ``penalty`` may also be
+            f(t, state, coefficients, curvature) -> number, whose integral is added to P + Q;
+            ``penalties=[StabilityP(), ConvergenceQ(), f]`` says which there are. With
             ``protocol="paper"`` a flow's defaults are :class:`ode2opt.learning.PaperOptions`, the
             settings that the paper prints; options given beside it win.
 
     Returns:
         The best feasible method by validation on held-out training problems; the last one by the
-        paper's protocol.
+        paper's protocol. Its ``training`` has the history.
 
     Examples:
         >>> family = Family.from_dataset("logistic", "digits")
@@ -70,8 +74,10 @@ def learn(
             f"learn needs a Family of problems, not {type(family).__name__}: see "
             f"Family.from_dataset and Family.from_arrays."
         )
-    made = options_for(options, memory is not None, out if resume else None)
-    return start_run(family, made, out, resume, memory=memory, executor=executor).run(callback)
+    plain, given = taken_out(options)
+    made = options_for(plain, memory is not None, out if resume else None)
+    run = start_run(family, made, out, resume, memory=memory, executor=executor, given=given)
+    return run.run(callback)
 
 
 def options_for(
@@ -81,7 +87,6 @@ def options_for(
     folder.
     """
     given = ({"target": SequenceOptions.target} if with_memory else {}) | dict(given)
-    given = with_named_coefficients(given)
     if with_memory and given.get("start") == STARTS[0]:
         raise InputError(
             f"start {STARTS[0]} is not for a memory, whose mean solution is the start where that "
@@ -107,28 +112,30 @@ def start_run(
     log: Log = lambda text: None,
     memory: Memory | None = None,
     executor: Executor = THIS_PROCESS,
+    given: Given = NOTHING,
 ) -> Training:
     """Return a run that is set up and ready: call its ``run``.
 
     With ``options.certified`` it learns a table inside its proof, with ``options.steps`` = 0 it
-    makes an instant method, with a penalty a table with a prox.
+    makes an instant method, with a penalty a table with a prox; ``given`` is for a flow.
     """
     if memory is not None:
         if not isinstance(options, SequenceOptions):
             raise InputError("A memory is for --target sequence.")
         memory = snapshot(memory, options)
-    planner = _planner(family, options)
+    planner = _planner(family, options, given)
     return Training(family, options, out, resume, log, memory, executor, planner=planner)
 
 
-def _planner(family: Family, options: Options) -> Planner:
+def _planner(family: Family, options: Options, given: Given) -> Planner:
     """Return what begins a run of the problems with the options."""
     if not isinstance(options, SequenceOptions):
         if family.penalty is not None:
             raise InputError(
                 "Problems with a penalty are for target='sequence': a flow has no prox."
             )
-        return Planner(flow_plan)
+        own = None if given == NOTHING else given.identity()
+        return Planner(partial(flow_plan, given), own=own)
     if family.penalty is None:
         if options.certified is not None:
             return CERTIFIED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -56,6 +57,21 @@ class MemoryInfo:
 
 
 @dataclass(frozen=True)
+class OwnInfo:
+    """What a configuration says of coefficients and penalties that are no plain options.
+
+    Attributes:
+        coefficients: the name of the module's class; None for coefficients by name.
+        penalties: the names of all penalties.
+        hash: of the arrays in both.
+    """
+
+    coefficients: str | None
+    penalties: str
+    hash: str
+
+
+@dataclass(frozen=True)
 class Config:
     """The content of config.json, checked.
 
@@ -65,6 +81,7 @@ class Config:
         family: the problems.
         versions: of the packages that decide what is learned.
         memory: what the run began with, None for none.
+        own: what is known of coefficients and penalties of the user's own, None for none.
     """
 
     layout: int
@@ -72,16 +89,23 @@ class Config:
     family: FamilyInfo
     versions: dict[str, str]
     memory: MemoryInfo | None = None
+    own: OwnInfo | None = None
 
     def __post_init__(self) -> None:
         read_options(self.options)
 
 
-def configuration(family: Family, options: Options, memory: Memory | None = None) -> dict[str, Any]:
+def configuration(
+    family: Family,
+    options: Options,
+    memory: Memory | None = None,
+    own: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return the content of ``config.json``: what the result of a run depends on."""
     packages = ("ode2opt", "jax", "equinox", "optax", "numpy")
     remembered = {} if memory is None else {"memory": _memory_identity(memory)}
-    return remembered | {
+    given = {} if own is None else {"own": dict(own)}
+    return given | remembered | {
         "layout": LAYOUT,
         "options": options.as_dict(),
         "family": {

@@ -99,6 +99,7 @@ class OptionInfo(NamedTuple):
         range: the numbers that it may be; None for a name or a switch.
         limit: whether None or infinity stands for no limit; ``none`` on the command line.
         needs: with which values of another option it is read; None where it always is.
+        further: names that it may be in Python alone.
     """
 
     help: str
@@ -107,6 +108,7 @@ class OptionInfo(NamedTuple):
     range: Range | None = None
     limit: bool = False
     needs: ReadWith | None = None
+    further: Collection[str] = ()
 
 
 def option(
@@ -290,7 +292,7 @@ def check_declared(options: Any) -> None:
         if about.limit and getattr(options, name) == math.inf:
             object.__setattr__(options, name, None)
         value = getattr(options, name)
-        if about.choices is not None and value not in about.choices:
+        if about.choices is not None and value not in (*about.choices, *about.further):
             raise unknown_name(name, str(value), about.choices)
         if about.range is not None and value is not None:
             about.range.check(name, value)

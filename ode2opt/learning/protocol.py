@@ -64,6 +64,10 @@ class Target(ABC, Generic[Tree, InstanceT]):
         """Return how exact T is, for the metrics; nothing where time has no mesh."""
         return {}
 
+    def shown(self, learned: Tree) -> Any:
+        """Return what was learned as its user knows it."""
+        return learned
+
     @abstractmethod
     def problem(self, stream: int, i: int) -> Problem:
         """Return a problem."""
@@ -177,6 +181,10 @@ class TrainingStage(ABC):
         """Return a state as a method; ``found`` are the statistics of its validation."""
         raise NotImplementedError
 
+    def learned(self, state: TrainingState) -> Any:
+        """Return what was learned, for its user; None where a table says all."""
+        return None
+
     @abstractmethod
     def finished(self, state: TrainingState, found: Mapping[str, Any] | None) -> Finished:
         """Return the method of the best state; what is chosen once, at the end, is chosen here."""
@@ -228,8 +236,10 @@ class Planner(NamedTuple):
         plan: makes the plan; what takes long is told to the log.
         kind: what the run makes, in words.
         reads: the options that it reads; None for all of its target.
+        own: the identity of what is no plain option, for the configuration; None for nothing.
     """
 
     plan: Callable[[Family, Any, Memory | None, Callable[[str], None], Executor], TrainingPlan]
     kind: str = "a run of all options"
     reads: Collection[str] | None = None
+    own: Mapping[str, Any] | None = None

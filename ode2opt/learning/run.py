@@ -22,6 +22,7 @@ from ode2opt.base.threads import one_thread
 from ode2opt.executor import THIS_PROCESS, Executor
 from ode2opt.learning import comparison
 from ode2opt.learning.config import configuration
+from ode2opt.learning.history import TrainingHistory
 from ode2opt.learning.options import Options, check_read
 from ode2opt.learning.prefetch import Prefetch
 from ode2opt.learning.protocol import Finished, Planner, TrainingStage
@@ -95,8 +96,9 @@ class Training:
         self.executor, self._planner = executor, planner
         self._prefetched: dict[int, Prefetch] = {}
         self.warned = False
+        self.lines: list[dict[str, Any]] = []
         self.directory = None if out is None else RunDirectory(out)
-        self.config = configuration(family, options, memory)
+        self.config = configuration(family, options, memory, planner.own)
         self.resuming = False  # from a checkpoint
         if self.directory is not None and resume:
             self.resuming = self.directory.reopen(self.config)
@@ -128,6 +130,7 @@ class Training:
                 self._checkpoint_template
             )
             self.state = TrainingState(parameters, moments, self.position.penalty)
+            self.lines = self.directory.lines()
             self.stage.resumed(self._best_state)
         else:
             self._enter(Position())
@@ -208,9 +211,9 @@ class Training:
             else:
                 method = self._finish()
                 board.add_method(method, self.position.done)
-                return method
+                return self._with_history(method)
             self._checkpoint()
-            return self._save_best()
+            return self._with_history(self._save_best())
         except (KeyboardInterrupt, WorkersLostError):
             self._checkpoint()
             raise
@@ -218,6 +221,10 @@ class Training:
             for prefetched in self._prefetched.values():
                 prefetched.close()
             board.close()
+
+    def _with_history(self, method: Method) -> Method:
+        learned = self.stage.learned(self._best_state)
+        return method.replace(training=TrainingHistory(self.lines, learned))
 
     def _all_steps(self) -> Iterator[TrainingStep]:
         """Take the steps of all stages that are left."""
@@ -289,6 +296,7 @@ class Training:
             "feasible": validation and validation.feasible, "reached": batch.reached,
             "failed": batch.failed, "penalty": before.penalty, "seconds": round(seconds, 3),
         } | told | ({} if restart is None else {"restart": restart + 1})  # fmt: skip
+        self.lines.append(line)
         length = 0 if self.directory is None else self.directory.add_metrics(line)
         done = self.position.done + 1
         self.position = replace(

@@ -250,6 +250,10 @@ class RunDirectory:
             stream.flush()
             return stream.tell()
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the metrics so far."""
+        return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+
     def save(self, position: Position, tree: Any) -> None:
         """Write a checkpoint, then delete all but the newest three."""
         from ode2opt.learning.checkpoints import packed

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic
 
+import equinox as eqx
+import jax
 import numpy as np
 import optax
 
@@ -117,6 +119,10 @@ class StopmStage(TrainingStage, Generic[Tree, InstanceT]):
             f"tolerance or the horizon, or add l2 to the problem, and train anew (there is nothing "
             f"to resume)."
         )
+
+    def learned(self, state: TrainingState) -> Any:
+        shown = self.target.shown(self.stopm.learned(state))
+        return jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, shown)
 
     def method(self, state: TrainingState, found: Mapping[str, Any]) -> Method:
         return self.target.method(self.stopm.learned(state), found["worst"])

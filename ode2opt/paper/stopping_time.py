@@ -6,7 +6,8 @@
 sequence x_bar goes along, because p (``_p``) takes the curvature between X and x_bar. T is found
 inside the last step (``crossing``), and nothing is computed after it. q (``violation``) needs no
 problem. Derivatives are those of automatic differentiation through the loop, with that of T by the
-implicit function theorem. Another object with the three methods of ``Rules`` serves StoPM as well.
+implicit function theorem. Penalties of one's own are ``Rules.own``, integrated beside p; another
+object with the three methods of ``Rules`` serves StoPM as well.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Rules(eqx.Module):
     estimator: Estimator = eqx.field(default_factory=lambda: PowerIteration(0, stir=0.02))
     printed: bool = eqx.field(default=False, static=True)  # P and Q with units, as in the paper
     blowup: float = eqx.field(default=1e3, static=True)  # of the gradient norm: it has failed
+    counted: tuple[str, ...] = eqx.field(default=("P", "Q"), static=True)  # the rest is 0
+    own: Any = None  # penalties beside P and Q: ``begun`` and ``after`` of learning/flow/given.py
 
     def stopping_time(self, coefficients: Coefficients, instance: FlowInstance) -> StoppingTime:
         """Return T, P and Q of an instance."""
@@ -130,6 +133,7 @@ class _Both(NamedTuple):
     p: Array
     P: Array
     min_cosine: Array
+    own: Any = None  # what penalties of one's own add up to
 
 
 class _Constants(NamedTuple):
@@ -149,7 +153,7 @@ def stopping_time(
     """Follow flow and sequence of one instance until the tolerance is met."""
     at, t = partial(row_at, coefficients), _mesh(rules)
     rows = jax.vmap(at)(t)
-    start, constants = _start(at(t[0]), problem, x0, scale, rules)
+    start, constants = _start(coefficients, at(t[0]), problem, x0, scale, rules)
     state, i, over = loop(_step, start, rows, constants)
     return _finish(coefficients, state, i, over, rows, constants)
 
@@ -191,8 +195,8 @@ def _Q(coefficients: Coefficients, T: Array, rules: Rules) -> Array:
 # P: the stability condition, with the curvature between flow x and sequence x_bar
 
 
-def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, Array]:
-    """Return h p, for curvature 1, and the estimator's next vector.
+def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tuple[Array, ...]:
+    """Return h p, for curvature 1, the estimator's next vector, and the curvature.
 
     p = [beta sqrt(mean of Lam from x to x_bar) - sqrt(s) - sqrt(s - alpha beta/t)]_+
     """
@@ -200,7 +204,8 @@ def _p(row: _Row, x: Point, x_bar: Point, z: Array, constants: _Constants) -> tu
     curvature, z = rules.estimator.along(constants.problem, x, x_bar, z)
     edge = safe_sqrt(row.s) + safe_sqrt(row.s - row.damping * row.beta)
     root = safe_sqrt(rules.safety * curvature / constants.scale)
-    return rules.h * jax.nn.relu(row.beta * root - edge), z
+    p = rules.h * jax.nn.relu(row.beta * root - edge)
+    return p if "P" in rules.counted else jnp.zeros_like(p), z, curvature / constants.scale
 
 
 # The way to T
@@ -214,16 +219,17 @@ def row_at(coefficients: Coefficients, t: Array) -> _Row:
 
 
 def _start(
-    row: _Row, problem: Problem, x0: Array, scale: Array, rules: Rules
+    coefficients: Coefficients, row: _Row, problem: Problem, x0: Array, scale: Array, rules: Rules
 ) -> tuple[_Both, _Constants]:
     point = problem.at(x0)
     g = problem.gradient_at(point) / scale
     limit = jnp.sum(g**2) * rules.blowup**2
     constants = _Constants(problem, scale, rules, (rules.eps / scale) ** 2, limit)
-    p, z = _p(row, point, point, rules.estimator.cold(problem, x0), constants)
+    p, z, curvature = _p(row, point, point, rules.estimator.cold(problem, x0), constants)
     v, zero = row.beta * g, jnp.asarray(0.0)
-    e = jnp.zeros_like(x0)
-    return _Both(x0, v, g, x0, rules.h * v, g, e, z, zero, p, zero, jnp.asarray(1.0)), constants
+    e, one = jnp.zeros_like(x0), jnp.asarray(1.0)
+    own = rules.own and rules.own.begun(coefficients, row, (x0, v, g), curvature)
+    return _Both(x0, v, g, x0, rules.h * v, g, e, z, zero, p, zero, one, own), constants
 
 
 def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple[_Both, Array]:
@@ -239,12 +245,14 @@ def _step(here: _Row, there: _Row, state: _Both, constants: _Constants) -> tuple
     x_bar = problem.at(state.x_bar + e / m)
     x, v = heun(problem, scale, step, here, there, state.x, state.v, state.g)
     g, g_bar = (problem.gradient_at(point) / scale for point in (x, x_bar))
-    p, z = _p(there, x, x_bar, state.z, constants)
+    p, z, curvature = _p(there, x, x_bar, state.z, constants)
     P = state.P + 0.5 * step * (state.p + p)
     square, other = jnp.sum(g**2), jnp.sum(g_bar**2)
     over = ~((square > enough) & (square < limit) & (other < limit))
     cosine = jnp.minimum(state.min_cosine, _cosine(x.x - state.x, g, state.g))
-    return _Both(x.x, v, g, x_bar.x, u, g_bar, e, z, (state.part + 1) % m, p, P, cosine), over
+    own, part = state.own, (state.part + 1) % m
+    own = own and rules.own.after(own, there, (x.x, v, g), curvature, step)
+    return _Both(x.x, v, g, x_bar.x, u, g_bar, e, z, part, p, P, cosine, own), over
 
 
 def heun(
@@ -286,11 +294,15 @@ def _finish(
     now = rules.t0 + rules.step * i
     T = now + share * rules.step
     x_bar = problem.at(state.x_bar + share * (new.x_bar - state.x_bar))
-    p, _ = _p(row_at(coefficients, T), problem.at(flow(share)), x_bar, state.z, constants)
+    row, point = row_at(coefficients, T), problem.at(flow(share))
+    p, _, curvature = _p(row, point, x_bar, state.z, constants)
     P = state.P + 0.5 * (T - now) * (state.p + p)
-    Q = _Q(coefficients, T, rules)
+    Q = _Q(coefficients, T, rules) if "Q" in rules.counted else jnp.zeros_like(P)
     cosine = jnp.minimum(state.min_cosine, new.min_cosine)
     penalty = rules.penalty(P, Q, scale)
+    if state.own:
+        moment = (point.x, state.v + share * (new.v - state.v), problem.gradient_at(point) / scale)
+        penalty += rules.own.after(state.own, row, moment, curvature, T - now).integral
     return StoppingTime(T, P, Q, penalty, reached, over & ~reached, cosine)
 
 

@@ -64,6 +64,8 @@ class Method(Displayed):
             runs it with the steps that it has.
         proximal: the table (m, p, q, w) for curvature 1 of a method for problems with a penalty
             (docs/mathematics.md, section 19); None for smooth ones.
+        training: the history of the training that ``learn`` has just made; None of a file, whose
+            run's folder has it.
     """
 
     schedule: Schedule | None
@@ -81,6 +83,7 @@ class Method(Displayed):
     proof: Mapping[str, Any] | None = None
     monitored: MonitoredSettings | None = None
     proximal: Table | None = None
+    training: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -174,6 +177,18 @@ class Method(Displayed):
             what = "a table" if self.schedule is not None else self.words
             raise InputError(f"The method for {self.family} has no coefficients: it is {what}.")
         return paper.restored(formula.kind, formula.settings, formula.parameters)
+
+    def plot_training(self) -> Any:
+        """Return a Matplotlib figure of the training that made this method.
+
+        Raises:
+            InputError: it was not made by ``learn`` in this process.
+        """
+        if self.training is None:
+            raise InputError(
+                "This method comes with no training: that is in metrics.jsonl of its run's folder."
+            )
+        return self.training.plot()
 
     @property
     def instant(self) -> bool:

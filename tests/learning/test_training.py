@@ -13,6 +13,7 @@ import pytest
 from ode2opt import Family, InputError, Logistic, Method, Ode2OptError, Problem, learn, solve
 from ode2opt.learning import make_options
 from ode2opt.learning.begin import options_for, start_run
+from ode2opt.learning.flow.given import NOTHING, taken_out
 from ode2opt.learning.registry import read_options
 from ode2opt.paper import Default, Feasible, Neural, Spline
 
@@ -60,7 +61,7 @@ def test_the_run_directory_keeps_its_contract(unbroken):
     ids=lambda first: type(first).__name__,
 )
 def test_training_begins_at_the_coefficients_that_are_given(first):
-    options = options_for({"coefficients": first})
+    options = options_for(taken_out({"coefficients": first})[0])
     again = read_options(json.loads(json.dumps(options.as_dict())))
     for found in (options.first_coefficients(), again.first_coefficients()):
         assert type(found) is type(first)
@@ -70,7 +71,9 @@ def test_training_begins_at_the_coefficients_that_are_given(first):
 
 
 def test_a_class_of_coefficients_stands_for_its_name():
-    assert options_for({"coefficients": Spline}) == options_for({"coefficients": "spline"})
+    plain, given = taken_out({"coefficients": Spline})
+    assert given is NOTHING
+    assert options_for(plain) == options_for({"coefficients": "spline"})
 
 
 @pytest.mark.exhaustive

@@ -23,6 +23,7 @@ from ode2opt.paper.default import (
 if TYPE_CHECKING:
     from ode2opt.paper.coefficients import Coefficients
 
+OWN = "own"  # coefficients that are a module given to learn()
 FLOW_SCALES = ("instance", "family", "paper")
 UNITS = ("free", "printed")
 FLOW_METRICS = ("none",)
@@ -49,7 +50,8 @@ class FlowOptions(Options):
 
     Attributes:
         steps: updates of the parameters; 1 or more, 150 by default.
-        coefficients: "feasible" (the default), "proved", "spline", "polynomial" or "neural".
+        coefficients: "feasible" (the default), "proved", "spline", "polynomial" or "neural"; in
+            Python a module as well, see :func:`ode2opt.learn`.
         scale: divide by the curvature of each "instance" (the default), by that of the "family",
             or by the "paper"'s step constant L (docs/mathematics.md, section 9).
         metric: "none": a flow has no preconditioner.
@@ -79,7 +81,7 @@ class FlowOptions(Options):
     panel: ClassVar[str] = FLOW_PANEL
 
     steps: int = override("steps", 150)
-    coefficients: str = override("coefficients", "feasible", choices=LEARNABLE)
+    coefficients: str = override("coefficients", "feasible", choices=LEARNABLE, further=(OWN,))
     scale: str = override("scale", "instance", choices=FLOW_SCALES)
     metric: str = override("metric", "none", choices=FLOW_METRICS)
     batch: int = override("batch", 2)
@@ -148,6 +150,10 @@ class FlowOptions(Options):
         if self.first is not None:
             arrays = {name: np.asarray(v) for name, v in self.first["parameters"].items()}
             return kinds.restored(self.coefficients, self.first["settings"], arrays)
+        if self.coefficients == OWN:
+            raise InputError(
+                "coefficients 'own' are a module that learn() is given: give it, also to resume."
+            )
         default = DefaultCoefficients(self.C, self.alpha, self.h, self.t0)
         blank = LEARNABLE[self.coefficients](kinds, self)
         return blank.fit_to(default.beta, default.gamma, t0=self.t0, t1=self.t1)

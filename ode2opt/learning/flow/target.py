@@ -16,11 +16,20 @@ from ode2opt.base.errors import InputError
 from ode2opt.coefficients import Coefficients, kind_of
 from ode2opt.executor import Executor
 from ode2opt.learning.comparison import BASELINES
+from ode2opt.learning.flow.given import (
+    NOTHING,
+    Given,
+    OwnPenalties,
+    check_curves,
+    check_penalties,
+    module_of,
+)
 from ode2opt.learning.flow.instances import InstanceSampler
 from ode2opt.learning.flow.mesh import chosen_substeps, mesh_error
-from ode2opt.learning.flow.options import FlowOptions
+from ode2opt.learning.flow.options import OWN, FlowOptions
 from ode2opt.learning.protocol import TRAINING, Target, TrainingPlan
 from ode2opt.learning.stage import StopmStage
+from ode2opt.paper.default import check_times
 from ode2opt.paper.stopping_time import FlowInstance, Rules
 from ode2opt.problems.base import Problem
 from ode2opt.problems.family import Family
@@ -39,10 +48,16 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
     strict = True
     rules: Rules
 
-    def __init__(self, family: Family, options: FlowOptions) -> None:
-        self.family, self.options = family, options
+    def __init__(self, family: Family, options: FlowOptions, given: Given = NOTHING) -> None:
+        self.family, self.options, self.given = family, options, given
         self.source = InstanceSampler(family, options)
-        self.start = options.first_coefficients()
+        if given.coefficients is not None:
+            self.start = given.coefficients
+            check_times(float(self.start.alpha), options.h, options.t0)
+            check_curves(self.start, options.t0, options.t1)
+        else:
+            self.start = options.first_coefficients()
+        self.kind = OWN if options.coefficients == OWN else kind_of(self.start)
         self.rules = self._rules()
         self.learnable = jax.tree.map(eqx.is_inexact_array, self.start)
         if not options.learn_alpha:
@@ -55,9 +70,18 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
             jnp.asarray(options.tol), options.safety, h=options.h, t0=options.t0,
             K=options.horizon, kappa=options.kappa, lam=options.lam,
             estimator=self.source.estimator(), printed=options.units == "printed",
+            counted=self.given.counted, own=self._own_penalties(),
         )  # fmt: skip
         count = options.substeps or chosen_substeps(self.start, self._first_batch(), rules)
         return replace(rules, substeps=count)
+
+    def _own_penalties(self) -> OwnPenalties | None:
+        penalties = self.given.penalties
+        if not penalties:
+            return None
+        x0 = self.problem(TRAINING, 0).start().x0
+        check_penalties(penalties, self.start, x0, self.options.t0)
+        return OwnPenalties(penalties, self.start)
 
     def _first_batch(self) -> list[FlowInstance]:
         problems = (self.problem(TRAINING, i) for i in range(self.options.batch))
@@ -66,6 +90,9 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
     def mesh(self, learned: Coefficients) -> dict[str, Any]:
         error = mesh_error(learned, self._first_batch(), self.rules)
         return {"substeps": self.rules.substeps, "mesh_error": error}
+
+    def shown(self, learned: Coefficients) -> Any:
+        return module_of(learned)
 
     def problem(self, stream: int, i: int) -> Problem:
         return self.source.problem(stream, i)
@@ -91,10 +118,15 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
             scale=options.scale,
             family_scale=self.source.family_scale,
             start=PAPER,
-            formula=Formula(
-                kind_of(learned), learned.settings, learned.parameters(), options.h, options.t0
-            ),
+            formula=self._formula(learned),
         )
+
+    def _formula(self, learned: Coefficients) -> Formula | None:
+        """Return the coefficients for the file; it has no code, so none of one's own."""
+        if self.kind == OWN:
+            return None
+        h, t0 = self.options.h, self.options.t0
+        return Formula(self.kind, learned.settings, learned.parameters(), h, t0)
 
     def finalized(self, learned: Coefficients, method: Method) -> Method:
         return method.replace(statistics=dict(method.statistics) | {"mesh": self.mesh(learned)})
@@ -111,17 +143,18 @@ class FlowTarget(Target[Coefficients, FlowInstance]):
     ) -> dict[str, Any]:
         try:
             found = certificate_of(
-                learned, problems, name=kind_of(learned), K=method.horizon,
+                learned, problems, name=self.kind, K=method.horizon,
                 h=self.options.h, t0=self.options.t0,
                 scales=[float(one.scale) for one in instances],
                 starts=[np.asarray(one.x0) for one in instances],
             )  # fmt: skip
         except InputError as error:  # the last point of the paper's protocol may be anything
-            found = uncertified(kind_of(learned), len(problems), str(error))
+            found = uncertified(self.kind, len(problems), str(error))
         return found.summary() | {"verdict": found.words()}
 
 
 def flow_plan(
+    given: Given,
     family: Family,
     options: FlowOptions,
     memory: object,
@@ -130,5 +163,5 @@ def flow_plan(
 ) -> TrainingPlan:
     """Return how training of a flow begins: at once, without restarts."""
     return TrainingPlan(
-        lambda _, steps: StopmStage(FlowTarget(family, options), options, steps, executor)
+        lambda _, steps: StopmStage(FlowTarget(family, options, given), options, steps, executor)
     )
