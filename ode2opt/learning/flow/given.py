@@ -27,7 +27,7 @@ NAME, FIRST_VALUES = "coefficients", "first"
 FITTED = ("C", "activation")  # of these coefficients to begin with are made
 CURVES = ("beta", "gamma")
 
-Penalty = Callable[[Array, "FlowState", Coefficients, Array], Array]
+Term = Callable[[Array, "FlowState", Coefficients, Array], Array]
 
 
 class FlowState(NamedTuple):
@@ -78,7 +78,7 @@ class Given(NamedTuple):
     """
 
     coefficients: Coefficients | None = None
-    penalties: tuple[Penalty, ...] = ()
+    penalties: tuple[Term, ...] = ()
     counted: tuple[str, ...] = ("P", "Q")
 
     def identity(self) -> dict[str, Any]:
@@ -296,7 +296,7 @@ class OwnPenalties(eqx.Module):
     terms: tuple[Any, ...]
     rest: Any
 
-    def __init__(self, terms: tuple[Penalty, ...], coefficients: Coefficients) -> None:
+    def __init__(self, terms: tuple[Term, ...], coefficients: Coefficients) -> None:
         self.terms = terms
         self.rest = eqx.filter(coefficients, eqx.is_inexact_array, inverse=True)
 
@@ -321,7 +321,7 @@ class OwnPenalties(eqx.Module):
 
 @double
 def check_penalties(
-    penalties: Sequence[Penalty], coefficients: Coefficients, x0: Array, t0: float
+    penalties: Sequence[Term], coefficients: Coefficients, x0: Array, t0: float
 ) -> None:
     """Refuse a penalty that is no finite number at the start."""
     x = jnp.asarray(x0)
