@@ -25,7 +25,6 @@ from ode2opt.paper.coefficients import derivative
 
 NAME, FIRST_VALUES = "coefficients", "first"
 FITTED = ("C", "activation")  # of these coefficients to begin with are made
-CURVES = ("beta", "gamma")
 
 Term = Callable[[Array, "FlowState", Coefficients, Array], Array]
 
@@ -111,7 +110,7 @@ def taken_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], Given]:
         plain[NAME] = names[coefficients]
         return _for_a_flow(plain, given), given
     if isinstance(coefficients, type) or not all(
-        callable(getattr(coefficients, curve, None)) for curve in CURVES
+        callable(getattr(coefficients, curve, None)) for curve in ("beta", "gamma")
     ):
         raise InputError(
             f"coefficients must be a name as 'spline', a class of ode2opt.coefficients as Spline,"
