@@ -52,6 +52,11 @@ TUNED = {
     ),
     "nag-tuned": Candidates(_nesterov, [{"C": 2.0**power} for power in range(7)]),
 }
+"""The choices of each method.
+
+On logistic regressions of mushrooms, a5a, w3a, phishing and separable, and on lpp of a5a, all by
+the paper's split, C from 5 to 50, each of the three alphas, and steps from 2/L to 64/L were best.
+"""
 
 
 def entry(name: str) -> BuiltIn:
