@@ -19,9 +19,22 @@ if TYPE_CHECKING:
     from ode2opt.solvers.objective import Evaluated
     from ode2opt.solvers.oracle import Oracle
 
-POINTS = 9  # on the segment
-WINDOW = 5  # points in a row between which the slope must fall
-BEYOND = 1e3  # by how much more than rounding
+
+class ConcavityRules(NamedTuple):
+    """When a fall of the slope is evidence, and no rounding.
+
+    Attributes:
+        points: on the segment.
+        window: points in a row between which the slope must fall.
+        beyond: by how many times more than rounding explains.
+    """
+
+    points: int = 9
+    window: int = 5
+    beyond: float = 1e3
+
+
+RULES = ConcavityRules()
 
 
 class Concave(NamedTuple):
@@ -53,24 +66,24 @@ def concave_between(oracle: Oracle, one: Evaluated, other: Evaluated) -> Concave
     if not 0 < length < math.inf:
         return None
     along = moved / length
-    shares = np.linspace(0, 1, POINTS)
+    shares = np.linspace(0, 1, RULES.points)
     inner = [oracle.evaluate(one.x + share * moved, iterate=False) for share in shares[1:-1]]
     points = [one, *inner, other]
     slopes = np.array([float(point.g @ along) for point in points])
     if not np.all(np.isfinite(slopes)):
         return None
     rounding = max(_rounding(oracle, point, along) for point in (one, other))
-    for first in range(POINTS - WINDOW + 1):
-        window = slopes[first : first + WINDOW]
+    for first in range(RULES.points - RULES.window + 1):
+        window = slopes[first : first + RULES.window]
         fall = float(window[0] - window[-1])
-        if np.all(np.diff(window) < 0) and fall > BEYOND * rounding:
+        if np.all(np.diff(window) < 0) and fall > RULES.beyond * rounding:
             # Rounded scores move in steps: at one point last digits may change nothing.
-            inside = points[first + 1 : first + WINDOW - 1]
+            inside = points[first + 1 : first + RULES.window - 1]
             rounding = max(rounding, *(_rounding(oracle, point, along) for point in inside))
-            if fall <= BEYOND * rounding:
+            if fall <= RULES.beyond * rounding:
                 continue
-            x, y = points[first + WINDOW - 1].x, points[first].x
-            apart = length * (WINDOW - 1) / (POINTS - 1)
+            x, y = points[first + RULES.window - 1].x, points[first].x
+            apart = length * (RULES.window - 1) / (RULES.points - 1)
             return Concave(x, y, -fall * apart, rounding * apart)
     return None
 

@@ -19,7 +19,6 @@ from ode2opt.problems.base import LARGEST_DENSE_HESSIAN, Problem
 from ode2opt.problems.gram import Extent
 
 NANO = 1e-9
-VARIABLE = 2_000.0  # nanoseconds, which NumPy takes for a move of a variable beside its row
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class MeasuredTimes:
         flop: an operation of a problem that is no linear model.
         first_steps, further_steps: of L-BFGS on a first subsample, and on each larger one, about.
         products: with the Hessian in a Newton step by conjugate gradients, about.
+        move: of a variable in coordinate descent, which NumPy takes beside its row.
     """
 
     entry: float
@@ -59,6 +59,7 @@ class MeasuredTimes:
     first_steps: int = 30
     further_steps: int = 4
     products: int = 60
+    move: float = 2_000.0
 
 
 @cache
@@ -113,7 +114,7 @@ class Costs:
     def _move(self) -> float:
         times = self.times
         each = times.cached_entry if self.n**2 < times.cached else times.entry
-        return each * self.n + (0.0 if is_compiled(self.n) else VARIABLE)
+        return each * self.n + (0.0 if is_compiled(self.n) else times.move)
 
     def newton_by_cholesky(self) -> bool:
         """Whether a Newton step is cheaper with the whole Hessian than by products."""

@@ -88,6 +88,8 @@ class Objective:
         """Return a point with its value, its gradient and the norm of its residual."""
         point = x if self.host else self.to_problem(x)
         value, g = self.problem.value_and_gradient(point)
+        if self.smooth and self.host:
+            return Evaluated(x, float(value), g, norm(g))
         if self.smooth:
             return Evaluated(self.to_numpy(x), float(value), self.to_numpy(g), norm(g))
         h, g = self.penalty_at(self.to_numpy(point)), self.to_numpy(g)

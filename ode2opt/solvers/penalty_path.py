@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,26 @@ from ode2opt.solvers.result import Result
 from ode2opt.solvers.screening import Screen
 from ode2opt.solvers.solve import limit_of, minimised, tolerance
 
-ROUNDS = 5  # in which columns are added that were left out wrongly
-INSIDE = 0.9  # of the tolerance, for a problem with fewer columns
-LARGEST_GRAM = 2_000  # columns
-FEWEST_ENTRIES = 100_000  # of a matrix whose Gram matrix is worth a solve more for each scale
-MOST_CALLS = 4  # a scale, that a Gram matrix may cost: proximal Newton needs about as many
+
+class PathRules(NamedTuple):
+    """How the solves of a path are made cheaper.
+
+    Attributes:
+        rounds: in which columns are added that were left out wrongly.
+        inside: share of the tolerance, for a problem with fewer columns.
+        largest_gram: columns of a Gram matrix.
+        fewest_entries: of a matrix whose Gram matrix is worth a solve more for each scale.
+        gram_calls: a scale, that a Gram matrix may cost: proximal Newton needs about as many.
+    """
+
+    rounds: int = 5
+    inside: float = 0.9
+    largest_gram: int = 2_000
+    fewest_entries: int = 100_000
+    gram_calls: float = 4
+
+
+RULES = PathRules()
 ENDING = (Ended.INTERRUPTED, Ended.CALLBACK, Ended.MAX_SECONDS, Ended.WORKERS_LOST)
 
 
@@ -208,7 +223,7 @@ class _PathRun:
         self, gram: Quadratic, penalty: Penalty, here: SmoothPart
     ) -> tuple[SmoothPart, int, float]:
         """Return a point from a solve with the Gram matrix, its iterations and its calls."""
-        oracle = self._oracle(gram, penalty, here.x, INSIDE)
+        oracle = self._oracle(gram, penalty, here.x, RULES.inside)
         result = minimised(oracle, here.x, self.method)
         if result.status is Ended.INTERRUPTED:
             raise KeyboardInterrupt
@@ -226,12 +241,12 @@ class _PathRun:
         problem is left to the solve that follows, which begins with its residual.
         """
         spent, calls, now = 0, 0.0, here
-        for _ in range(ROUNDS):
+        for _ in range(RULES.rounds):
             chosen, problem = screen.variables(columns), screen.cut(columns)
             part = penalty.only(chosen)
             if part is None:
                 return now, spent, calls
-            oracle = self._oracle(problem, part, now.x[chosen], INSIDE)
+            oracle = self._oracle(problem, part, now.x[chosen], RULES.inside)
             result = minimised(oracle, oracle.to_problem(now.x[chosen]), self.method)
             if result.status is Ended.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -256,8 +271,11 @@ def gram_of(problem: Any, scales: int) -> tuple[Quadratic | None, float]:
     if not {"matrix", "quadratic"} <= provides or "classes" in provides:
         return None, 0.0
     price = problem.hessian_flops() / problem.gradient_flops()
-    tall = problem.n <= min(problem.N, LARGEST_GRAM) and problem.entries() >= FEWEST_ENTRIES
-    if not tall or price > MOST_CALLS * scales or "host" not in provides:
+    tall = (
+        problem.n <= min(problem.N, RULES.largest_gram)
+        and problem.entries() >= RULES.fewest_entries
+    )
+    if not tall or price > RULES.gram_calls * scales or "host" not in provides:
         return None, 0.0
     zero = np.zeros(problem.n, dtype=problem.b.dtype)
     Q = np.asarray(problem.hessian(zero), dtype=np.float64)

@@ -7,7 +7,7 @@ the methods that always converge (:mod:`ode2opt.solvers.supervisor`).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,28 @@ from ode2opt.solvers.stages.quadratic_models import MODELS
 from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper, for_ever
 from ode2opt.solvers.stages.subsample import FullHessianLbfgs, SubsampledLbfgs
 
-ENOUGH_ROWS = 16  # a column: then a subsample serves without having been solved
-NEWTON_STEPS = 7  # on all rows, about
-# Of L-BFGS that takes the Hessian of all rows anew where it becomes slow, about. Compared on parts
-# of a5a, phishing and covtype20k and on made tables of 300 x 10 to 8,000 x 120.
-REUSED_HESSIANS, REUSED_CALLS = 3, 12
-DIGITS = 1e6  # by which the gradient norm is to fall, about
+
+class PlanRules(NamedTuple):
+    """What parts of a solve cost, about.
+
+    Compared on parts of a5a, phishing and covtype20k and on made tables of 300 x 10 to 8,000 x 120.
+
+    Attributes:
+        enough_rows: a column: then a subsample serves without having been solved.
+        newton_steps: on all rows.
+        reused_hessians: of L-BFGS that takes the Hessian of all rows anew where it becomes slow.
+        reused_calls: evaluations of that, beside its Hessians.
+        fall: of the gradient norm, in all.
+    """
+
+    enough_rows: int = 16
+    newton_steps: int = 7
+    reused_hessians: int = 3
+    reused_calls: int = 12
+    fall: float = 1e6
+
+
+RULES = PlanRules()
 
 
 def plan(
@@ -89,8 +105,8 @@ def row_stages(
     if problem.n > LARGEST_DENSE_HESSIAN or problem.N <= problem.n:
         return [Newton.within_budget(costs)]
     hessian, sizes = costs.hessian(), subsample_sizes(problem, costs, options)
-    newton = (1 if problem.quadratic else NEWTON_STEPS) * (1 + hessian)
-    reused = math.inf if problem.quadratic else REUSED_HESSIANS * hessian + REUSED_CALLS
+    newton = (1 if problem.quadratic else RULES.newton_steps) * (1 + hessian)
+    reused = math.inf if problem.quadratic else RULES.reused_hessians * hessian + RULES.reused_calls
     by_subsamples = _subsampled_price(costs, sizes)
     affordable = problem.quadratic or hessian <= options.cheap_hessian
     if affordable and newton <= min(reused, by_subsamples):
@@ -100,10 +116,10 @@ def row_stages(
         return [full]
     if skip_subsample:
         subsampled = SubsampledLbfgs(problem, costs, sizes, options, skip_subsample)
-        return [subsampled, full] if sizes[-1:] >= [ENOUGH_ROWS * problem.n] else [full]
+        return [subsampled, full] if sizes[-1:] >= [RULES.enough_rows * problem.n] else [full]
     if sizes and costs.hessian(sizes[-1]) <= options.affordable_hessian:
         return [SubsampledLbfgs(problem, costs, sizes, options, problem.quadratic), full]
-    return [Lbfgs(SwitchIfCheaper(options.clearly * (hessian + NEWTON_STEPS), hessian)), full]
+    return [Lbfgs(SwitchIfCheaper(options.clearly * (hessian + RULES.newton_steps), hessian)), full]
 
 
 def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
@@ -117,7 +133,7 @@ def _subsampled_price(costs: Costs, sizes: list[int]) -> float:
     rate = max(1.5, 0.8 * math.sqrt(sizes[-1] / costs.n))
     square = costs.model is not None and costs.model.quadratic
     before = costs.hessian(sizes[-1]) if square else costs.subsamples(sizes)
-    return before + 1 + math.log(DIGITS) / math.log(rate)
+    return before + 1 + math.log(RULES.fall) / math.log(rate)
 
 
 def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFAULTS) -> list[int]:
@@ -128,7 +144,7 @@ def subsample_sizes(problem: RowModel, costs: Costs, options: AutoOptions = DEFA
     """
     sizes = [count * problem.n for count in options.rows_per_column]
     sizes = [size for size in sizes if size <= problem.largest_sample()]
-    enough = ENOUGH_ROWS * problem.n
+    enough = RULES.enough_rows * problem.n
     if problem.quadratic:
         return [m for m in sizes if m <= enough][-1:]
     return [m for m in sizes if m <= enough or costs.hessian(m) <= options.cheap_hessian]

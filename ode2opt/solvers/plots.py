@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ode2opt.solvers.method_file import Method
     from ode2opt.solvers.result import Result
 
-FEW = 60  # points of a curve that are marked one by one
 WIDTHS, HEIGHT = (6.0, 4.6), 3.8  # inches of one panel: alone, and beside others
 # Okabe and Ito's colours, which most colour-blind readers can tell apart, and a dash for each.
 STYLES: tuple[dict[str, Any], ...] = (
@@ -22,9 +21,25 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#D55E00", "linestyle": (0, (5, 2))},
     {"color": "#009E73", "linestyle": (0, (6, 2, 1.2, 2))},
 )
-GREY = "0.45"
-LARGEST = 1e200  # beyond it matplotlib's logarithmic axes overflow
-WIDE = 20.0  # largest by smallest number of a schedule that is drawn on a logarithmic scale
+
+
+class PlotRules(NamedTuple):
+    """What is drawn how.
+
+    Attributes:
+        few: points of a curve that are marked one by one.
+        largest: number that is drawn: beyond it matplotlib's logarithmic axes overflow.
+        wide: largest by smallest number of a schedule that is drawn on a logarithmic scale.
+        grey: of the tolerance.
+    """
+
+    few: int = 60
+    largest: float = 1e200
+    wide: float = 20.0
+    grey: str = "0.45"
+
+
+RULES = PlotRules()
 
 
 def new_panels(count: int, ax: Any = None) -> list[Any]:
@@ -46,8 +61,8 @@ def new_panels(count: int, ax: Any = None) -> list[Any]:
 
 def draw(ax: Any, x: np.ndarray, y: np.ndarray, label: str, style: int, log: bool = True) -> None:
     """Draw a curve; what is no size to draw is left out: infinity, zero on a logarithmic scale."""
-    seen = (np.abs(y) < LARGEST) & ((y > 1 / LARGEST) | (not log))
-    marker = "." if len(y) <= FEW else None
+    seen = (np.abs(y) < RULES.largest) & ((y > 1 / RULES.largest) | (not log))
+    marker = "." if len(y) <= RULES.few else None
     ax.plot(x, np.where(seen, y, np.nan), label=label, marker=marker, **STYLES[style])
 
 
@@ -67,7 +82,7 @@ def finish(ax: Any, title: str, x: str, y: str, log: bool = True, legend: bool =
 
 def tolerance_line(ax: Any, tol: float) -> None:
     """Draw a line across a panel at a tolerance."""
-    ax.axhline(tol, color=GREY, linewidth=0.9, linestyle=":", label=f"tolerance {tol:g}")
+    ax.axhline(tol, color=RULES.grey, linewidth=0.9, linestyle=":", label=f"tolerance {tol:g}")
 
 
 def plot_result(result: Result, ax: Any = None) -> Any:
@@ -115,7 +130,7 @@ def draw_schedule(ax: Any, schedule: Schedule, title: str) -> None:
     numbers = {"a, of the move": schedule.a, "c, of the velocity": schedule.c,
                "d, friction": schedule.d}  # fmt: skip
     least, most = (extreme(np.concatenate([*numbers.values()])) for extreme in (np.min, np.max))
-    log = bool(0 < least < most / WIDE)
+    log = bool(0 < least < most / RULES.wide)
     for style, (label, values) in enumerate(numbers.items()):
         draw(ax, k, values, label, style, log)
     if ax.get_xscale() == "linear":

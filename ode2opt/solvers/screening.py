@@ -7,7 +7,7 @@ the residual of the full problem decides (docs/mathematics.md, section 18).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,15 +15,19 @@ from ode2opt.base.arrays import is_sparse
 from ode2opt.penalties import Penalty
 from ode2opt.problems.linear_model import LinearModel
 
-FEWEST = 1_000  # columns of a matrix that is worth to be cut
-# Tuned on Gaussian and random sparse matrices, 100 weights, tol 1e-6: CPU seconds with by without
-# were 0.8 to 1.2 for 250 columns, 0.8 to 1.1 for 1,000 to 3,000, 0.6 to 0.9 for 20,000 (sparse,
-# 30 weights).
-MOST = 0.5  # of the columns that may be left for it
-
 
 class Screen:
-    """Cuts a linear model to some of its columns."""
+    """Cuts a linear model to some of its columns.
+
+    Tuned on Gaussian and random sparse matrices, 100 weights, tol 1e-6: CPU seconds with by without
+    were 0.8 to 1.2 for 250 columns, 0.8 to 1.1 for 1,000 to 3,000, 0.6 to 0.9 for 20,000 (sparse,
+    30 weights).
+    """
+
+    fewest: ClassVar[int] = 1_000
+    """Columns of a matrix that is worth to be cut."""
+    most: ClassVar[float] = 0.5
+    """Share of the columns that may be left for it."""
 
     def __init__(self, problem: LinearModel) -> None:
         self.problem = problem
@@ -31,7 +35,7 @@ class Screen:
     @classmethod
     def of(cls, problem: Any) -> Screen | None:
         """Return a screen where the problem is wide enough to be worth one."""
-        if "matrix" not in problem.provides or problem.columns < FEWEST:
+        if "matrix" not in problem.provides or problem.columns < cls.fewest:
             return None
         return cls(problem) if isinstance(problem.A, np.ndarray) or is_sparse(problem.A) else None
 
@@ -48,13 +52,13 @@ class Screen:
         if more is None:
             return None
         both = more | columns
-        return None if both.mean() > MOST else both
+        return None if both.mean() > self.most else both
 
     def _columns(self, moved: np.ndarray) -> np.ndarray | None:
         problem = self.problem
         own = moved[: problem.columns * problem.width].reshape(-1, problem.width)
         found: np.ndarray = np.any(own, axis=1)
-        return found if found.any() and found.mean() <= MOST else None
+        return found if found.any() and found.mean() <= self.most else None
 
     def variables(self, columns: np.ndarray) -> np.ndarray:
         """Return which variables belong to columns; intercepts do."""

@@ -58,7 +58,7 @@ class SharedPreconditioners:
         strategy = _Preconditioned(
             oracle, self.paths if first else 0, None if first else self.found[k]
         )
-        result = minimised(oracle, x0, strategy)
+        result = minimised(oracle, x0, strategy.minimise)
         if first:
             self._keep(problem, strategy.preconditioner)
         return result

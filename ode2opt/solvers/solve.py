@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def solve(
         memory, oracle, first_only=policy is None, from_mean=start_from_memory
     )
     with _surroundings(oracle):
-        status = _minimise(oracle, x0, with_memory, policy)
+        status = _minimise(oracle, x0, with_memory.minimise, policy)
         with suppress(
             KeyboardInterrupt, WorkersLostError
         ):  # the solution is worth more than what can be learned
@@ -168,11 +168,8 @@ def _check_memory(memory: Memory | None, method: object) -> None:
         raise InputError(f"A memory goes with the method 'auto' only, not with {shown(method)}.")
 
 
-class Strategy(Protocol):
-    """A way of its own to minimise, as a memory has."""
-
-    def minimise(self, x: Array, given: bool) -> None:
-        """Minimise from ``x``, which may have been given; leaves by Stop."""
+Strategy = Callable[[Array, bool], None]
+"""Minimises from a point, which may have been given, in a way of its own; leaves by Stop."""
 
 
 def minimised(
@@ -232,7 +229,7 @@ def _minimise(
             L = _step_constant(oracle, start) if method.needs_scale else math.nan
             method.minimise(oracle, x, L, policy)
         else:
-            method.minimise(x, given=x0 is not None)
+            method(x, x0 is not None)
     except Stop as stop:
         return stop.status
     except WorkersLostError:

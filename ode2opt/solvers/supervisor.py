@@ -10,7 +10,7 @@ calls from round to round (docs/mathematics.md, section 11).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from ode2opt.base.ended import Ended
 from ode2opt.solvers.objective import Evaluated
@@ -19,9 +19,6 @@ from ode2opt.solvers.stages.lbfgs import Lbfgs
 from ode2opt.solvers.stages.nesterov import Nesterov
 from ode2opt.solvers.stages.newton import Newton
 from ode2opt.solvers.stages.stage import Stage, not_stuck, turn
-
-FIRST_TURN = 150  # calls of a method's turn in the first round
-PATIENCE = 300  # calls before a stage without a watch of its own is asked for progress
 
 
 def supervise(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoReturn:
@@ -34,7 +31,7 @@ def supervise(oracle: Oracle, start: Evaluated, stages: Sequence[Stage]) -> NoRe
         relay.run(stage)
     if not oracle.objective.smooth:
         raise Stop(Ended.STALLED)
-    budget = FIRST_TURN
+    budget = Supervisor.first_turn
     while True:
         relay.round_of_turns(budget)
         budget *= 2
@@ -51,6 +48,11 @@ class Supervisor:
             led into a corner that it would not have come to.
     """
 
+    first_turn: ClassVar[float] = 150
+    """Calls of a method's turn in the first round."""
+    patience: ClassVar[float] = 300
+    """Calls before a stage without a watch of its own is asked for progress."""
+
     def __init__(self, oracle: Oracle, start: Evaluated) -> None:
         self.oracle, self.start, self.point = oracle, start, start
         self.last: Outcome | None = None
@@ -62,7 +64,7 @@ class Supervisor:
         oracle = self.oracle
         if self.last is not None:
             oracle.hand_over(self.last, stage.name)
-        oracle.watch, oracle.accept_non_finite = stage.watch or not_stuck(PATIENCE), True
+        oracle.watch, oracle.accept_non_finite = stage.watch or not_stuck(self.patience), True
         if begin is None and self.point is self.start:
             self.plain_from_start |= isinstance(stage, Lbfgs)
         self.last = outcome = stage.run(oracle, begin or self.point)

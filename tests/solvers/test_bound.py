@@ -234,14 +234,13 @@ def test_a_method_may_report_what_it_proves_of_f_from_below():
     x0 = np.zeros(2)
     proved = [LowerBound(0.0, 0.0, x0, x0), LowerBound(-9.0, 1.0, x0, x0)]
 
-    class Proving:
-        def minimise(self, x, given):
-            oracle.lower_bounds = proved
-            gradient_descent(oracle, x, 10.0)
+    def proving(x, given):
+        oracle.lower_bounds = proved
+        gradient_descent(oracle, x, 10.0)
 
     for l2, due in ((0.0, "the monitored certificate"), (0.1, "strong convexity")):
         oracle = Oracle(Objective(Logistic(A, B, l2=l2)), tol=1e-6, max_iter=5)
-        result = minimised(oracle, None, Proving())
+        result = minimised(oracle, None, proving)
         assert result.bound.source == due
         if not l2:
             assert result.bound.value == pytest.approx(result.fun)

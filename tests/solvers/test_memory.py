@@ -561,6 +561,7 @@ def test_the_mean_solution_is_brought_into_the_box_of_the_next_problem():
         )  # fmt: skip
         assert result.success
         assert max(np.abs(x).max() for x in points) <= upper
+    assert result.method.startswith("from the mean of 2 solutions")
 
 
 def test_with_a_penalty_a_known_hessian_takes_the_place_of_samples():
@@ -569,6 +570,17 @@ def test_with_a_penalty_a_known_hessian_takes_the_place_of_samples():
     for seed in range(6):
         solve(family(seed, rows=2_000), penalty=L1(0.003), memory=memory, tol=1e-8)
     assert memory.known.hessians
+    without = copy.deepcopy(memory)
+    without.known = replace(memory.known, hessian=None, floor=None, hessians=0, inverse=None)
+    new = [family(seed, rows=2_000) for seed in (7, 8)]
+    calls = [
+        sum(
+            solve(one, penalty=L1(0.003), memory=known, tol=1e-8).reached.oracle_calls
+            for one in new
+        )
+        for known in (memory, without)
+    ]
+    assert calls[0] < calls[1]
     for penalty, kind in ((L1(0.01), LeastSquares), (GroupL1(0.1, [[0, 1, 2, 3]]), Logistic)):
         other = Memory(MemoryOptions(fewest_calls=1))
         for seed in range(4):

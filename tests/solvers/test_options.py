@@ -82,8 +82,8 @@ def test_limits_history_and_callback_are_for_all(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_memory_and_its_start_are_for_auto(kind):
     memory = Memory()
-    if kind == "auto":
-        solve(problem(), memory=memory)
+    if kind in ("auto", "penalised"):
+        solve(problem(), memory=memory, **KINDS[kind])
         assert memory.known.solves == 1
     else:
         assert "memory" in said(kind, memory=memory)

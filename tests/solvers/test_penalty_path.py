@@ -20,7 +20,7 @@ from ode2opt import (
     Softmax,
     Status,
 )
-from ode2opt.solvers import screening
+from ode2opt.solvers import penalty_path
 from ode2opt.solvers.screening import Screen
 
 TOL = 1e-7
@@ -28,7 +28,7 @@ TOL = 1e-7
 
 @pytest.fixture(autouse=True)
 def _narrow_matrices_are_cut(monkeypatch):
-    monkeypatch.setattr(screening, "FEWEST", 200)
+    monkeypatch.setattr(Screen, "fewest", 200)
 
 
 def data(N=60, n=300, seed=0):
@@ -123,7 +123,8 @@ def test_tall_squares_share_their_gram_matrix(monkeypatch, intercept):
     y, w = A[:, 0] - 2 * A[:, 3] + rng.standard_normal(400), rng.uniform(0, 2, 400)
     problem = LeastSquares(A, y, weights=w, intercept=intercept, l2=0.01)
     by_rows = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
-    monkeypatch.setattr("ode2opt.solvers.penalty_path.FEWEST_ENTRIES", 0)
+    rules = penalty_path.RULES._replace(fewest_entries=0)
+    monkeypatch.setattr(penalty_path, "RULES", rules)
     found = ode2opt.path(problem, L1(1.0), n=10, tol=TOL)
     assert found.success
     for k, scale in enumerate(found.scales):

@@ -26,7 +26,7 @@ from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle
 from ode2opt.solvers.plan import plan, proximal_stages
 from ode2opt.solvers.stages.lbfgs import PreconditionedLbfgs, Product
-from ode2opt.solvers.stages.stage import AFTER, Stage, SwitchIfCheaper
+from ode2opt.solvers.stages.stage import Stage, SwitchIfCheaper
 from ode2opt.solvers.supervisor import first_alone, supervise
 
 Update = Callable[[MemoryState], MemoryState]
@@ -102,7 +102,9 @@ class MemorySession:
             for calls in (known.calls_with_memory, known.calls_without_memory)
             if calls
         )
-        watch = SwitchIfCheaper(max(costs.hessian(), usual) + AFTER, math.ceil(usual))
+        watch = SwitchIfCheaper(
+            max(costs.hessian(), usual) + SwitchIfCheaper.after, math.ceil(usual)
+        )
         description = f"L-BFGS in the metric of {many(known.hessians, 'solved problem')}"
         return [PreconditionedLbfgs(description, product, watch), *stages]
 

@@ -15,9 +15,6 @@ from ode2opt.base.ended import Ended
 from ode2opt.solvers.objective import Evaluated
 from ode2opt.solvers.oracle import Oracle, Outcome, Watch
 
-SOONEST = 3  # calls of a preconditioned stage before it is judged
-AFTER = 2.0  # calls that another preconditioner takes, about
-
 
 class Stage(ABC):
     """One method in the plan of a solve.
@@ -74,6 +71,11 @@ class RateEstimate:
 class SwitchIfCheaper:
     """Ends a stage when what is left costs more than the price of another method."""
 
+    first_look: ClassVar[float] = 3
+    """Calls of a preconditioned stage before it is judged."""
+    after: ClassVar[float] = 2.0
+    """Calls that another preconditioner takes, about."""
+
     def __init__(
         self,
         price: float | Callable[[float], float],
@@ -86,9 +88,10 @@ class SwitchIfCheaper:
         self._rate = RateEstimate()
 
     @classmethod
-    def than(cls, price: float, after: float = AFTER) -> SwitchIfCheaper:
+    def than(cls, price: float, after: float | None = None) -> SwitchIfCheaper:
         """Return a watch for a preconditioned stage beside another preconditioner."""
-        return cls(price + after, max(SOONEST, math.ceil(price / 2)))
+        after = cls.after if after is None else after
+        return cls(price + after, max(cls.first_look, math.ceil(price / 2)))
 
     def __call__(self, oracle: Oracle) -> Outcome | None:
         if oracle.reached is not None:
