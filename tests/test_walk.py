@@ -39,7 +39,7 @@ def test_a_gradient_on_dask_visits_few_files_beside_those_of_the_solver(walk):
 
 @pytest.mark.parametrize(
     ("call", "files", "switches"),
-    [("auto", 28, 540), ("penalised", 33, 770), ("memory", 19, 70)],
+    [("auto", 28, 530), ("penalised", 33, 720), ("memory", 19, 65)],
 )
 def test_a_solve_visits_few_files(walk, call, files, switches):
     """What was reached; a change that needs more says why."""

@@ -12,11 +12,9 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 from ode2opt import (
     L1,
-    AutoOptions,
     Box,
     ElasticNet,
     GroupL1,
-    Guard,
     InputError,
     L1Ball,
     LeastSquares,
@@ -25,7 +23,6 @@ from ode2opt import (
     Parts,
     Penalty,
     Quadratic,
-    Relay,
     Simplex,
     SquaredHinge,
     Status,
@@ -273,10 +270,6 @@ def test_a_penalty_of_ones_own_that_is_wrong(name, answer, words):
         ({"penalty": L1([1.0, 2.0])}, "2 numbers"),
         ({"penalty": L1(1.0), "method": "lbfgs"}, "for smooth functions"),
         ({"penalty": L1(1.0), "method": "fist"}, "Unknown method 'fist': did you mean 'fista'"),
-        ({"penalty": L1(1.0), "options": AutoOptions()}, "options"),
-        ({"penalty": L1(1.0), "handover": "relay"}, "relay"),
-        ({"penalty": L1(1.0), "handover": Relay()}, "Relay"),
-        ({"penalty": L1(1.0), "handover": Guard()}, "Guard"),
         ({"penalty": L1(1.0), "tol": 1e-20}, "tol"),
         ({"method": "fista"}, "penalties"),
     ],
@@ -284,13 +277,6 @@ def test_a_penalty_of_ones_own_that_is_wrong(name, answer, words):
 def test_what_is_refused(options, words):
     with pytest.raises(InputError, match=words):
         solve(LeastSquares(A, B), **options)
-
-
-def test_words_of_the_handover():
-    for handover in ("guard", "none"):
-        for method in ("auto", "fista"):
-            result = solve(LeastSquares(A, B), penalty=L1(0.1), handover=handover, method=method)
-            assert result.success
 
 
 def test_a_concave_function_is_told():

@@ -52,6 +52,7 @@ KINDS = {
 }  # fmt: skip
 EVERY = " ".join(KINDS)
 WATCHED = "eigac schedule learned proximal"
+EVERYBODY = ("guard", "none")
 
 
 def said(kind, **options):
@@ -109,6 +110,8 @@ def test_a_penalty_is_for_methods_with_a_prox(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_goes_on_is_said_to_those_that_can_be_watched(kind):
     assert solve(problem(), handover="none", max_iter=3, **KINDS[kind]).handovers == ()
+    if kind in ("penalised", "fista"):
+        assert all(solve(problem(), handover=one, **KINDS[kind]).success for one in EVERYBODY)
     for handover in ("relay", Relay()):
         if kind in ("eigac", "schedule", "learned"):
             solve(problem(), handover=handover, tol=1e-2, **KINDS[kind])

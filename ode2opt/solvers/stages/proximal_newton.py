@@ -169,7 +169,9 @@ def newton(
         return Outcome(Ended.MANY_VARIABLES, here)
     for _ in range(RULES.steps):
         tol = max(RULES.inside * oracle.tol, 0.0 if model.exact else model.inexact * here.norm)
-        goal = oracle.objective.project(model.goal(here, tol))
+        goal = model.goal(here, tol)
+        if terms is None:  # else a model's minimiser is within the limits
+            goal = oracle.objective.project(goal)
         new = _towards(oracle, here, goal)
         if new is None:
             if model.gave_up:
