@@ -4,10 +4,14 @@ import copy
 import importlib.util
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
+import psutil
 import scipy.sparse
 
 from ode2opt import solve
@@ -69,6 +73,25 @@ def said_without(module, code):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+def interrupted(command):
+    """What a command says when Ctrl-C ends it after three lines; no process of it is left."""
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert [run.stdout.readline() for _ in range(3)] == ["one\n"] * 3
+        workers = psutil.Process(run.pid).children(recursive=True)
+        os.killpg(run.pid, signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+    assert (run.returncode, "Traceback" in err) == (1, False), err
+    assert len(workers) >= 2
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+    return err
 
 
 def figures_of(page):
