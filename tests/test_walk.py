@@ -53,3 +53,11 @@ def test_the_way_from_a_csv_file_to_a_model_visits_few_files(walk):
     assert {"cli/solve.py", "data/table.py", "models/model_file.py"} < set(files)
     assert len(files) <= 57, files
     assert sum(file.startswith("cli/") for file in files) <= 7, files
+
+
+def test_a_training_step_visits_few_files_of_its_room(walk):
+    pytest.importorskip("jax")
+    flow, sequence = walk.flow().files, walk.sequence().files
+    assert "learning/run.py" in flow
+    assert sum(file.startswith("learning/") for file in flow) <= 7, flow
+    assert len(sequence) <= 9, sequence
