@@ -13,8 +13,8 @@
 6. ``check_flow``: the flow by diffrax, the independent check.
 
 Another coefficient network is a subclass of ``Coefficients`` with ``beta`` and ``gamma``, another
-estimator one of ``Estimator``, given as ``Rules(estimator=...)``; another penalty is a term of
-``_p`` or ``violation``, or ``Rules.penalty``. Each goes to ``train`` as it is.
+estimator one of ``Estimator``, given as ``Rules(estimator=...)``; penalties of one's own are
+``Rules.own``. Each goes to ``train`` as it is.
 
 Schedules and default coefficients need NumPy only; the rest needs JAX (the extra ``learn``) and is
 loaded when it is asked for. It works in double precision: code of your own that calls coefficients
