@@ -20,10 +20,7 @@ from ode2opt.paper.default import RELATIVE_ROUNDING, check_pair, check_times
 
 
 class Convergence(NamedTuple):
-    """The conditions of Theorem 1 for a pair (kappa, lam): delta > 0, w >= 0, delta' <= lam t w.
-
-    Each is divided by a positive quantity of the same dimension, at each of the times t.
-    """
+    """Scaled conditions of Theorem 1 for (kappa, lam): delta > 0, w >= 0, delta' <= lam t w."""
 
     kappa: float
     lam: float

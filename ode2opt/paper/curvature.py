@@ -1,8 +1,4 @@
-"""Curvature estimators Lam(x), each differentiable in x (docs/mathematics.md, section 5).
-
-Another estimator is a subclass of ``Estimator`` with ``__call__`` and ``stated_error``; a
-certificate takes it as ``certificate_of(..., estimator=...)``.
-"""
+"""Curvature estimators Lam(x), each differentiable in x (docs/mathematics.md, section 5)."""
 
 from __future__ import annotations
 
@@ -154,13 +150,7 @@ class L0L1(Estimator):
 
     @classmethod
     def fit(cls, norms: Array, curvatures: Array) -> L0L1:
-        """Return the line above all points (|g|, lambda_max) with the least total excess.
-
-        Examples:
-            >>> fitted = L0L1.fit([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
-            >>> round(float(fitted.L0), 6), round(float(fitted.L1), 6)
-            (1.0, 1.0)
-        """
+        """Return the line above all points (|g|, lambda_max) with the least total excess."""
         from scipy.optimize import linprog
 
         norms, curvatures = np.asarray(norms, dtype=float), np.asarray(curvatures, dtype=float)
