@@ -1,7 +1,6 @@
 """The one run: restarts where there are some, then steps with validation; what it keeps and writes.
 
-What it trains is a ``TrainingStage`` (``learning/protocol.py``): a flow or a sequence by StoPM, a
-certified table, a table with a prox, or, with no steps at all, an instant method.
+What it trains is a ``TrainingStage``: StoPM, a certified table, one with a prox, or nothing.
 """
 
 from __future__ import annotations
@@ -126,9 +125,8 @@ class Training:
         self.steps = self.plan.beginning + self.options.steps
         if self.resuming:
             assert self.directory is not None
-            self.position, (parameters, moments, self.best) = self.directory.load(
-                self._checkpoint_template
-            )
+            loaded = self.directory.load(self._checkpoint_template)
+            self.position, (parameters, moments, self.best) = loaded
             self.state = TrainingState(parameters, moments, self.position.penalty)
             self.lines = self.directory.lines()
             self.stage.resumed(self._best_state)
@@ -156,11 +154,15 @@ class Training:
             self.log(f"beginning {number + 1} of {len(restarts)}: {restarts[number].words}")
             prefetched = self._prefetched.get(number)
             self.stage: TrainingStage = (
-                prefetched.next() if prefetched else self.plan.stage(number, self.plan.warm_up)
+                prefetched.next() if prefetched else self._stage(number, self.plan.warm_up)
             )
         else:
-            chosen = int(np.argmin(prices)) if prices else 0
-            self.stage = self.plan.stage(chosen, self.options.steps)
+            self.stage = self._stage(int(np.argmin(prices)) if prices else 0, self.options.steps)
+
+    @double
+    def _stage(self, number: int, steps: int) -> TrainingStage:
+        """Return a stage, made in double precision in a background thread, too."""
+        return self.plan.stage(number, steps)
 
     def _prefetch_restarts(self, number: int) -> None:
         """On a cluster, start the restarts after this one in the background."""
@@ -171,7 +173,7 @@ class Training:
 
     def _restarted(self, number: int) -> Iterator[Any]:
         """Yield the stage of a restart, then the state and the batch of each of its steps."""
-        stage = self.plan.stage(number, self.plan.warm_up)
+        stage = self._stage(number, self.plan.warm_up)
         yield stage
         state = stage.start
         for k in range(self.plan.warm_up):
