@@ -142,6 +142,10 @@ class LinearModel(HasLoss, RowModel):
         return Rows(self.A, self.intercept, self.xp, self.width)
 
     @property
+    def sparse(self) -> bool:
+        return is_sparse(self.A)
+
+    @property
     def has_kernel(self) -> bool:
         """Whether a compiled kernel evaluates the rows: there is one for the loss and matrix."""
         return kernel_of(self) is not None
